@@ -1,0 +1,1 @@
+//! Load and truth: a client of any broker.

@@ -1,0 +1,93 @@
+//! Names that clients choose: exchanges, queues, groups, subjects.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// A name: any bytes, compared as bytes, cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Arc<[u8]>);
+
+impl Name {
+    /// Makes a name of these bytes.
+    pub fn new(bytes: &[u8]) -> Name {
+        Name(Arc::from(bytes))
+    }
+
+    /// The bytes of the name.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Name {
+        Name::new(text.as_bytes())
+    }
+}
+
+impl From<&[u8]> for Name {
+    fn from(bytes: &[u8]) -> Name {
+        Name::new(bytes)
+    }
+}
+
+// `Hash` and `Eq` of `Name` are those of its bytes, as `Borrow` demands.
+impl Borrow<[u8]> for Name {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Printable(&self.0))
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{self}`")
+    }
+}
+
+/// Shows bytes from outside on one line: control characters and bytes that are not UTF-8 are escaped.
+#[derive(Debug, Clone, Copy)]
+pub struct Printable<'a>(pub &'a [u8]);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                match character {
+                    '\\' => f.write_str("\\\\")?,
+                    _ if character.is_control() => write!(f, "{}", character.escape_default())?,
+                    _ => write!(f, "{character}")?,
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_from_outside_stay_on_one_line() {
+        for (bytes, shown) in [
+            (&b"orders"[..], "orders"),
+            (b"a\r\nb", "a\\r\\nb"),
+            (b"\x1b[31m", "\\u{1b}[31m"),
+            ("井守".as_bytes(), "井守"),
+            (b"\xff\x00", "\\xff\\u{0}"),
+            (b"a\\b", "a\\\\b"),
+        ] {
+            assert_eq!(Name::new(bytes).to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The broker's runtime: cells, sockets, timers, limits.
