@@ -7,3 +7,28 @@ pub const SUBJECT_BYTES_MAX: usize = 1024;
 /// Tokens of a subject or a pattern. It bounds the depth of the trie and the work of a match.
 /// More: the publish or bind is refused.
 pub const SUBJECT_TOKENS_MAX: usize = 128;
+
+/// Steps between the first and the last "many" of a pattern, as in `#.a.b.#`. They may stand
+/// anywhere in a subject and are tried at each of its tokens, so three of them keep a match
+/// within four times the work of a literal one. More: the bind is refused.
+pub const PATTERN_FLOATING_STEPS_MAX: usize = 3;
+
+/// Live subscriptions of a vhost. Each costs about 200 bytes. More: the subscribe is refused.
+pub const SUBSCRIPTIONS_PER_VHOST_MAX: usize = 1_000_000;
+
+/// Bindings to queues and exchanges of a vhost. Each costs about 400 bytes, as it is found
+/// from both its ends. More: the bind is refused.
+pub const BINDINGS_PER_VHOST_MAX: usize = 1_000_000;
+
+/// Queues of a vhost. More: the declare is refused.
+pub const QUEUES_PER_VHOST_MAX: usize = 200_000;
+
+/// Exchanges of a vhost; one message visits each at most once. More: the declare is refused.
+pub const EXCHANGES_PER_VHOST_MAX: usize = 10_000;
+
+/// Routes that one cell remembers. More: the older of two that share a place is forgotten.
+pub const ROUTE_CACHE_ENTRIES_MAX: usize = 1024;
+
+/// Targets in all the routes that one cell remembers, 20 bytes each: a few subjects with a
+/// hundred thousand subscribers must not hold memory for ever. More: all are forgotten.
+pub const ROUTE_CACHE_TARGETS_MAX: usize = 1 << 20;

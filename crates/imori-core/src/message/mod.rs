@@ -1,0 +1,3 @@
+//! What a message is made of.
+
+pub mod value;

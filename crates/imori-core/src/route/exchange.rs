@@ -1,0 +1,247 @@
+//! Exchanges: named routing tables of four kinds.
+
+use std::fmt;
+
+use super::binding::{Arguments, Binding, BindingKey, Bound, Targets};
+use super::hamt::{Hamt, Seed};
+use super::header::{self, Headers, SortedHeaders};
+use super::pattern::{self, Pattern, PatternError};
+use super::target::Target;
+use super::trie::Trie;
+use crate::name::Name;
+
+/// How an exchange chooses among its bindings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ExchangeKind {
+    /// Those whose key is the subject.
+    Direct,
+    /// All.
+    Fanout,
+    /// Those whose key, a pattern, matches the subject.
+    Topic,
+    /// Those whose arguments match the headers of the message.
+    Headers,
+}
+
+impl ExchangeKind {
+    /// The name of the kind, as the protocols write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExchangeKind::Direct => "direct",
+            ExchangeKind::Fanout => "fanout",
+            ExchangeKind::Topic => "topic",
+            ExchangeKind::Headers => "headers",
+        }
+    }
+}
+
+/// What an exchange is declared with beside its name and kind.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether it outlives the broker.
+    pub is_durable: bool,
+    /// Whether it goes when the last of its bindings goes.
+    pub is_auto_delete: bool,
+    /// Whether only other exchanges may route to it.
+    pub is_internal: bool,
+    /// The exchange that takes what none of its bindings takes.
+    pub alternate: Option<Name>,
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_durable { "durable" } else { "transient" })?;
+        if self.is_auto_delete {
+            f.write_str(", auto-delete")?;
+        }
+        if self.is_internal {
+            f.write_str(", internal")?;
+        }
+        match &self.alternate {
+            Some(name) => write!(f, ", with alternate exchange `{name}`"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A named routing table.
+#[derive(Debug, Clone)]
+pub struct Exchange {
+    name: Name,
+    kind: ExchangeKind,
+    settings: Settings,
+    bindings: Bindings,
+}
+
+/// Why a binding cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeyError {
+    Pattern(PatternError),
+    UnknownMatch,
+}
+
+#[derive(Debug, Clone)]
+enum Bindings {
+    Direct(Hamt<Name, Targets>),
+    Fanout(Targets),
+    Topic(Trie),
+    Headers(Targets),
+}
+
+impl Exchange {
+    pub(crate) fn new(name: Name, kind: ExchangeKind, settings: Settings) -> Exchange {
+        let bindings = match kind {
+            ExchangeKind::Direct => Bindings::Direct(Hamt::default()),
+            ExchangeKind::Fanout => Bindings::Fanout(Targets::None),
+            ExchangeKind::Topic => Bindings::Topic(Trie::default()),
+            ExchangeKind::Headers => Bindings::Headers(Targets::None),
+        };
+        Exchange { name, kind, settings, bindings }
+    }
+
+    /// Its name; empty for the default exchange.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// How it chooses.
+    pub fn kind(&self) -> ExchangeKind {
+        self.kind
+    }
+
+    /// What it was declared with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether it has no binding. The default exchange has none: its routes are implied.
+    pub fn is_empty(&self) -> bool {
+        match &self.bindings {
+            Bindings::Direct(keys) => keys.is_empty(),
+            Bindings::Topic(trie) => trie.is_empty(),
+            Bindings::Fanout(targets) | Bindings::Headers(targets) => targets.is_empty(),
+        }
+    }
+
+    /// Calls `visit` with each of its bindings.
+    pub fn for_each_binding(&self, visit: &mut dyn FnMut(Binding<'_>)) {
+        match &self.bindings {
+            Bindings::Topic(trie) => trie.for_each(visit),
+            Bindings::Fanout(targets) | Bindings::Headers(targets) => {
+                targets.for_each(&mut |bound| visit(bound.binding(b"")));
+            }
+            Bindings::Direct(keys) => {
+                for (key, targets) in keys {
+                    targets.for_each(&mut |bound| visit(bound.binding(key.as_bytes())));
+                }
+            }
+        }
+    }
+
+    /// Adds a binding; says whether it is new.
+    pub(crate) fn bind(
+        &mut self,
+        seed: Seed,
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+    ) -> Result<bool, KeyError> {
+        match &mut self.bindings {
+            Bindings::Topic(trie) => {
+                let pattern = parsed(key)?;
+                Ok(trie.insert(seed, &pattern, topic_bound(&pattern, key, arguments, target)))
+            }
+            Bindings::Fanout(targets) => Ok(targets.insert(seed, keyed_bound(key, arguments, target))),
+            Bindings::Headers(targets) => {
+                header::check_match(arguments).map_err(|_| KeyError::UnknownMatch)?;
+                Ok(targets.insert(seed, keyed_bound(key, arguments, target)))
+            }
+            Bindings::Direct(keys) => {
+                pattern::check_bytes(key.text.as_bytes()).map_err(KeyError::Pattern)?;
+                let bound = Bound::new(target, None, arguments);
+                match keys.get_mut(seed, &key.text) {
+                    Some(targets) => Ok(targets.insert(seed, bound)),
+                    None => Ok(keys.insert(seed, key.text.clone(), Targets::One(bound)).is_none()),
+                }
+            }
+        }
+    }
+
+    /// Takes a binding out; says whether it was there.
+    pub(crate) fn unbind(
+        &mut self,
+        seed: Seed,
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+    ) -> Result<bool, KeyError> {
+        match &mut self.bindings {
+            Bindings::Topic(trie) => {
+                let pattern = parsed(key)?;
+                Ok(trie.remove(seed, &pattern, &topic_bound(&pattern, key, arguments, target)))
+            }
+            Bindings::Fanout(targets) | Bindings::Headers(targets) => {
+                Ok(targets.remove(seed, &keyed_bound(key, arguments, target)))
+            }
+            Bindings::Direct(keys) => {
+                let Some(targets) = keys.get_mut(seed, &key.text) else {
+                    return Ok(false);
+                };
+                let removed = targets.remove(seed, &Bound::new(target, None, arguments));
+                if targets.is_empty() {
+                    keys.remove(seed, &key.text);
+                }
+                Ok(removed)
+            }
+        }
+    }
+
+    /// Calls `found` with the target of each binding that takes the message; one target may come
+    /// more than once.
+    pub(crate) fn matches(
+        &self,
+        seed: Seed,
+        subject: &[u8],
+        headers: &dyn Headers,
+        found: &mut dyn FnMut(&Target),
+    ) -> Result<(), PatternError> {
+        let mut each = |targets: &Targets| targets.for_each(&mut |bound| found(&bound.target));
+        match &self.bindings {
+            Bindings::Topic(trie) => {
+                pattern::check_subject(subject)?;
+                trie.matches(seed, subject, &mut each);
+            }
+            Bindings::Fanout(targets) => each(targets),
+            Bindings::Direct(keys) => {
+                if let Some(targets) = keys.get(seed, subject) {
+                    each(targets);
+                }
+            }
+            Bindings::Headers(targets) if targets.is_empty() => {}
+            Bindings::Headers(targets) => {
+                let headers = SortedHeaders::new(headers);
+                targets.for_each(&mut |bound| {
+                    if headers.is_match(bound.arguments()) {
+                        found(&bound.target);
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parsed(key: &BindingKey) -> Result<Pattern, KeyError> {
+    Pattern::parse(key.syntax, &key.text).map_err(KeyError::Pattern)
+}
+
+/// The place in the trie tells the key, unless another text stands for the same place.
+fn topic_bound(pattern: &Pattern, key: &BindingKey, arguments: &Arguments, target: &Target) -> Bound {
+    Bound::new(target, pattern.is_normalised().then_some(&key.text), arguments)
+}
+
+/// A binding whose key chooses nothing but tells it from others.
+fn keyed_bound(key: &BindingKey, arguments: &Arguments, target: &Target) -> Bound {
+    let key = Some(&key.text).filter(|text| !text.as_bytes().is_empty());
+    Bound::new(target, key, arguments)
+}

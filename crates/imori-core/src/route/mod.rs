@@ -1,0 +1,25 @@
+//! From an address to its targets: exchanges, bindings and the patterns that match a subject.
+//!
+//! The [`Table`] is an immutable snapshot. A writer derives the next one, which costs
+//! O(tokens) because only the path to the change is copied; readers never lock. Each
+//! cell looks up through its own [`Router`], which remembers what it has found.
+
+pub mod router;
+pub mod table;
+mod follow;
+mod vhost;
+pub mod exchange;
+pub mod header;
+pub mod trie;
+pub mod binding;
+pub mod pattern;
+pub mod target;
+pub mod hamt;
+
+pub use binding::{Arguments, Binding, BindingKey};
+pub use exchange::{Exchange, ExchangeKind, Settings};
+pub use header::{Headers, NoHeaders};
+pub use pattern::{Pattern, PatternError, Step, Syntax};
+pub use router::Router;
+pub use table::{Removal, RouteError, Table};
+pub use target::{Address, Group, Route, Target};

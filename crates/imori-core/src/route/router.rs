@@ -1,0 +1,266 @@
+//! What each cell looks routes up with: the table, and the routes it found lately.
+//!
+//! A remembered route holds for one version of the table. There are two places for an address;
+//! a new one takes that which was used less lately.
+
+use std::hash::{BuildHasher, Hasher};
+use std::mem;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+
+use super::header::Headers;
+use super::table::{RouteError, Table};
+use super::target::Route;
+use crate::id::VhostId;
+use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_TARGETS_MAX};
+
+/// Sets of two places that a router begins with.
+const SETS_MIN: usize = 16;
+const SETS_MAX: usize = ROUTE_CACHE_ENTRIES_MAX / 2;
+
+/// The routes that one cell remembers.
+#[derive(Debug, Default)]
+pub struct Router {
+    /// Empty until the first route; its length is a power of two. The place used last is first.
+    sets: Vec<[Option<Entry>; 2]>,
+    /// Targets in all remembered routes.
+    targets: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    hash: u64,
+    vhost: VhostId,
+    version: u64,
+    route: Arc<Route>,
+}
+
+impl Router {
+    /// A router that remembers nothing yet.
+    pub fn new() -> Router {
+        Router::default()
+    }
+
+    /// Where a message to `exchange` with `subject` goes, from memory if the table is the same.
+    pub fn route(
+        &mut self,
+        table: &Table,
+        vhost: VhostId,
+        exchange: &[u8],
+        subject: &[u8],
+        headers: &dyn Headers,
+    ) -> Result<Arc<Route>, RouteError> {
+        let hash = address_hash(vhost, exchange, subject);
+        let index = self.index(hash);
+        let mut address = None;
+        if let Some(set) = self.sets.get_mut(index) {
+            if !set[0].as_ref().is_some_and(|entry| entry.is_of(hash, vhost, exchange, subject)) {
+                set.swap(0, 1);
+            }
+            match &set[0] {
+                Some(entry) if entry.is_of(hash, vhost, exchange, subject) => {
+                    if entry.version == table.version() {
+                        return Ok(entry.route.clone());
+                    }
+                    address = Some(entry.route.address.clone());
+                }
+                // What was used last stays in front of what is about to be replaced.
+                _ => set.swap(0, 1),
+            }
+        }
+        let is_known = address.is_some();
+        let route = Arc::new(table.route_known(vhost, exchange, subject, headers, address)?);
+        if route.is_cacheable {
+            let entry = Entry { hash, vhost, version: table.version(), route: route.clone() };
+            self.remember(entry, is_known);
+        }
+        Ok(route)
+    }
+
+    /// Forgets everything, as after a burst of subjects that do not come again.
+    pub fn clear(&mut self) {
+        *self = Router::default();
+    }
+
+    fn index(&self, hash: u64) -> usize {
+        // The mask keeps the index below the length, so cutting the hash loses nothing.
+        hash as usize & self.sets.len().wrapping_sub(1)
+    }
+
+    fn remember(&mut self, entry: Entry, is_known: bool) {
+        let targets = entry.route.target_count();
+        if self.targets + targets > ROUTE_CACHE_TARGETS_MAX {
+            self.clear();
+            if targets > ROUTE_CACHE_TARGETS_MAX {
+                return;
+            }
+        }
+        if self.sets.is_empty() {
+            self.sets.resize_with(SETS_MIN, Default::default);
+        }
+        let version = entry.version;
+        if !is_known && self.sets.len() < SETS_MAX {
+            let is_current =
+                |place: &Option<Entry>| place.as_ref().is_some_and(|entry| entry.version == version);
+            if self.sets[self.index(entry.hash)].iter().all(is_current) {
+                self.grow();
+            }
+        }
+        self.put(entry, is_known);
+    }
+
+    /// Doubles the sets: the addresses in use do not fit beside each other.
+    fn grow(&mut self) {
+        let len = self.sets.len() * 2;
+        let old = mem::take(&mut self.sets);
+        self.sets.resize_with(len, Default::default);
+        self.targets = 0;
+        for set in old {
+            // The one used last is put last, and so in front again.
+            for entry in set.into_iter().rev().flatten() {
+                self.put(entry, false);
+            }
+        }
+    }
+
+    /// Puts an entry in front of its set, in place of the same address or else of the other's.
+    fn put(&mut self, entry: Entry, is_known: bool) {
+        let index = self.index(entry.hash);
+        self.targets += entry.route.target_count();
+        let set = &mut self.sets[index];
+        if !is_known {
+            set.swap(0, 1);
+        }
+        if let Some(old) = set[0].replace(entry) {
+            self.targets -= old.route.target_count();
+        }
+    }
+}
+
+impl Entry {
+    fn is_of(&self, hash: u64, vhost: VhostId, exchange: &[u8], subject: &[u8]) -> bool {
+        let address = &self.route.address;
+        self.hash == hash
+            && self.vhost == vhost
+            && address.subject.as_bytes() == subject
+            && address.exchange.as_bytes() == exchange
+    }
+}
+
+fn address_hash(vhost: VhostId, exchange: &[u8], subject: &[u8]) -> u64 {
+    // Names that collide cost a miss and nothing more, so this hash needs no secret.
+    let mut hasher = FixedState::default().build_hasher();
+    hasher.write_u32(vhost.0);
+    hasher.write(exchange);
+    hasher.write(subject);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{ConnectionId, QueueId, Reader, ReaderId};
+    use crate::name::Name;
+    use crate::route::binding::{Arguments, BindingKey};
+    use crate::route::hamt::Seed;
+    use crate::route::header::NoHeaders;
+    use crate::route::pattern::Syntax;
+    use crate::route::target::Target;
+
+    const VHOST: VhostId = VhostId(0);
+
+    fn table() -> Table {
+        let mut table = Table::new(Seed(3));
+        table.add_vhost(VHOST);
+        table
+    }
+
+    fn queue(slot: u32) -> QueueId {
+        QueueId { slot, generation: 0 }
+    }
+
+    fn route(router: &mut Router, table: &Table, exchange: &str, subject: &str) -> Arc<Route> {
+        router.route(table, VHOST, exchange.as_bytes(), subject.as_bytes(), &NoHeaders).unwrap()
+    }
+
+    #[test]
+    fn a_route_is_remembered_until_the_table_changes() {
+        let mut table = table();
+        let mut router = Router::new();
+        table.add_queue(VHOST, b"a", queue(1)).unwrap();
+        let first = route(&mut router, &table, "", "a");
+        assert_eq!(first.queues, [queue(1)]);
+        assert!(Arc::ptr_eq(&first, &route(&mut router, &table, "", "a")));
+        let key = BindingKey::new(Syntax::Amqp, b"a");
+        table.bind(VHOST, b"amq.direct", &key, &Arguments::default(), &Target::Queue(queue(1))).unwrap();
+        let second = route(&mut router, &table, "", "a");
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert!(Arc::ptr_eq(&first.address, &second.address));
+        assert!(Arc::ptr_eq(&second, &route(&mut router, &table, "", "a")));
+    }
+
+    #[test]
+    fn addresses_with_the_same_letters_are_told_apart() {
+        let mut table = table();
+        let mut router = Router::new();
+        table.add_vhost(VhostId(1));
+        table.declare_exchange(VHOST, b"a", crate::route::ExchangeKind::Fanout, Default::default()).unwrap();
+        table.declare_exchange(VHOST, b"ab", crate::route::ExchangeKind::Fanout, Default::default()).unwrap();
+        for _ in 0..2 {
+            assert_eq!(route(&mut router, &table, "a", "bc").address.exchange, Name::from("a"));
+            assert_eq!(route(&mut router, &table, "ab", "c").address.exchange, Name::from("ab"));
+            let other = router.route(&table, VhostId(1), b"a", b"bc", &NoHeaders);
+            assert_eq!(other.unwrap_err(), RouteError::NoExchange(Name::from("a")));
+        }
+    }
+
+    #[test]
+    fn many_addresses_stay_right_and_bounded() {
+        let mut table = table();
+        let mut router = Router::new();
+        for number in 0..3000 {
+            table.add_queue(VHOST, format!("q{number}").as_bytes(), queue(number)).unwrap();
+        }
+        for _ in 0..2 {
+            for number in 0..3000 {
+                let found = route(&mut router, &table, "", &format!("q{number}"));
+                assert_eq!(found.queues, [queue(number)]);
+            }
+        }
+        let entries = router.sets.iter().flatten().flatten().count();
+        assert!(entries > ROUTE_CACHE_ENTRIES_MAX / 2 && entries <= ROUTE_CACHE_ENTRIES_MAX, "{entries}");
+        assert_eq!(router.targets, entries);
+    }
+
+    #[test]
+    fn an_address_in_use_outlives_those_that_come_once() {
+        let mut table = table();
+        let mut router = Router::new();
+        table.add_queue(VHOST, b"kept", queue(1)).unwrap();
+        let kept = route(&mut router, &table, "", "kept");
+        for number in 0..5000 {
+            route(&mut router, &table, "", &format!("once{number}"));
+            assert!(Arc::ptr_eq(&kept, &route(&mut router, &table, "", "kept")));
+        }
+    }
+
+    #[test]
+    fn a_few_wide_routes_do_not_fill_the_memory() {
+        let mut table = table();
+        let mut router = Router::new();
+        let key = BindingKey::new(Syntax::Nats, b">");
+        let connection = ConnectionId { cell: 0, slot: 0, generation: 0 };
+        let readers: u32 = 20_000;
+        for slot in 0..readers {
+            let reader = Reader { connection, id: ReaderId { slot, generation: 0 } };
+            let target = Target::Subscription(reader);
+            table.bind(VHOST, b"amq.topic", &key, &Arguments::default(), &target).unwrap();
+        }
+        for number in 0..200 {
+            let found = route(&mut router, &table, "amq.topic", &format!("s{number}"));
+            assert_eq!(found.subscriptions.len(), readers as usize);
+            assert!(router.targets <= ROUTE_CACHE_TARGETS_MAX);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The routing table of all vhosts: a snapshot that costs a few counters to copy.
+//!
+//! One writer changes a copy and publishes it; whoever holds an older one is not disturbed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::binding::{Arguments, BindingKey};
+use super::exchange::{Exchange, ExchangeKind, KeyError, Settings};
+use super::follow::follow;
+use super::hamt::{Hamt, Seed};
+use super::header::Headers;
+use super::pattern::PatternError;
+use super::target::{Address, Found, Route, Target};
+use super::vhost::Vhost;
+use crate::id::{QueueId, VhostId};
+use crate::limits::{
+    BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX, QUEUES_PER_VHOST_MAX, SUBSCRIPTIONS_PER_VHOST_MAX,
+};
+use crate::name::Name;
+
+/// All vhosts with their exchanges, bindings and names of queues.
+#[derive(Debug, Clone)]
+pub struct Table {
+    seed: Seed,
+    version: u64,
+    vhosts: Hamt<VhostId, Arc<Vhost>>,
+}
+
+/// What a removal took with it.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// Whether there was anything to remove.
+    pub was_there: bool,
+    /// Exchanges with auto-delete that lost their last binding by it and are gone too.
+    pub auto_deleted: Vec<Name>,
+}
+
+/// Why the table cannot be changed so, or a message not be routed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RouteError {
+    /// The vhost is not in the table.
+    NoVhost(VhostId),
+    /// The vhost has no such exchange.
+    NoExchange(Name),
+    /// Clients cannot publish to this exchange.
+    Internal(Name),
+    /// The default exchange is bound to every queue by its name and to nothing else.
+    DefaultExchange,
+    /// The name begins with `amq.`.
+    Reserved(Name),
+    /// The exchange is there and is of another kind, or has other settings.
+    Differs {
+        /// The exchange.
+        exchange: Name,
+        /// What it is.
+        kind: ExchangeKind,
+        /// What it was declared with.
+        settings: Settings,
+    },
+    /// The key is no pattern of its protocol, or the subject is none that can be routed.
+    Pattern(PatternError),
+    /// `x-match` is not one of its four values.
+    HeaderMatch,
+    /// The vhost has as many as it may have.
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        max: usize,
+    },
+}
+
+impl Table {
+    /// An empty table. The seed is a secret against names chosen to collide.
+    pub fn new(seed: Seed) -> Table {
+        Table { seed, version: 0, vhosts: Hamt::default() }
+    }
+
+    /// A number that each change makes larger.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Adds a vhost with the default exchange and those that are always there; says whether it is new.
+    pub fn add_vhost(&mut self, id: VhostId) -> bool {
+        if self.vhosts.contains(self.seed, &id) {
+            return false;
+        }
+        self.vhosts.insert(self.seed, id, Arc::new(Vhost::new(self.seed)));
+        self.version += 1;
+        true
+    }
+
+    /// Takes out a vhost with all it has; says whether it was there.
+    pub fn remove_vhost(&mut self, id: VhostId) -> bool {
+        let removed = self.vhosts.remove(self.seed, &id);
+        self.version += u64::from(removed);
+        removed
+    }
+
+    /// Adds an exchange; says whether it is new. Declaring it again as it is changes nothing.
+    pub fn declare_exchange(
+        &mut self,
+        vhost: VhostId,
+        name: &[u8],
+        kind: ExchangeKind,
+        settings: Settings,
+    ) -> Result<bool, RouteError> {
+        let seed = self.seed;
+        let known = self.vhost(vhost)?;
+        if let Some(found) = known.exchange(seed, name) {
+            if found.kind() == kind && *found.settings() == settings {
+                return Ok(false);
+            }
+            return Err(RouteError::Differs {
+                exchange: found.name().clone(),
+                kind: found.kind(),
+                settings: found.settings().clone(),
+            });
+        }
+        if name.starts_with(b"amq.") {
+            return Err(RouteError::Reserved(Name::new(name)));
+        }
+        check_limit("exchanges", known.exchange_count(), EXCHANGES_PER_VHOST_MAX)?;
+        self.vhost_mut(vhost)?.add_exchange(seed, Exchange::new(Name::new(name), kind, settings));
+        self.version += 1;
+        Ok(true)
+    }
+
+    /// Takes out an exchange with the bindings from and to it.
+    pub fn delete_exchange(&mut self, vhost: VhostId, name: &[u8]) -> Result<Removal, RouteError> {
+        if name.is_empty() {
+            return Err(RouteError::DefaultExchange);
+        }
+        if name.starts_with(b"amq.") {
+            return Err(RouteError::Reserved(Name::new(name)));
+        }
+        let seed = self.seed;
+        let mut removal = Removal::default();
+        removal.was_there = self.vhost_mut(vhost)?.remove_exchange(seed, name, &mut removal.auto_deleted);
+        self.version += u64::from(removal.was_there);
+        Ok(removal)
+    }
+
+    /// The exchange of this name.
+    pub fn exchange(&self, vhost: VhostId, name: &[u8]) -> Option<&Exchange> {
+        self.vhosts.get(self.seed, &vhost)?.exchange(self.seed, name)
+    }
+
+    /// All exchanges of a vhost.
+    pub fn exchanges(&self, vhost: VhostId) -> impl Iterator<Item = &Exchange> {
+        self.vhosts.get(self.seed, &vhost).into_iter().flat_map(|vhost| vhost.exchanges())
+    }
+
+    /// Gives a queue its name; says whether that is new. A name that is taken keeps its queue.
+    pub fn add_queue(&mut self, vhost: VhostId, name: &[u8], id: QueueId) -> Result<bool, RouteError> {
+        let seed = self.seed;
+        let known = self.vhost(vhost)?;
+        if known.queue(seed, name).is_some() {
+            return Ok(false);
+        }
+        check_limit("queues", known.queue_count(), QUEUES_PER_VHOST_MAX)?;
+        self.vhost_mut(vhost)?.add_queue(seed, Name::new(name), id);
+        self.version += 1;
+        Ok(true)
+    }
+
+    /// Takes out the name of a queue and all bindings to it.
+    pub fn remove_queue(&mut self, vhost: VhostId, name: &[u8]) -> Result<Removal, RouteError> {
+        let seed = self.seed;
+        let mut removal = Removal::default();
+        removal.was_there = self.vhost_mut(vhost)?.remove_queue(seed, name, &mut removal.auto_deleted);
+        self.version += u64::from(removal.was_there);
+        Ok(removal)
+    }
+
+    /// The queue of this name.
+    pub fn queue(&self, vhost: VhostId, name: &[u8]) -> Option<QueueId> {
+        self.vhosts.get(self.seed, &vhost)?.queue(self.seed, name)
+    }
+
+    /// All queues of a vhost.
+    pub fn queues(&self, vhost: VhostId) -> impl Iterator<Item = (&Name, QueueId)> {
+        self.vhosts.get(self.seed, &vhost).into_iter().flat_map(|vhost| vhost.queues())
+    }
+
+    /// Adds a binding; says whether it is new.
+    pub fn bind(
+        &mut self,
+        vhost: VhostId,
+        exchange: &[u8],
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+    ) -> Result<bool, RouteError> {
+        let seed = self.seed;
+        let known = self.vhost(vhost)?;
+        check_ends(seed, known, exchange, target)?;
+        match target {
+            Target::Subscription(_) | Target::Member { .. } => {
+                check_limit("subscriptions", known.subscription_count(), SUBSCRIPTIONS_PER_VHOST_MAX)?;
+            }
+            Target::Queue(_) | Target::Exchange(_) => {
+                check_limit("bindings", known.binding_count(), BINDINGS_PER_VHOST_MAX)?;
+            }
+        }
+        let is_new = self.vhost_mut(vhost)?.bind(seed, exchange, key, arguments, target)?;
+        self.version += u64::from(is_new);
+        Ok(is_new)
+    }
+
+    /// Takes a binding out.
+    pub fn unbind(
+        &mut self,
+        vhost: VhostId,
+        exchange: &[u8],
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+    ) -> Result<Removal, RouteError> {
+        let seed = self.seed;
+        check_ends(seed, self.vhost(vhost)?, exchange, target)?;
+        let mut removal = Removal::default();
+        let auto_deleted = &mut removal.auto_deleted;
+        removal.was_there =
+            self.vhost_mut(vhost)?.unbind(seed, exchange, key, arguments, target, auto_deleted)?;
+        self.version += u64::from(removal.was_there);
+        Ok(removal)
+    }
+
+    /// Where a message to `exchange` with `subject` goes. The headers are read only if an
+    /// exchange routes by them.
+    pub fn route(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        subject: &[u8],
+        headers: &dyn Headers,
+    ) -> Result<Route, RouteError> {
+        self.route_known(vhost, exchange, subject, headers, None)
+    }
+
+    /// The same, with the address if the caller has it already.
+    pub(super) fn route_known(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        subject: &[u8],
+        headers: &dyn Headers,
+        address: Option<Arc<Address>>,
+    ) -> Result<Route, RouteError> {
+        let vhost = self.vhost(vhost)?;
+        let exchange = known_exchange(self.seed, vhost, exchange)?;
+        if exchange.settings().is_internal {
+            return Err(RouteError::Internal(exchange.name().clone()));
+        }
+        let mut found = Found::new();
+        follow(vhost, self.seed, exchange, subject, headers, &mut found).map_err(RouteError::Pattern)?;
+        let made = || Arc::new(Address { exchange: exchange.name().clone(), subject: Name::new(subject) });
+        Ok(found.into_route(address.unwrap_or_else(made)))
+    }
+
+    fn vhost(&self, id: VhostId) -> Result<&Vhost, RouteError> {
+        self.vhosts.get(self.seed, &id).map(Arc::as_ref).ok_or(RouteError::NoVhost(id))
+    }
+
+    fn vhost_mut(&mut self, id: VhostId) -> Result<&mut Vhost, RouteError> {
+        self.vhosts.get_mut(self.seed, &id).map(Arc::make_mut).ok_or(RouteError::NoVhost(id))
+    }
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RouteError::NoVhost(id) => write!(f, "vhost number `{}` is gone; connect again", id.0),
+            RouteError::NoExchange(name) => write!(f, "exchange `{name}` does not exist; declare it first"),
+            RouteError::Internal(name) => {
+                write!(f, "exchange `{name}` is internal; publish to an exchange that is bound to it")
+            }
+            RouteError::DefaultExchange => f.write_str(
+                "the default exchange cannot be changed; use the queue's name as routing key, \
+                 or another exchange",
+            ),
+            RouteError::Reserved(name) => {
+                write!(f, "exchange name `{name}` is reserved; use one that does not begin with `amq.`")
+            }
+            RouteError::Differs { exchange, kind, settings } => {
+                write!(f, "exchange `{exchange}` is there as `{}`, {settings}; declare it so", kind.name())
+            }
+            RouteError::Pattern(error) => error.fmt(f),
+            RouteError::HeaderMatch => f.write_str(
+                "`x-match` is none of `all`, `any`, `all-with-x` and `any-with-x`; use one of them",
+            ),
+            RouteError::Limit { what, max } => write!(f, "vhost has {max} {what} already; remove some first"),
+        }
+    }
+}
+
+impl std::error::Error for RouteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RouteError::Pattern(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<KeyError> for RouteError {
+    fn from(error: KeyError) -> RouteError {
+        match error {
+            KeyError::Pattern(error) => RouteError::Pattern(error),
+            KeyError::UnknownMatch => RouteError::HeaderMatch,
+        }
+    }
+}
+
+fn known_exchange<'a>(seed: Seed, vhost: &'a Vhost, name: &[u8]) -> Result<&'a Exchange, RouteError> {
+    vhost.exchange(seed, name).ok_or_else(|| RouteError::NoExchange(Name::new(name)))
+}
+
+/// Checks that both ends of a binding are there and may have one.
+fn check_ends(seed: Seed, vhost: &Vhost, exchange: &[u8], target: &Target) -> Result<(), RouteError> {
+    let ends =
+        [Some(exchange), if let Target::Exchange(name) = target { Some(name.as_bytes()) } else { None }];
+    for name in ends.into_iter().flatten() {
+        if known_exchange(seed, vhost, name)?.name().as_bytes().is_empty() {
+            return Err(RouteError::DefaultExchange);
+        }
+    }
+    Ok(())
+}
+
+fn check_limit(what: &'static str, count: usize, max: usize) -> Result<(), RouteError> {
+    if count >= max { Err(RouteError::Limit { what, max }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

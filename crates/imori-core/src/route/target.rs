@@ -1,0 +1,105 @@
+//! Where a message goes: the target of one binding, and the route of one address.
+
+use std::sync::Arc;
+
+use crate::id::{QueueId, Reader};
+use crate::name::Name;
+
+/// What a binding leads to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// A queue, which keeps the message until it is settled.
+    Queue(QueueId),
+    /// Another exchange of the same vhost, which routes the message on.
+    Exchange(Name),
+    /// A live subscription: nothing stored, nothing settled.
+    Subscription(Reader),
+    /// A live subscription whose group receives each message once.
+    Member {
+        /// The name the members share.
+        group: Name,
+        /// This member.
+        reader: Reader,
+    },
+}
+
+/// Where a message was sent to. Queue entries share it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The exchange; empty for the default one.
+    pub exchange: Name,
+    /// The subject or routing key.
+    pub subject: Name,
+}
+
+/// The members of one group that matched an address: one of them receives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The name the members share.
+    pub name: Name,
+    /// Who may receive; never empty.
+    pub members: Vec<Reader>,
+}
+
+/// All targets of one address, each once and in the order of their ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The address this is the route of.
+    pub address: Arc<Address>,
+    /// Queues that each take the message.
+    pub queues: Vec<QueueId>,
+    /// Live subscriptions that each receive it.
+    pub subscriptions: Vec<Reader>,
+    /// Groups of which one member each receives it.
+    pub groups: Vec<Group>,
+    /// Whether every message to the address takes this route; not so if headers decided.
+    pub is_cacheable: bool,
+}
+
+impl Route {
+    /// Whether there is nobody to route to.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty() && self.subscriptions.is_empty() && self.groups.is_empty()
+    }
+
+    /// How many queues and readers it names.
+    pub fn target_count(&self) -> usize {
+        let members: usize = self.groups.iter().map(|group| group.members.len()).sum();
+        self.queues.len() + self.subscriptions.len() + members
+    }
+}
+
+/// Targets as they are found, some of them more than once.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) queues: Vec<QueueId>,
+    pub(crate) subscriptions: Vec<Reader>,
+    pub(crate) members: Vec<(Name, Reader)>,
+    pub(crate) is_cacheable: bool,
+}
+
+impl Found {
+    pub(crate) fn new() -> Found {
+        Found { queues: Vec::new(), subscriptions: Vec::new(), members: Vec::new(), is_cacheable: true }
+    }
+
+    /// Makes a route of what was found. Sorting drops repetitions, makes the order depend on the
+    /// targets only, and puts the readers of one connection next to each other.
+    pub(crate) fn into_route(self, address: Arc<Address>) -> Route {
+        let Found { mut queues, mut subscriptions, mut members, is_cacheable } = self;
+        queues.sort_unstable();
+        queues.dedup();
+        subscriptions.sort_unstable();
+        subscriptions.dedup();
+        members.sort_unstable();
+        members.dedup();
+        let mut groups: Vec<Group> = Vec::new();
+        for (name, reader) in members {
+            match groups.last_mut() {
+                Some(group) if group.name == name => group.members.push(reader),
+                _ => groups.push(Group { name, members: vec![reader] }),
+            }
+        }
+        Route { address, queues, subscriptions, groups, is_cacheable }
+    }
+}

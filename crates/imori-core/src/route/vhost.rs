@@ -1,0 +1,272 @@
+//! The routing of one vhost: its exchanges, the names of its queues, and who is bound to what.
+//!
+//! Bindings to queues and exchanges are also kept by target, so that deleting one finds them.
+//! Live subscriptions are not: their connection knows them.
+
+use std::sync::Arc;
+
+use super::binding::{Arguments, BindingKey};
+use super::exchange::{Exchange, ExchangeKind, KeyError, Settings};
+use super::hamt::{Hamt, Seed};
+use super::target::Target;
+use crate::id::QueueId;
+use crate::name::Name;
+
+/// The exchanges that every vhost has beside the default one.
+const PREDECLARED: [(&str, ExchangeKind); 5] = [
+    ("amq.direct", ExchangeKind::Direct),
+    ("amq.fanout", ExchangeKind::Fanout),
+    ("amq.topic", ExchangeKind::Topic),
+    ("amq.headers", ExchangeKind::Headers),
+    ("amq.match", ExchangeKind::Headers),
+];
+
+/// One namespace of exchanges and queues.
+#[derive(Debug, Clone)]
+pub(crate) struct Vhost {
+    exchanges: Hamt<Name, Arc<Exchange>>,
+    queues: Hamt<Name, QueueId>,
+    /// For each queue and exchange, the bindings that lead to it.
+    incoming: Hamt<Target, Hamt<Incoming, ()>>,
+    bindings: usize,
+    subscriptions: usize,
+}
+
+/// A binding as seen from its target.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Incoming {
+    exchange: Name,
+    key: BindingKey,
+    arguments: Arguments,
+}
+
+impl Vhost {
+    pub(crate) fn new(seed: Seed) -> Vhost {
+        let mut vhost = Vhost {
+            exchanges: Hamt::default(),
+            queues: Hamt::default(),
+            incoming: Hamt::default(),
+            bindings: 0,
+            subscriptions: 0,
+        };
+        let durable = Settings { is_durable: true, ..Settings::default() };
+        vhost.add_exchange(seed, Exchange::new(Name::from(""), ExchangeKind::Direct, durable.clone()));
+        for (name, kind) in PREDECLARED {
+            vhost.add_exchange(seed, Exchange::new(Name::from(name), kind, durable.clone()));
+        }
+        vhost
+    }
+
+    pub(crate) fn exchange(&self, seed: Seed, name: &[u8]) -> Option<&Exchange> {
+        self.exchanges.get(seed, name).map(Arc::as_ref)
+    }
+
+    pub(crate) fn exchanges(&self) -> impl Iterator<Item = &Exchange> {
+        self.exchanges.iter().map(|(_, exchange)| exchange.as_ref())
+    }
+
+    pub(crate) fn exchange_count(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    pub(crate) fn add_exchange(&mut self, seed: Seed, exchange: Exchange) {
+        self.exchanges.insert(seed, exchange.name().clone(), Arc::new(exchange));
+    }
+
+    pub(crate) fn queue(&self, seed: Seed, name: &[u8]) -> Option<QueueId> {
+        self.queues.get(seed, name).copied()
+    }
+
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (&Name, QueueId)> {
+        self.queues.iter().map(|(name, id)| (name, *id))
+    }
+
+    pub(crate) fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    pub(crate) fn add_queue(&mut self, seed: Seed, name: Name, id: QueueId) {
+        self.queues.insert(seed, name, id);
+    }
+
+    /// How many bindings lead to queues and exchanges.
+    pub(crate) fn binding_count(&self) -> usize {
+        self.bindings
+    }
+
+    /// How many bindings are live subscriptions.
+    pub(crate) fn subscription_count(&self) -> usize {
+        self.subscriptions
+    }
+
+    /// Adds a binding to an exchange that exists; says whether it is new.
+    pub(crate) fn bind(
+        &mut self,
+        seed: Seed,
+        exchange: &[u8],
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+    ) -> Result<bool, KeyError> {
+        let Some(source) = self.exchanges.get_mut(seed, exchange).map(Arc::make_mut) else {
+            return Ok(false);
+        };
+        if !source.bind(seed, key, arguments, target)? {
+            return Ok(false);
+        }
+        if is_live(target) {
+            self.subscriptions += 1;
+            return Ok(true);
+        }
+        self.bindings += 1;
+        let incoming =
+            Incoming { exchange: source.name().clone(), key: key.clone(), arguments: arguments.clone() };
+        match self.incoming.get_mut(seed, target) {
+            Some(known) => known.insert(seed, incoming, ()).is_none(),
+            None => {
+                let mut known = Hamt::default();
+                known.insert(seed, incoming, ());
+                self.incoming.insert(seed, target.clone(), known).is_none()
+            }
+        };
+        Ok(true)
+    }
+
+    /// Takes a binding out; says whether it was there. Exchanges that go with it are added to
+    /// `auto_deleted`.
+    pub(crate) fn unbind(
+        &mut self,
+        seed: Seed,
+        exchange: &[u8],
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+        auto_deleted: &mut Vec<Name>,
+    ) -> Result<bool, KeyError> {
+        let Some(source) = self.exchanges.get_mut(seed, exchange).map(Arc::make_mut) else {
+            return Ok(false);
+        };
+        if !source.unbind(seed, key, arguments, target)? {
+            return Ok(false);
+        }
+        let name = source.name().clone();
+        let is_spent = source.is_empty() && source.settings().is_auto_delete;
+        if is_live(target) {
+            self.subscriptions -= 1;
+        } else {
+            self.bindings -= 1;
+            let incoming =
+                Incoming { exchange: name.clone(), key: key.clone(), arguments: arguments.clone() };
+            self.forget_incoming(seed, target, |known| {
+                known.remove(seed, &incoming);
+            });
+        }
+        if is_spent {
+            self.remove_all(seed, vec![name], auto_deleted);
+        }
+        Ok(true)
+    }
+
+    /// Takes out a queue and the bindings to it.
+    pub(crate) fn remove_queue(&mut self, seed: Seed, name: &[u8], auto_deleted: &mut Vec<Name>) -> bool {
+        let Some(id) = self.queue(seed, name) else {
+            return false;
+        };
+        self.queues.remove(seed, name);
+        let spent = self.unbind_target(seed, &Target::Queue(id));
+        self.remove_all(seed, spent, auto_deleted);
+        true
+    }
+
+    /// Takes out an exchange with the bindings from and to it.
+    pub(crate) fn remove_exchange(&mut self, seed: Seed, name: &[u8], auto_deleted: &mut Vec<Name>) -> bool {
+        let Some(exchange) = self.exchanges.get(seed, name) else {
+            return false;
+        };
+        let mut removed = Vec::new();
+        self.remove_all(seed, vec![exchange.name().clone()], &mut removed);
+        // The first to go is the one asked for.
+        auto_deleted.extend(removed.into_iter().skip(1));
+        true
+    }
+
+    /// Removes exchanges, and those with auto-delete that lose their last binding by it, and so on.
+    fn remove_all(&mut self, seed: Seed, names: Vec<Name>, removed: &mut Vec<Name>) {
+        let mut pending = names;
+        while let Some(name) = pending.pop() {
+            let Some(exchange) = self.exchanges.get(seed, &name).cloned() else {
+                continue;
+            };
+            self.exchanges.remove(seed, &name);
+            self.forget_outgoing(seed, &exchange);
+            pending.extend(self.unbind_target(seed, &Target::Exchange(name.clone())));
+            removed.push(name);
+        }
+    }
+
+    /// Forgets the bindings from an exchange that is no more.
+    fn forget_outgoing(&mut self, seed: Seed, exchange: &Exchange) {
+        let mut targets: Vec<Target> = Vec::new();
+        exchange.for_each_binding(&mut |binding| {
+            if is_live(binding.target) {
+                self.subscriptions -= 1;
+            } else {
+                self.bindings -= 1;
+                targets.push(binding.target.clone());
+            }
+        });
+        targets.sort_unstable();
+        targets.dedup();
+        for target in targets {
+            self.forget_incoming(seed, &target, |known| {
+                let gone: Vec<Incoming> = known
+                    .iter()
+                    .map(|(incoming, ())| incoming)
+                    .filter(|incoming| incoming.exchange == *exchange.name())
+                    .cloned()
+                    .collect();
+                for incoming in gone {
+                    known.remove(seed, &incoming);
+                }
+            });
+        }
+    }
+
+    fn forget_incoming(&mut self, seed: Seed, target: &Target, forget: impl FnOnce(&mut Hamt<Incoming, ()>)) {
+        if let Some(known) = self.incoming.get_mut(seed, target) {
+            forget(known);
+            if known.is_empty() {
+                self.incoming.remove(seed, target);
+            }
+        }
+    }
+
+    /// Takes out all bindings to `target`; gives the exchanges that should go with them.
+    fn unbind_target(&mut self, seed: Seed, target: &Target) -> Vec<Name> {
+        let Some(known) = self.incoming.get(seed, target).cloned() else {
+            return Vec::new();
+        };
+        self.incoming.remove(seed, target);
+        let mut spent = Vec::new();
+        for (incoming, ()) in &known {
+            let Some(source) = self.exchanges.get_mut(seed, &incoming.exchange).map(Arc::make_mut) else {
+                continue;
+            };
+            // The key was accepted when it was bound.
+            if let Ok(true) = source.unbind(seed, &incoming.key, &incoming.arguments, target) {
+                self.bindings -= 1;
+                if source.is_empty() && source.settings().is_auto_delete {
+                    spent.push(incoming.exchange.clone());
+                }
+            }
+        }
+        spent
+    }
+}
+
+fn is_live(target: &Target) -> bool {
+    match target {
+        Target::Subscription(_) | Target::Member { .. } => true,
+        Target::Queue(_) | Target::Exchange(_) => false,
+    }
+}
