@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use imori_core::id::{ConnectionId, QueueId, Reader, ReaderId, VhostId};
 use imori_core::route::hamt::Seed;
-use imori_core::route::{Arguments, BindingKey, NoHeaders, Router, Syntax, Table, Target};
+use imori_core::route::{Arguments, BindingKey, NoHeaders, Router, Syntax, Table, TableLimits, Target};
 
 const VHOST: VhostId = VhostId(0);
 const TOPIC: &[u8] = b"amq.topic";
@@ -55,7 +55,7 @@ fn target(number: u32) -> Target {
 }
 
 fn empty_table() -> Table {
-    let mut table = Table::new(Seed(1));
+    let mut table = Table::new(Seed(1), TableLimits::default());
     table.add_vhost(VHOST);
     table
 }

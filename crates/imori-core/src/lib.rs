@@ -1,10 +1,20 @@
-//! Routing, queues, subscriptions and inboxes as deterministic values.
+//! Routing, queues, subscriptions and inboxes as plain, deterministic values.
 //!
-//! Nothing here blocks, reads a clock, touches a file or a socket, spawns or logs.
-//! Time and randomness arrive as arguments, so a run can be repeated from its inputs.
+//! Reading down follows a message. What is absent: no protocol, no socket, no clock, no
+//! lock, no log; whoever runs the core lends it those through [`world::World`].
 
+pub mod broker;
+pub mod world;
+pub mod topology;
+pub mod error;
+pub mod authorize;
+pub mod queue;
+pub mod outbound;
+pub mod delivery;
 pub mod route;
 pub mod message;
+pub mod confirm;
+pub mod memory;
 pub mod name;
 pub mod id;
 pub mod time;

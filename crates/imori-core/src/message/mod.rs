@@ -1,3 +1,20 @@
-//! What a message is made of.
+//! What travels: a message, its headers in their origin's own form, and the envelope a broker puts around it.
+//!
+//! Bytes are borrowed from the connection that sent them until somebody has to wait for
+//! them; only then is a [`Message`] made, once, however many queues share it.
 
-pub mod value;
+mod publication;
+mod stored;
+mod view;
+mod head;
+mod envelope;
+mod address;
+mod value;
+
+pub use address::{Address, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
+pub use envelope::{Death, DeathReason, Deaths, Envelope};
+pub use head::{Head, OriginId, Property, Span};
+pub use publication::Publication;
+pub use stored::{BODY_SHARED_MIN, Message};
+pub use value::Value;
+pub use view::{HeaderReader, MessageView};

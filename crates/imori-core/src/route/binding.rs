@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::hamt::{Hamt, Seed};
 use super::pattern::Syntax;
 use super::target::Target;
-use crate::message::value::Value;
+use crate::message::Value;
 use crate::name::Name;
 
 /// The key of a binding as the client wrote it, and how a topic exchange is to read it.

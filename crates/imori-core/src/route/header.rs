@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::binding::Arguments;
-use crate::message::value::Value;
+use crate::message::Value;
 
 /// The headers of a message, read only if a headers exchange takes part.
 pub trait Headers {

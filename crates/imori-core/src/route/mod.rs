@@ -21,5 +21,5 @@ pub use exchange::{Exchange, ExchangeKind, Settings};
 pub use header::{Headers, NoHeaders};
 pub use pattern::{Pattern, PatternError, Step, Syntax};
 pub use router::Router;
-pub use table::{Removal, RouteError, Table};
-pub use target::{Address, Group, Route, Target};
+pub use table::{Removal, RouteError, Table, TableLimits};
+pub use target::{Group, Route, Target};

@@ -26,6 +26,7 @@ pub struct Router {
     sets: Vec<[Option<Entry>; 2]>,
     /// Targets in all remembered routes.
     targets: usize,
+    turn: usize,
 }
 
 #[derive(Debug)]
@@ -76,6 +77,12 @@ impl Router {
             self.remember(entry, is_known);
         }
         Ok(route)
+    }
+
+    /// A number that is one more each time: who of a group is first to be asked.
+    pub fn turn(&mut self) -> usize {
+        self.turn = self.turn.wrapping_add(1);
+        self.turn
     }
 
     /// Forgets everything, as after a burst of subjects that do not come again.
@@ -164,6 +171,7 @@ mod tests {
     use crate::name::Name;
     use crate::route::binding::{Arguments, BindingKey};
     use crate::route::hamt::Seed;
+    use crate::route::TableLimits;
     use crate::route::header::NoHeaders;
     use crate::route::pattern::Syntax;
     use crate::route::target::Target;
@@ -171,7 +179,7 @@ mod tests {
     const VHOST: VhostId = VhostId(0);
 
     fn table() -> Table {
-        let mut table = Table::new(Seed(3));
+        let mut table = Table::new(Seed(3), TableLimits::default());
         table.add_vhost(VHOST);
         table
     }

@@ -11,18 +11,20 @@ use super::follow::follow;
 use super::hamt::{Hamt, Seed};
 use super::header::Headers;
 use super::pattern::PatternError;
-use super::target::{Address, Found, Route, Target};
+use super::target::{Found, Route, Target};
 use super::vhost::Vhost;
 use crate::id::{QueueId, VhostId};
 use crate::limits::{
     BINDINGS_PER_VHOST_MAX, EXCHANGES_PER_VHOST_MAX, QUEUES_PER_VHOST_MAX, SUBSCRIPTIONS_PER_VHOST_MAX,
 };
+use crate::message::Address;
 use crate::name::Name;
 
 /// All vhosts with their exchanges, bindings and names of queues.
 #[derive(Debug, Clone)]
 pub struct Table {
     seed: Seed,
+    limits: TableLimits,
     version: u64,
     vhosts: Hamt<VhostId, Arc<Vhost>>,
 }
@@ -71,10 +73,31 @@ pub enum RouteError {
     },
 }
 
+/// How many things a vhost may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableLimits {
+    /// Queues.
+    pub queues_max: usize,
+    /// Bindings to queues and exchanges.
+    pub bindings_max: usize,
+    /// Live subscriptions.
+    pub subscriptions_max: usize,
+}
+
+impl Default for TableLimits {
+    fn default() -> TableLimits {
+        TableLimits {
+            queues_max: QUEUES_PER_VHOST_MAX,
+            bindings_max: BINDINGS_PER_VHOST_MAX,
+            subscriptions_max: SUBSCRIPTIONS_PER_VHOST_MAX,
+        }
+    }
+}
+
 impl Table {
     /// An empty table. The seed is a secret against names chosen to collide.
-    pub fn new(seed: Seed) -> Table {
-        Table { seed, version: 0, vhosts: Hamt::default() }
+    pub fn new(seed: Seed, limits: TableLimits) -> Table {
+        Table { seed, limits, version: 0, vhosts: Hamt::default() }
     }
 
     /// A number that each change makes larger.
@@ -160,7 +183,7 @@ impl Table {
         if known.queue(seed, name).is_some() {
             return Ok(false);
         }
-        check_limit("queues", known.queue_count(), QUEUES_PER_VHOST_MAX)?;
+        check_limit("queues", known.queue_count(), self.limits.queues_max)?;
         self.vhost_mut(vhost)?.add_queue(seed, Name::new(name), id);
         self.version += 1;
         Ok(true)
@@ -199,10 +222,10 @@ impl Table {
         check_ends(seed, known, exchange, target)?;
         match target {
             Target::Subscription(_) | Target::Member { .. } => {
-                check_limit("subscriptions", known.subscription_count(), SUBSCRIPTIONS_PER_VHOST_MAX)?;
+                check_limit("subscriptions", known.subscription_count(), self.limits.subscriptions_max)?;
             }
             Target::Queue(_) | Target::Exchange(_) => {
-                check_limit("bindings", known.binding_count(), BINDINGS_PER_VHOST_MAX)?;
+                check_limit("bindings", known.binding_count(), self.limits.bindings_max)?;
             }
         }
         let is_new = self.vhost_mut(vhost)?.bind(seed, exchange, key, arguments, target)?;
@@ -241,6 +264,23 @@ impl Table {
         self.route_known(vhost, exchange, subject, headers, None)
     }
 
+    /// The targets of an address to which the broker itself publishes, as it does dead letters: an
+    /// internal exchange takes those.
+    ///
+    /// # Errors
+    /// As [`Table::route`], but for [`RouteError::Internal`].
+    pub fn route_from_broker(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        subject: &[u8],
+        headers: &dyn Headers,
+    ) -> Result<Route, RouteError> {
+        let vhost = self.vhost(vhost)?;
+        let exchange = known_exchange(self.seed, vhost, exchange)?;
+        self.follow_from(vhost, exchange, subject, headers, None)
+    }
+
     /// The same, with the address if the caller has it already.
     pub(super) fn route_known(
         &self,
@@ -255,6 +295,17 @@ impl Table {
         if exchange.settings().is_internal {
             return Err(RouteError::Internal(exchange.name().clone()));
         }
+        self.follow_from(vhost, exchange, subject, headers, address)
+    }
+
+    fn follow_from(
+        &self,
+        vhost: &Vhost,
+        exchange: &Exchange,
+        subject: &[u8],
+        headers: &dyn Headers,
+        address: Option<Arc<Address>>,
+    ) -> Result<Route, RouteError> {
         let mut found = Found::new();
         follow(vhost, self.seed, exchange, subject, headers, &mut found).map_err(RouteError::Pattern)?;
         let made = || Arc::new(Address { exchange: exchange.name().clone(), subject: Name::new(subject) });

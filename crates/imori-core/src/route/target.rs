@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::id::{QueueId, Reader};
+use crate::message::Address;
 use crate::name::Name;
 
 /// What a binding leads to.
@@ -21,15 +22,6 @@ pub enum Target {
         /// This member.
         reader: Reader,
     },
-}
-
-/// Where a message was sent to. Queue entries share it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    /// The exchange; empty for the default one.
-    pub exchange: Name,
-    /// The subject or routing key.
-    pub subject: Name,
 }
 
 /// The members of one group that matched an address: one of them receives.

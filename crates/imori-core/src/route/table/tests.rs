@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::id::{ConnectionId, Reader, ReaderId};
 use crate::limits::SUBJECT_BYTES_MAX;
-use crate::message::value::Value;
+use crate::message::Value;
 use crate::route::header::NoHeaders;
 use crate::route::pattern::{Pattern, Syntax, is_match};
 
 const VHOST: VhostId = VhostId(0);
 
 fn table() -> Table {
-    let mut table = Table::new(Seed(11));
+    let mut table = Table::new(Seed(11), TableLimits::default());
     table.add_vhost(VHOST);
     table
 }

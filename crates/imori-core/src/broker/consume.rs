@@ -1,0 +1,156 @@
+//! Readers come and go.
+
+use super::Actor;
+use super::delete::delete_unused;
+use super::offer::change_and_deliver;
+use crate::authorize::{Action, Object, authorize};
+use crate::error::BrokerError;
+use crate::id::{QueueId, Reader, ReaderId};
+use crate::name::Name;
+use crate::outbound::{Credit, Outbound, ReaderSpec, SessionId, Source, Subscription};
+use crate::queue::ConsumeRefusal;
+use crate::route::{BindingKey, RouteError};
+use crate::world::World;
+
+/// How somebody wants to read a queue.
+#[derive(Debug, Clone)]
+pub struct ConsumeOptions {
+    /// The session that numbers the deliveries.
+    pub session: SessionId,
+    /// What the protocol writes at the head of the deliveries.
+    pub label: Box<[u8]>,
+    /// The consumer settles what it gets.
+    pub settles: bool,
+    /// How much it may have.
+    pub credit: Credit,
+    /// Consumers of a higher priority are served first.
+    pub priority: i32,
+    /// It wants the queue for itself.
+    pub is_exclusive: bool,
+}
+
+/// How somebody wants to hear what is published.
+#[derive(Debug, Clone)]
+pub struct SubscribeOptions {
+    /// The session that numbers the deliveries.
+    pub session: SessionId,
+    /// What the protocol writes at the head of the deliveries.
+    pub label: Box<[u8]>,
+    /// The group of which one member gets each message.
+    pub group: Option<Name>,
+}
+
+/// Adds a consumer to a queue. `answer` is called under the connection's lock before the first delivery.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::NoQueue`], [`BrokerError::Locked`] or
+/// [`BrokerError::ConsumedExclusively`].
+pub fn consume<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    id: QueueId,
+    name: &[u8],
+    options: ConsumeOptions,
+    answer: impl FnOnce(&mut Outbound, ReaderId),
+) -> Result<ReaderId, BrokerError> {
+    authorize(actor.identity, Action::Consume, actor.vhost, Object::Queue(name))?;
+    let now = world.now();
+    let added = change_and_deliver(world, id, |queue, _| {
+        if !queue.is_open_to(actor.connection) {
+            return Err(BrokerError::Locked(queue.name().clone()));
+        }
+        if let Err(ConsumeRefusal::Exclusive | ConsumeRefusal::InUse) =
+            queue.admit_consumer(options.is_exclusive)
+        {
+            return Err(BrokerError::ConsumedExclusively(queue.name().clone()));
+        }
+        let spec = ReaderSpec {
+            session: options.session,
+            label: options.label,
+            source: Source::Queue(id),
+            settles: options.settles,
+            credit: options.credit,
+        };
+        let reader = world.with_outbound(actor.connection, |outbound| {
+            let reader = outbound.add_reader(spec);
+            answer(outbound, reader);
+            reader
+        });
+        let Some(reader) = reader else {
+            // The connection is gone; nobody will read this answer.
+            return Err(BrokerError::NoQueue(queue.name().clone()));
+        };
+        let consumer = Reader { connection: actor.connection, id: reader };
+        queue.add_consumer(consumer, options.priority, options.is_exclusive, now);
+        Ok(reader)
+    });
+    added.unwrap_or_else(|| Err(BrokerError::NoQueue(Name::new(name))))
+}
+
+/// Adds a live subscription to an exchange. When it returns, the next publish of every cell sees it.
+///
+/// # Errors
+/// [`BrokerError::Refused`] or [`BrokerError::Route`].
+pub fn subscribe<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    options: SubscribeOptions,
+) -> Result<ReaderId, BrokerError> {
+    authorize(
+        actor.identity,
+        Action::Subscribe,
+        actor.vhost,
+        Object::Exchange { exchange, subject: key.text.as_bytes() },
+    )?;
+    let subscription = Subscription { exchange: Name::new(exchange), key: key.clone(), group: options.group };
+    let spec = ReaderSpec {
+        session: options.session,
+        label: options.label,
+        source: Source::Live(Box::new(subscription.clone())),
+        settles: false,
+        credit: Credit::Unlimited,
+    };
+    let id = world
+        .with_outbound(actor.connection, |outbound| outbound.add_reader(spec))
+        .ok_or_else(|| RouteError::NoExchange(Name::new(exchange)))?;
+    let reader = Reader { connection: actor.connection, id };
+    let bound = world.with_topology(|topology| topology.subscribe(actor.vhost, &subscription, reader));
+    if let Err(error) = bound {
+        world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id));
+        return Err(error.into());
+    }
+    Ok(id)
+}
+
+/// Ends a reader. Its unsettled deliveries stay with its session. A queue that goes with its
+/// last consumer goes.
+pub fn cancel<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId) {
+    let source = world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id)).flatten();
+    if let Some(source) = source {
+        forget_reader(world, actor, id, &source);
+    }
+}
+
+/// Takes a reader away from what it read.
+pub(super) fn forget_reader<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, source: &Source) {
+    let reader = Reader { connection: actor.connection, id };
+    match source {
+        Source::Queue(queue_id) => {
+            let now = world.now();
+            let is_last = world.with_queue(*queue_id, |queue| {
+                let is_last = queue.remove_consumer(reader, now);
+                (is_last, queue.new_wake_up())
+            });
+            match is_last {
+                Some((true, _)) => delete_unused(world, *queue_id),
+                Some((false, Some(at))) => world.wake_queue_at(*queue_id, at),
+                _ => {}
+            }
+        }
+        Source::Live(subscription) => world.with_topology(|topology| {
+            topology.unsubscribe(actor.vhost, subscription, reader);
+        }),
+    }
+}

@@ -1,0 +1,31 @@
+//! A connection ends: what it had goes back, what was its own goes.
+
+use super::Actor;
+use super::consume::forget_reader;
+use super::delete::delete_queue;
+use super::settle::settle_in_queues;
+use crate::delivery::Outcome;
+use crate::world::World;
+
+/// Ends a connection for the broker: unsettled deliveries are released as failed, readers and
+/// inboxes vanish, exclusive queues are deleted. Late replies to its inboxes find nothing.
+pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) {
+    let Some(remains) = world.with_outbound(actor.connection, |outbound| outbound.close()) else {
+        return;
+    };
+    // The readers go first, so that nothing released is offered to them again.
+    for (id, source) in &remains.readers {
+        forget_reader(world, actor, *id, source);
+    }
+    settle_in_queues(
+        world,
+        actor.connection,
+        remains.unsettled,
+        Vec::new(),
+        Outcome::Release { failed: true },
+    );
+    let exclusive = world.with_topology(|topology| topology.take_exclusive(actor.connection));
+    for queue in exclusive {
+        delete_queue(world, queue);
+    }
+}

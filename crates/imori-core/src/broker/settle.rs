@@ -1,0 +1,65 @@
+//! A consumer says what became of its deliveries.
+
+use super::Actor;
+use super::offer::{change_and_deliver, wake_consumers};
+use crate::authorize::{Action, Object, authorize};
+use crate::delivery::Outcome;
+use crate::error::BrokerError;
+use crate::id::{ConnectionId, Reader};
+use crate::outbound::{Numbers, SessionId, Unsettled, Wake};
+use crate::world::World;
+
+/// Settles deliveries of a session and tells how many.
+///
+/// # Errors
+/// [`BrokerError::NoDelivery`] where the named one is not unsettled; then none is settled.
+pub fn settle<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    session: SessionId,
+    numbers: Numbers,
+    outcome: Outcome,
+) -> Result<usize, BrokerError> {
+    authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
+    let (settled, wakes) = world
+        .with_outbound(actor.connection, |outbound| outbound.settle(session, numbers))
+        .unwrap_or_default();
+    if settled.is_empty() {
+        return Err(BrokerError::NoDelivery(numbers.last()));
+    }
+    let count = settled.len();
+    settle_in_queues(world, actor.connection, settled, wakes, outcome);
+    Ok(count)
+}
+
+/// Tells the queues what became of their messages, and lets the consumers take more.
+pub(super) fn settle_in_queues<W: World>(
+    world: &W,
+    connection: ConnectionId,
+    mut settled: Vec<Unsettled>,
+    wakes: Vec<Wake>,
+    outcome: Outcome,
+) {
+    let now = world.now();
+    settled.sort_by_key(|unsettled| unsettled.place);
+    for of_queue in settled.chunk_by(|a, b| a.place.queue == b.place.queue) {
+        let Some(first) = of_queue.first() else {
+            continue;
+        };
+        let queue_id = first.place.queue;
+        change_and_deliver(world, queue_id, |queue, dead| {
+            for unsettled in of_queue {
+                queue.settle(unsettled.place.sequence, outcome, now, dead);
+            }
+            for wake in wakes.iter().filter(|wake| wake.queue == queue_id) {
+                queue.wake(Reader { connection, id: wake.reader });
+            }
+        });
+    }
+    // A consumer's credit can come back from another queue's delivery only through a session's window.
+    let elsewhere: Vec<Wake> = wakes
+        .into_iter()
+        .filter(|wake| settled.iter().all(|unsettled| unsettled.place.queue != wake.queue))
+        .collect();
+    wake_consumers(world, connection, &elsewhere);
+}

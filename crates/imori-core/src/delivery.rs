@@ -1,0 +1,57 @@
+//! One message on its way to one reader, and what becomes of it.
+
+use std::sync::Arc;
+
+use crate::id::QueueId;
+use crate::message::{Address, Deaths, MessageView};
+
+/// One message for one reader.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery<'a> {
+    /// The message.
+    pub message: MessageView<'a>,
+    /// Where it was published to.
+    pub address: &'a Arc<Address>,
+    /// Its history of deaths, if it was dead-lettered.
+    pub deaths: Option<&'a Arc<Deaths>>,
+    /// Deliveries that failed before.
+    pub failures: u32,
+    /// It was given out before.
+    pub is_redelivered: bool,
+}
+
+/// The place of a message in a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The queue.
+    pub queue: QueueId,
+    /// Its sequence number there.
+    pub sequence: u64,
+}
+
+/// What a reader answers to a delivery from a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It has it, and the queue may forget it.
+    Settled,
+    /// It has it and will settle it.
+    Unsettled,
+    /// It has no credit or no room; it will say when it has.
+    Full,
+    /// There is no such reader any more.
+    Gone,
+}
+
+/// What a consumer says of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done with; the queue forgets it.
+    Accept,
+    /// It goes back to its place in the queue.
+    Release {
+        /// The delivery counts as a failed one.
+        failed: bool,
+    },
+    /// It is not wanted here: it is dead-lettered, or dropped where the queue has no dead-letter exchange.
+    Reject,
+}

@@ -1,0 +1,87 @@
+//! Why the broker did not do what it was asked.
+
+use std::fmt;
+
+use crate::authorize::Refusal;
+use crate::name::Name;
+use crate::route::RouteError;
+
+/// Why a command was refused. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BrokerError {
+    /// The identity has no right to it.
+    Refused(Refusal),
+    /// The routing table has no such exchange, does not take such a pattern, or is full.
+    Route(RouteError),
+    /// There is no such queue.
+    NoQueue(Name),
+    /// There is no such inbox; whoever waited for replies is gone.
+    NoInbox,
+    /// The queue belongs to another connection.
+    Locked(Name),
+    /// A consumer has the queue for itself, or wants it for itself and others read it.
+    ConsumedExclusively(Name),
+    /// It was declared before with another value of this property.
+    Inequivalent {
+        /// The queue or exchange.
+        name: Name,
+        /// The property.
+        property: &'static str,
+    },
+    /// A queue of the message is full and its policy is to refuse.
+    QueueFull(Name),
+    /// There is no unsettled delivery of this number.
+    NoDelivery(u64),
+    /// The broker has as many queues as it may have.
+    TooManyQueues,
+}
+
+impl fmt::Display for BrokerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BrokerError::Refused(refusal) => write!(f, "{refusal}"),
+            BrokerError::Route(error) => write!(f, "{error}"),
+            BrokerError::NoQueue(name) => {
+                write!(f, "there is no queue `{name}`; declare it or use another name")
+            }
+            BrokerError::NoInbox => {
+                f.write_str("there is no such inbox; whoever waited for replies there is gone")
+            }
+            BrokerError::Locked(name) => {
+                write!(f, "queue `{name}` is exclusive to another connection; use another name")
+            }
+            BrokerError::ConsumedExclusively(name) => write!(
+                f,
+                "queue `{name}` is read by another consumer and one of the two is exclusive; end the other or subscribe without `exclusive`"
+            ),
+            BrokerError::Inequivalent { name, property } => write!(
+                f,
+                "inequivalent arg '{property}' for `{name}`: it exists with another value; use that value or delete it first"
+            ),
+            BrokerError::QueueFull(name) => {
+                write!(f, "queue `{name}` is at its length limit; send again when it is shorter")
+            }
+            BrokerError::NoDelivery(number) => write!(
+                f,
+                "there is no unsettled delivery `{number}`; settle each delivery once, on the connection that received it"
+            ),
+            BrokerError::TooManyQueues => f.write_str(
+                "the broker has as many queues as it may have; delete some or raise `limits.queues`",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BrokerError {}
+
+impl From<Refusal> for BrokerError {
+    fn from(refusal: Refusal) -> BrokerError {
+        BrokerError::Refused(refusal)
+    }
+}
+
+impl From<RouteError> for BrokerError {
+    fn from(error: RouteError) -> BrokerError {
+        BrokerError::Route(error)
+    }
+}

@@ -1,0 +1,109 @@
+//! The properties that all protocols share, as places in a message's header text.
+
+/// Which protocol, and which form of its headers, a message's header block is in.
+///
+/// The numbers are written to disk one day: they are given out in one place and never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OriginId(pub u8);
+
+impl OriginId {
+    /// Made by the broker itself; there is no header block.
+    pub const BROKER: OriginId = OriginId(0);
+    /// STOMP header lines that mean the same in every version: no backslash, no carriage
+    /// return, no second colon.
+    pub const STOMP_PLAIN: OriginId = OriginId(1);
+    /// STOMP 1.0 header lines: nothing is escaped.
+    pub const STOMP_10: OriginId = OriginId(2);
+    /// STOMP 1.1 header lines: `\n`, `\c` and `\\` are escapes.
+    pub const STOMP_11: OriginId = OriginId(3);
+    /// STOMP 1.2 header lines: as 1.1, and `\r`.
+    pub const STOMP_12: OriginId = OriginId(4);
+}
+
+/// The properties with text values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Property {
+    /// Type of the body, as MIME names it.
+    ContentType,
+    /// Encoding of the body.
+    ContentEncoding,
+    /// What a reply repeats so that its requester knows it.
+    CorrelationId,
+    /// Where replies go.
+    ReplyTo,
+    /// The publisher's name for the message.
+    MessageId,
+    /// The application's name for the kind of message.
+    Type,
+    /// The user who sent it.
+    UserId,
+    /// The application that sent it.
+    AppId,
+}
+
+const PROPERTIES: usize = 8;
+
+/// A stretch of a message's header text; empty means that the property is not there.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    start: u16,
+    len: u16,
+}
+
+impl Span {
+    /// The stretch of `len` bytes from `start`, or `None` past 65,535.
+    pub fn new(start: usize, len: usize) -> Option<Span> {
+        Some(Span { start: u16::try_from(start).ok()?, len: u16::try_from(len).ok()? })
+    }
+
+    fn of(self, text: &[u8]) -> Option<&[u8]> {
+        let start = usize::from(self.start);
+        if self.len == 0 { None } else { text.get(start..start + usize::from(self.len)) }
+    }
+}
+
+/// What the broker itself reads of a message's headers, in a fixed size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Whose header block it is.
+    pub origin: OriginId,
+    /// The publisher wants it to survive the broker.
+    pub is_persistent: bool,
+    /// The reply address is an inbox that this broker made.
+    pub replies_to_inbox: bool,
+    /// 0 is the least urgent; `None` where the publisher said nothing.
+    pub priority: Option<u8>,
+    /// How long it may wait in a queue, in milliseconds.
+    pub expiration_ms: Option<u32>,
+    /// Seconds since the UNIX epoch, as the publisher says.
+    pub timestamp: Option<u64>,
+    spans: [Span; PROPERTIES],
+}
+
+impl Head {
+    /// A head without properties.
+    pub fn new(origin: OriginId) -> Head {
+        Head {
+            origin,
+            is_persistent: false,
+            replies_to_inbox: false,
+            priority: None,
+            expiration_ms: None,
+            timestamp: None,
+            spans: [Span::default(); PROPERTIES],
+        }
+    }
+
+    /// Says where in the header text the value of `property` stands.
+    pub fn set(&mut self, property: Property, span: Span) {
+        if let Some(place) = self.spans.get_mut(property as usize) {
+            *place = span;
+        }
+    }
+
+    /// The value of `property` in the header text that this head belongs to.
+    pub fn property<'t>(&self, property: Property, text: &'t [u8]) -> Option<&'t [u8]> {
+        self.spans.get(property as usize)?.of(text)
+    }
+}

@@ -1,0 +1,53 @@
+//! A message on its way in: borrowed from its sender's buffer until somebody has to keep it.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::head::Head;
+use super::stored::Message;
+use super::view::MessageView;
+use crate::memory::Gauge;
+
+/// What a publisher hands over.
+///
+/// Receivers who can be written to at once read the borrowed bytes; the first who has to
+/// wait makes the one stored [`Message`] that all others share.
+#[derive(Debug)]
+pub struct Publication<'a> {
+    view: MessageView<'a>,
+    shared_body: Option<&'a Bytes>,
+    stored: OnceCell<Arc<Message>>,
+}
+
+impl<'a> Publication<'a> {
+    /// A message in its sender's buffer.
+    pub fn new(head: &'a Head, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
+        Publication { view: MessageView { head, text, body }, shared_body: None, stored: OnceCell::new() }
+    }
+
+    /// A message whose large body has a buffer of its own, which can be kept without a copy.
+    pub fn with_shared_body(head: &'a Head, text: &'a [u8], body: &'a Bytes) -> Publication<'a> {
+        Publication { shared_body: Some(body), ..Publication::new(head, text, body) }
+    }
+
+    /// A message that is stored already.
+    pub fn of_stored(message: &'a Arc<Message>) -> Publication<'a> {
+        Publication {
+            view: message.view(),
+            shared_body: message.shared_body(),
+            stored: OnceCell::from(Arc::clone(message)),
+        }
+    }
+
+    /// The message as a reader sees it.
+    pub fn view(&self) -> MessageView<'_> {
+        self.view
+    }
+
+    /// The message in a form that can wait, made on first use.
+    pub fn stored(&self, gauge: &Gauge) -> Arc<Message> {
+        Arc::clone(self.stored.get_or_init(|| Message::store(&self.view, self.shared_body, gauge)))
+    }
+}

@@ -1,0 +1,70 @@
+//! Deliveries that wait as messages, because their reader is behind and bytes for each reader would cost more.
+
+use std::collections::VecDeque;
+use std::mem::size_of;
+use std::sync::Arc;
+
+use crate::delivery::Delivery;
+use crate::id::ReaderId;
+use crate::message::{Address, Deaths, Message};
+
+/// Who gets a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Receiver {
+    Reader(ReaderId),
+    Inbox(u16),
+}
+
+/// A delivery that is not encoded yet.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) receiver: Receiver,
+    pub(super) message: Arc<Message>,
+    pub(super) address: Arc<Address>,
+    pub(super) deaths: Option<Arc<Deaths>>,
+}
+
+impl Waiting {
+    pub(super) fn delivery(&self) -> Delivery<'_> {
+        Delivery {
+            message: self.message.view(),
+            address: &self.address,
+            deaths: self.deaths.as_ref(),
+            failures: 0,
+            is_redelivered: false,
+        }
+    }
+
+    /// Bytes counted towards the limit of unsent bytes: what it will be on the wire, about.
+    fn bytes(&self) -> usize {
+        self.message.charge() + size_of::<Waiting>()
+    }
+}
+
+/// Deliveries in order.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+}
+
+impl Backlog {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.bytes += waiting.bytes();
+        self.waiting.push_back(waiting);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        let waiting = self.waiting.pop_front()?;
+        self.bytes -= waiting.bytes();
+        Some(waiting)
+    }
+}

@@ -1,0 +1,110 @@
+//! How a protocol writes deliveries.
+
+use std::fmt;
+
+use crate::delivery::Delivery;
+use crate::name::Name;
+
+/// Why the broker ends a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CutReason {
+    /// It reads more slowly than others write, and the limit of unsent bytes is reached.
+    TooSlow {
+        /// The limit, in bytes.
+        unsent_max: usize,
+    },
+    /// A queue that it reads from was deleted.
+    QueueDeleted {
+        /// The queue.
+        queue: Name,
+    },
+    /// The broker stops.
+    ShuttingDown,
+    /// A fault in the broker's own code was met on this connection.
+    Fault,
+}
+
+impl fmt::Display for CutReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CutReason::TooSlow { unsent_max } => write!(
+                f,
+                "more than {unsent_max} bytes wait to be read by this connection; read faster, or use a queue with a prefetch count"
+            ),
+            CutReason::QueueDeleted { queue } => {
+                write!(f, "queue `{queue}` was deleted; subscribe again to declare it")
+            }
+            CutReason::ShuttingDown => f.write_str("the broker is shutting down; connect again later"),
+            CutReason::Fault => f.write_str("an internal fault ended this connection; see the broker's log"),
+        }
+    }
+}
+
+/// What follows when the broker takes a reader's queue away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterCancel {
+    /// The connection goes on without the reader.
+    GoOn,
+    /// The connection ends.
+    End,
+}
+
+/// Writes a protocol's deliveries. A delivery is a head, which names the reader and the
+/// number, and a tail, which is the same for all receivers of one kind.
+pub trait Encoder: Send {
+    /// Encoders of one kind write the same tail.
+    fn kind(&self) -> u16;
+
+    /// Writes what is particular to one receiver. `label` is the reader's, as the protocol made it;
+    /// `number` is that of the delivery in its session.
+    fn head(
+        &mut self,
+        out: &mut Vec<u8>,
+        label: &[u8],
+        number: u64,
+        needs_settle: bool,
+        delivery: &Delivery<'_>,
+    );
+
+    /// Writes the rest.
+    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
+
+    /// Says that the broker took a reader's queue away.
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel;
+
+    /// Says why the connection ends.
+    fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
+}
+
+/// The tail of one message's deliveries, kept while the message goes to many.
+#[derive(Debug, Default)]
+pub struct Tail {
+    receivers: usize,
+    kind: Option<u16>,
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    /// For a message that goes to this many receivers; for one, nothing is kept.
+    pub fn for_receivers(receivers: usize) -> Tail {
+        Tail { receivers, kind: None, bytes: Vec::new() }
+    }
+
+    /// Tells whether the message has more than one receiver.
+    pub fn is_shared(&self) -> bool {
+        self.receivers > 1
+    }
+
+    pub(super) fn append(&mut self, encoder: &mut dyn Encoder, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        if !self.is_shared() {
+            return encoder.tail(out, delivery);
+        }
+        let kind = encoder.kind();
+        if self.kind != Some(kind) {
+            self.bytes.clear();
+            encoder.tail(&mut self.bytes, delivery);
+            self.kind = Some(kind);
+        }
+        out.extend_from_slice(&self.bytes);
+    }
+}

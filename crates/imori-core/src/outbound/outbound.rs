@@ -1,0 +1,577 @@
+//! One connection's outbound half.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use super::backlog::{Backlog, Receiver, Waiting};
+use super::buffer::Buffer;
+use super::credit::Credit;
+use super::encoder::{AfterCancel, CutReason, Encoder, Tail};
+use super::inbox::{Inbox, InboxAddress};
+use super::readers::{ReaderSpec, Readers, Source};
+use super::session::{Numbers, Session, SessionId, Unsettled};
+use crate::confirm::{Confirm, JournalPosition};
+use crate::delivery::{Delivery, Place, Taken};
+use crate::id::{ConnectionId, QueueId, ReaderId};
+use crate::memory::Gauge;
+use crate::message::Publication;
+use crate::name::Name;
+
+/// A body from this size on waits as a message, below as the bytes of its frame:
+/// for small ones the frame takes less memory than the message would.
+const WAITING_BODY_MIN: usize = 512;
+
+/// How much may be on its way to one connection.
+#[derive(Debug, Clone, Copy)]
+pub struct OutboundLimits {
+    /// Unsent bytes from which on queues do not feed its consumers and publishers to its
+    /// live subscriptions are slowed.
+    pub feed_bytes: usize,
+    /// Unsent bytes at which it is cut.
+    pub unsent_bytes_max: usize,
+    /// Inboxes it may have.
+    pub inboxes_max: u16,
+}
+
+/// What became of a delivery to a live subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Live {
+    /// It is on its way.
+    Taken,
+    /// It is on its way, but its reader is behind: the publisher should slow down.
+    Pressed,
+    /// Its reader was cut, because too much waited for it.
+    Cut,
+    /// There is no such subscription any more.
+    Gone,
+}
+
+/// What became of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// It is on its way.
+    Taken,
+    /// Its owner was cut, because too much waited for it.
+    Cut,
+    /// There is no such inbox, or not any more.
+    Gone,
+}
+
+/// A consumer that can take more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wake {
+    /// The queue it reads.
+    pub queue: QueueId,
+    /// The consumer.
+    pub reader: ReaderId,
+}
+
+/// What a connection leaves behind.
+#[derive(Debug, Default)]
+pub struct Remains {
+    /// Deliveries that it had not settled, by session and number.
+    pub unsettled: Vec<Unsettled>,
+    /// Its readers and what they read.
+    pub readers: Vec<(ReaderId, Source)>,
+}
+
+/// The outbound half of a connection.
+pub struct Outbound {
+    id: ConnectionId,
+    encoder: Box<dyn Encoder>,
+    limits: OutboundLimits,
+    gauge: Gauge,
+    buffer: Buffer,
+    backlog: Backlog,
+    sessions: Vec<Session>,
+    readers: Readers,
+    inboxes: Vec<Inbox>,
+    /// Answers that wait for the journal, in their order.
+    held: VecDeque<(JournalPosition, Vec<u8>)>,
+    durable: JournalPosition,
+    /// Some reader was refused for want of room.
+    is_starved: bool,
+    /// Publishers that wait until there is room.
+    pressing: Vec<ConnectionId>,
+    /// Unsent bytes that are charged to the gauge.
+    charged: usize,
+    is_touched: bool,
+    ended: Option<CutReason>,
+    is_finished: bool,
+    is_closed: bool,
+}
+
+impl Outbound {
+    /// Makes the outbound half of a connection with one session; what waits in it is charged to `gauge`.
+    pub fn new(
+        id: ConnectionId,
+        encoder: Box<dyn Encoder>,
+        limits: OutboundLimits,
+        gauge: Gauge,
+    ) -> Outbound {
+        Outbound {
+            id,
+            encoder,
+            limits,
+            gauge,
+            buffer: Buffer::default(),
+            backlog: Backlog::default(),
+            sessions: vec![Session::default()],
+            readers: Readers::default(),
+            inboxes: Vec::new(),
+            held: VecDeque::new(),
+            durable: JournalPosition::default(),
+            is_starved: false,
+            pressing: Vec::new(),
+            charged: 0,
+            is_touched: false,
+            ended: None,
+            is_finished: false,
+            is_closed: false,
+        }
+    }
+
+    /// Whose half it is.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Replaces the encoder, once the protocol's version is agreed.
+    pub fn set_encoder(&mut self, encoder: Box<dyn Encoder>) {
+        self.encoder = encoder;
+    }
+
+    /// Bytes that are not known to be written.
+    pub fn unsent(&self) -> usize {
+        self.buffer.unsent() + self.backlog.bytes()
+    }
+
+    /// Bytes that were ever given to the writer or wait for it: where it does not change, nothing is sent.
+    pub fn appended(&self) -> u64 {
+        self.buffer.appended()
+    }
+
+    /// Why the broker ends the connection, if it does.
+    pub fn ended(&self) -> Option<&CutReason> {
+        self.ended.as_ref()
+    }
+
+    /// How many readers it has.
+    pub fn readers_len(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// How many deliveries are not settled.
+    pub fn unsettled_len(&self) -> usize {
+        self.sessions.iter().map(Session::unsettled_len).sum()
+    }
+
+    // ---- Answers of the connection's own protocol.
+
+    /// Sends an answer once `confirm` is reached, behind all earlier answers.
+    pub fn answer(&mut self, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.is_closed {
+            return;
+        }
+        let position = match confirm {
+            Confirm::Pending(position) if position > self.durable => position,
+            _ if self.held.is_empty() => {
+                self.append(write);
+                return;
+            }
+            _ => self.durable,
+        };
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        self.held.push_back((position, bytes));
+    }
+
+    /// Lets go the answers that waited for the journal to be durable up to `position`.
+    pub fn confirmed(&mut self, position: JournalPosition) {
+        self.durable = self.durable.max(position);
+        while self.held.front().is_some_and(|(needed, _)| *needed <= self.durable) {
+            if let Some((_, bytes)) = self.held.pop_front() {
+                self.append(|out| out.extend_from_slice(&bytes));
+            }
+        }
+    }
+
+    /// Tells whether answers wait for the journal.
+    pub fn has_held_answers(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Ends the connection: says why, and takes no more deliveries.
+    pub fn cut(&mut self, reason: CutReason) {
+        if self.is_ended() {
+            return;
+        }
+        self.encode_backlog(self.limits.unsent_bytes_max);
+        let encoder = &mut self.encoder;
+        self.buffer.append(|out| encoder.cut(out, &reason));
+        self.ended = Some(reason);
+    }
+
+    /// Takes no more deliveries: the connection ends once all that waits is written.
+    pub fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// Tells whether it takes no more deliveries, and why does not matter.
+    pub fn is_ended(&self) -> bool {
+        self.is_closed || self.is_finished || self.ended.is_some()
+    }
+
+    // ---- Readers.
+
+    /// Adds a reader.
+    pub fn add_reader(&mut self, spec: ReaderSpec) -> ReaderId {
+        self.readers.add(spec)
+    }
+
+    /// Forgets a reader and gives what it read; its unsettled deliveries stay with the session.
+    pub fn remove_reader(&mut self, id: ReaderId) -> Option<Source> {
+        self.readers.remove(id).map(|record| record.spec.source)
+    }
+
+    /// The broker takes a reader's queue away: what follows is its protocol's decision.
+    pub fn cancel_reader(&mut self, id: ReaderId, queue: &Name) {
+        let Some(record) = self.readers.remove(id) else {
+            return;
+        };
+        let encoder = &mut self.encoder;
+        let mut next = AfterCancel::GoOn;
+        self.buffer.append(|out| next = encoder.cancelled(out, &record.spec.label, queue));
+        if next == AfterCancel::End {
+            self.ended = Some(CutReason::QueueDeleted { queue: queue.clone() });
+        }
+    }
+
+    /// What a reader reads.
+    pub fn source(&self, id: ReaderId) -> Option<&Source> {
+        self.readers.get(id).map(|record| &record.spec.source)
+    }
+
+    /// Gives a reader other credit; a consumer that can take more for it has to be woken.
+    pub fn set_credit(&mut self, id: ReaderId, credit: Credit) -> Option<Wake> {
+        self.readers.get_mut(id)?.spec.credit = credit;
+        self.wake(id)
+    }
+
+    /// Offers a delivery of a queue to a consumer.
+    pub fn offer(&mut self, id: ReaderId, place: Place, delivery: &Delivery<'_>) -> Taken {
+        if self.is_ended() {
+            return Taken::Gone;
+        }
+        let has_room = self.has_room();
+        let Some(record) = self.readers.get_mut(id) else {
+            return Taken::Gone;
+        };
+        if !has_room || !record.spec.credit.has_any() {
+            record.is_starved = true;
+            self.is_starved |= !has_room;
+            return Taken::Full;
+        }
+        let spec = &mut record.spec;
+        let Some(session) = self.sessions.get_mut(usize::from(spec.session.0)) else {
+            return Taken::Gone;
+        };
+        spec.credit.spend();
+        let (encoder, number) = (&mut self.encoder, session.next_number());
+        self.buffer.append(|out| {
+            encoder.head(out, &spec.label, number, spec.settles, delivery);
+            encoder.tail(out, delivery);
+        });
+        if spec.settles {
+            session.sent_unsettled(place, id);
+            Taken::Unsettled
+        } else {
+            session.sent();
+            Taken::Settled
+        }
+    }
+
+    /// Sends a message to a live subscription. `tail` serves all receivers of this message.
+    pub fn send(
+        &mut self,
+        id: ReaderId,
+        publication: &Publication<'_>,
+        delivery: &Delivery<'_>,
+        tail: &mut Tail,
+    ) -> Live {
+        if self.is_ended() || self.readers.get(id).is_none() {
+            return Live::Gone;
+        }
+        if !self.push(Receiver::Reader(id), publication, delivery, tail) {
+            return Live::Cut;
+        }
+        if self.has_room() { Live::Taken } else { Live::Pressed }
+    }
+
+    // ---- Inboxes.
+
+    /// The inbox of this name, made on first use of what `make` gives: its label and its secret.
+    /// `None` where the connection has as many as it may have.
+    pub fn inbox(
+        &mut self,
+        name: &[u8],
+        make: impl FnOnce() -> (Box<[u8]>, [u8; 16]),
+    ) -> Option<InboxAddress> {
+        let known = self.inboxes.iter().position(|inbox| *inbox.name == *name);
+        let index = match known {
+            Some(index) => index,
+            None if self.inboxes.len() >= usize::from(self.limits.inboxes_max) => return None,
+            None => {
+                let (label, secret) = make();
+                self.inboxes.push(Inbox { name: name.into(), label, secret });
+                self.inboxes.len() - 1
+            }
+        };
+        let secret = self.inboxes.get(index)?.secret;
+        Some(InboxAddress { owner: self.id, index: u16::try_from(index).ok()?, secret })
+    }
+
+    /// Tells whether the address is that of one of its inboxes.
+    pub fn has_inbox(&self, address: &InboxAddress) -> bool {
+        let inbox = self.inboxes.get(usize::from(address.index));
+        !self.is_closed && inbox.is_some_and(|inbox| inbox.is_opened_by(&address.secret))
+    }
+
+    /// Sends a message to an inbox.
+    pub fn reply(
+        &mut self,
+        to: &InboxAddress,
+        publication: &Publication<'_>,
+        delivery: &Delivery<'_>,
+    ) -> Reply {
+        if self.is_ended() || !self.has_inbox(to) {
+            return Reply::Gone;
+        }
+        let receiver = Receiver::Inbox(to.index);
+        if self.push(receiver, publication, delivery, &mut Tail::for_receivers(1)) {
+            Reply::Taken
+        } else {
+            Reply::Cut
+        }
+    }
+
+    // ---- Settling.
+
+    /// The unsettled delivery of this number.
+    pub fn find_unsettled(&self, session: SessionId, number: u64) -> Option<&Unsettled> {
+        self.sessions.get(usize::from(session.0))?.find(number)
+    }
+
+    /// The unsettled deliveries that a client means; none where the named one is not unsettled.
+    pub fn meant(&self, session: SessionId, numbers: Numbers) -> Vec<Unsettled> {
+        self.sessions.get(usize::from(session.0)).map(|session| session.meant(numbers)).unwrap_or_default()
+    }
+
+    /// Takes the deliveries that a client settles, and tells which consumers can take more for it.
+    /// Nothing is taken where the named one is not unsettled.
+    pub fn settle(&mut self, session: SessionId, numbers: Numbers) -> (Vec<Unsettled>, Vec<Wake>) {
+        let Some(session) = self.sessions.get_mut(usize::from(session.0)) else {
+            return (Vec::new(), Vec::new());
+        };
+        let settled = session.settle(numbers);
+        let mut wakes = Vec::new();
+        for unsettled in &settled {
+            if let Some(record) = self.readers.get_mut(unsettled.reader) {
+                record.spec.credit.settled();
+            }
+            wakes.extend(self.wake(unsettled.reader));
+        }
+        (settled, wakes)
+    }
+
+    // ---- The writer's side.
+
+    /// Tells whether there is something to write and no writer has it.
+    pub fn has_unsent(&self) -> bool {
+        self.unsent() > 0
+    }
+
+    /// Marks it as on a cell's list of connections to write; false where it is already.
+    pub fn touch(&mut self) -> bool {
+        !mem::replace(&mut self.is_touched, true)
+    }
+
+    /// It is on no cell's list any more.
+    pub fn untouch(&mut self) {
+        self.is_touched = false;
+    }
+
+    /// Lends it an empty vector to write into, if it has none; tells whether it was lent one.
+    pub fn lend(&mut self, storage: impl FnOnce() -> Option<Vec<u8>>) -> bool {
+        let storage = if self.buffer.has_storage() { None } else { storage() };
+        let is_lent = storage.is_some();
+        storage.into_iter().for_each(|storage| self.buffer.lend(storage));
+        is_lent
+    }
+
+    /// Takes back the vector that it was lent and did not write into.
+    pub fn reclaim(&mut self) -> Option<Vec<u8>> {
+        self.buffer.reclaim()
+    }
+
+    /// The bytes to write next, and how many of them are written already. There is one writer at
+    /// a time: the bytes have to be put back before anybody gets more.
+    pub fn take_unsent(&mut self) -> Option<(Vec<u8>, usize)> {
+        if self.buffer.unsent() < self.limits.feed_bytes {
+            self.encode_backlog(self.limits.feed_bytes);
+        }
+        self.buffer.take()
+    }
+
+    /// Puts back what was taken, `written` bytes of which are written now; where that is all, gives
+    /// the emptied vector for other use.
+    pub fn put_back(&mut self, bytes: Vec<u8>, written: usize) -> Option<Vec<u8>> {
+        self.buffer.put_back(bytes, written)
+    }
+
+    /// To be called when writing stops, because all is written or no more can be: charges what waits, and
+    /// tells which consumers and which publishers have room again.
+    pub fn written(&mut self) -> (Vec<Wake>, Vec<ConnectionId>) {
+        self.charge(self.buffer.unsent());
+        let is_drained = self.unsent() <= self.limits.feed_bytes / 2;
+        if !is_drained {
+            return (Vec::new(), Vec::new());
+        }
+        let mut wakes = Vec::new();
+        if mem::take(&mut self.is_starved) {
+            for (reader, record) in self.readers.iter_mut() {
+                if let Source::Queue(queue) = record.spec.source
+                    && record.is_starved
+                    && record.spec.credit.has_any()
+                {
+                    record.is_starved = false;
+                    wakes.push(Wake { queue, reader });
+                }
+            }
+        }
+        (wakes, mem::take(&mut self.pressing))
+    }
+
+    /// Tells whether a delivery would not have to wait for others.
+    pub fn has_room(&self) -> bool {
+        self.buffer.unsent() < self.limits.feed_bytes && self.backlog.is_empty()
+    }
+
+    /// Notes that `publisher` waits until there is room; false where there is room already.
+    pub fn press(&mut self, publisher: ConnectionId) -> bool {
+        let has_room = self.is_ended() || self.has_room();
+        if !has_room && !self.pressing.contains(&publisher) {
+            self.pressing.push(publisher);
+        }
+        !has_room
+    }
+
+    /// Closes it: it takes nothing any more and gives what it leaves behind.
+    pub fn close(&mut self) -> Remains {
+        self.is_closed = true;
+        self.charge(0);
+        self.buffer = Buffer::default();
+        self.backlog = Backlog::default();
+        self.inboxes.clear();
+        self.held.clear();
+        let unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
+        let readers = mem::take(&mut self.readers);
+        Remains { unsettled, readers: readers.into_sources() }
+    }
+
+    fn wake(&mut self, id: ReaderId) -> Option<Wake> {
+        let has_room = self.has_room();
+        let record = self.readers.get_mut(id)?;
+        let Source::Queue(queue) = record.spec.source else {
+            return None;
+        };
+        if !record.is_starved || !record.spec.credit.has_any() {
+            return None;
+        }
+        if !has_room {
+            // Whoever writes next wakes it.
+            self.is_starved = true;
+            return None;
+        }
+        record.is_starved = false;
+        Some(Wake { queue, reader: id })
+    }
+
+    /// Writes a delivery, or lets it wait as a message; false where that cut the connection.
+    fn push(
+        &mut self,
+        receiver: Receiver,
+        publication: &Publication<'_>,
+        delivery: &Delivery<'_>,
+        tail: &mut Tail,
+    ) -> bool {
+        if self.unsent() >= self.limits.unsent_bytes_max {
+            self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
+            return false;
+        }
+        let waits_smaller = tail.is_shared() || delivery.message.body.len() >= WAITING_BODY_MIN;
+        let is_behind = self.buffer.unsent() >= self.limits.feed_bytes;
+        if !self.backlog.is_empty() || is_behind && waits_smaller {
+            self.backlog.push(Waiting {
+                receiver,
+                message: publication.stored(&self.gauge),
+                address: delivery.address.clone(),
+                deaths: delivery.deaths.cloned(),
+            });
+        } else {
+            self.encode(receiver, delivery, tail);
+        }
+        true
+    }
+
+    fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, tail: &mut Tail) {
+        let (label, session) = match receiver {
+            Receiver::Reader(id) => match self.readers.get(id) {
+                Some(record) => (&record.spec.label, record.spec.session),
+                None => return,
+            },
+            Receiver::Inbox(index) => match self.inboxes.get(usize::from(index)) {
+                Some(inbox) => (&inbox.label, SessionId::default()),
+                None => return,
+            },
+        };
+        let Some(session) = self.sessions.get_mut(usize::from(session.0)) else {
+            return;
+        };
+        let (encoder, number) = (&mut *self.encoder, session.next_number());
+        self.buffer.append(|out| {
+            encoder.head(out, label, number, false, delivery);
+            tail.append(encoder, out, delivery);
+        });
+        session.sent();
+    }
+
+    fn encode_backlog(&mut self, until_bytes: usize) {
+        while self.buffer.unsent() < until_bytes
+            && let Some(waiting) = self.backlog.pop()
+        {
+            self.encode(waiting.receiver, &waiting.delivery(), &mut Tail::for_receivers(1));
+        }
+    }
+
+    fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.buffer.append(write);
+        if self.unsent() >= self.limits.unsent_bytes_max {
+            self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
+        }
+    }
+
+    fn charge(&mut self, bytes: usize) {
+        match bytes.checked_sub(self.charged) {
+            Some(more) => self.gauge.add(more),
+            None => self.gauge.sub(self.charged - bytes),
+        }
+        self.charged = bytes;
+    }
+}
+
+impl Drop for Outbound {
+    fn drop(&mut self) {
+        self.charge(0);
+    }
+}

@@ -1,0 +1,117 @@
+//! The consumers and live subscriptions of one connection.
+
+use super::credit::Credit;
+use super::session::SessionId;
+use crate::id::{QueueId, ReaderId};
+use crate::name::Name;
+
+/// What a reader reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A queue, as its consumer.
+    Queue(QueueId),
+    /// Messages as they are published.
+    Live(Box<Subscription>),
+}
+
+/// What a live subscription hears, so that it can be unbound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// The exchange.
+    pub exchange: Name,
+    /// The pattern, in the wildcard syntax that its client used.
+    pub key: crate::route::BindingKey,
+    /// The group it is a member of.
+    pub group: Option<Name>,
+}
+
+/// What a reader is made of.
+#[derive(Debug, Clone)]
+pub struct ReaderSpec {
+    /// The session that numbers its deliveries.
+    pub session: SessionId,
+    /// What its protocol writes at the head of its deliveries.
+    pub label: Box<[u8]>,
+    /// What it reads.
+    pub source: Source,
+    /// It settles what it gets.
+    pub settles: bool,
+    /// How much it may have.
+    pub credit: Credit,
+}
+
+/// A reader and its state.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) spec: ReaderSpec,
+    /// Its queue was told that it can take no more, and waits to be told otherwise.
+    pub(super) is_starved: bool,
+}
+
+/// A table of readers whose ids are not reused.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    slots: Vec<(u32, Option<Record>)>,
+    free: Vec<u32>,
+}
+
+impl Readers {
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn add(&mut self, spec: ReaderSpec) -> ReaderId {
+        let record = Some(Record { spec, is_starved: false });
+        if let Some(slot) = self.free.pop()
+            && let Some((generation, place)) = self.slots.get_mut(slot as usize)
+        {
+            *place = record;
+            return ReaderId { slot, generation: *generation };
+        }
+        let slot = u32::try_from(self.slots.len()).expect("readers a connection are limited to far fewer");
+        self.slots.push((0, record));
+        ReaderId { slot, generation: 0 }
+    }
+
+    pub(super) fn get_mut(&mut self, id: ReaderId) -> Option<&mut Record> {
+        match self.slots.get_mut(id.slot as usize) {
+            Some((generation, record)) if *generation == id.generation => record.as_mut(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get(&self, id: ReaderId) -> Option<&Record> {
+        match self.slots.get(id.slot as usize) {
+            Some((generation, record)) if *generation == id.generation => record.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: ReaderId) -> Option<Record> {
+        let (generation, place) = self.slots.get_mut(id.slot as usize)?;
+        if *generation != id.generation {
+            return None;
+        }
+        let record = place.take()?;
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.slot);
+        Some(record)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ReaderId, &mut Record)> {
+        self.slots.iter_mut().enumerate().filter_map(|(slot, (generation, record))| {
+            let slot = u32::try_from(slot).ok()?;
+            Some((ReaderId { slot, generation: *generation }, record.as_mut()?))
+        })
+    }
+
+    /// The readers with what each reads.
+    pub(super) fn into_sources(self) -> Vec<(ReaderId, Source)> {
+        let slots = self.slots.into_iter().zip(0..);
+        slots
+            .filter_map(|((generation, record), slot)| {
+                Some((ReaderId { slot, generation }, record?.spec.source))
+            })
+            .collect()
+    }
+}

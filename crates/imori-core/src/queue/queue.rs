@@ -1,0 +1,404 @@
+//! The queue itself.
+//!
+//! ```text
+//!              publish                      take                accept
+//!  publisher ─────────────► ready ──────────────────► unsettled ───────► gone
+//!                           │   ▲                      │     │
+//!      expired, overflow    │   └──────── release ─────┘     │ reject,
+//!                           ▼                                ▼ delivery limit
+//!                       dead letter, or gone ◄───────────────┘
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::consumers::{ConsumeRefusal, Consumers};
+use super::ready::{Entry, Ready};
+use super::settings::{Overflow, QueueSettings};
+use crate::delivery::{Delivery, Outcome, Taken};
+use crate::id::{ConnectionId, Reader, VhostId};
+use crate::memory::Gauge;
+use crate::message::{Address, DeathReason, Deaths, Envelope, Message, Publication};
+use crate::name::Name;
+use crate::time::Time;
+
+/// The circumstances of a publish.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival<'a> {
+    /// Where the message was published to.
+    pub address: &'a Arc<Address>,
+    /// Its history, if it comes from another queue.
+    pub deaths: Option<&'a Arc<Deaths>>,
+    /// When it came.
+    pub now: Time,
+}
+
+/// What a queue did with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// A consumer has it.
+    Delivered,
+    /// It waits.
+    Waiting,
+}
+
+/// The queue is at its length limit and its policy is to refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueFull;
+
+/// A message that left a queue without being accepted, on its way to where the queue sends such.
+#[derive(Debug, Clone)]
+pub struct Dead {
+    /// The message.
+    pub message: Arc<Message>,
+    /// The exchange it goes to.
+    pub exchange: Name,
+    /// The routing key it gets.
+    pub routing_key: Name,
+    /// Its history, this death included.
+    pub deaths: Arc<Deaths>,
+}
+
+/// A queue. See the module for its picture.
+#[derive(Debug)]
+pub struct Queue {
+    vhost: VhostId,
+    name: Name,
+    settings: QueueSettings,
+    ready: Ready,
+    unsettled: HashMap<u64, Entry, FixedState>,
+    consumers: Consumers,
+    next_sequence: u64,
+    last_used: Time,
+    /// The earliest wake-up that was asked for and has not come.
+    wake_up: Option<Time>,
+    gauge: Gauge,
+}
+
+impl Queue {
+    /// Makes an empty queue whose waiting messages are charged to `gauge`.
+    pub fn new(vhost: VhostId, name: Name, settings: QueueSettings, gauge: Gauge, now: Time) -> Queue {
+        Queue {
+            vhost,
+            name,
+            ready: Ready::new(settings.priority_max),
+            settings,
+            unsettled: HashMap::default(),
+            consumers: Consumers::default(),
+            next_sequence: 1,
+            last_used: now,
+            wake_up: None,
+            gauge,
+        }
+    }
+
+    /// The vhost it is in.
+    pub fn vhost(&self) -> VhostId {
+        self.vhost
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// What its declaration fixed.
+    pub fn settings(&self) -> &QueueSettings {
+        &self.settings
+    }
+
+    /// How many messages wait.
+    pub fn ready_len(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// How many deliveries are not settled.
+    pub fn unsettled_len(&self) -> usize {
+        self.unsettled.len()
+    }
+
+    /// How many consumers it has.
+    pub fn consumers_len(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// Its consumers.
+    pub fn consumers(&self) -> impl Iterator<Item = Reader> {
+        self.consumers.readers()
+    }
+
+    /// Tells whether `connection` may use it at all.
+    pub fn is_open_to(&self, connection: ConnectionId) -> bool {
+        self.settings.exclusive_to.is_none_or(|owner| owner == connection)
+    }
+
+    /// Tells whether so many messages, with so many bytes of bodies, would be refused now.
+    pub fn refuses(&self, messages: u64, body_bytes: u64) -> bool {
+        self.settings.overflow != Overflow::DropHead && self.is_over_with(messages, body_bytes)
+    }
+
+    /// Tells why a consumer would not be added now.
+    ///
+    /// # Errors
+    /// [`ConsumeRefusal`] where it, or another, wants the queue for itself.
+    pub fn admit_consumer(&self, is_exclusive: bool) -> Result<(), ConsumeRefusal> {
+        self.consumers.admit(is_exclusive)
+    }
+
+    /// Takes a message: hands it to a consumer, or lets it wait.
+    ///
+    /// `offer` is called with the delivery and its sequence number for one consumer after the
+    /// other until one takes it. Messages that leave are added to `dead`.
+    ///
+    /// # Errors
+    /// [`QueueFull`] where the length limit is reached and the policy is to refuse.
+    pub fn publish(
+        &mut self,
+        publication: &Publication<'_>,
+        arrival: &Arrival<'_>,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+        dead: &mut Vec<Dead>,
+    ) -> Result<Published, QueueFull> {
+        let sequence = self.next_sequence;
+        if self.ready.is_empty() && self.consumers.next().is_some() {
+            let view = publication.view();
+            let delivery = Delivery {
+                message: view,
+                address: arrival.address,
+                deaths: arrival.deaths,
+                failures: 0,
+                is_redelivered: false,
+            };
+            match self.offer_in_turn(&delivery, sequence, offer) {
+                Some(Taken::Settled) => {
+                    self.next_sequence += 1;
+                    return Ok(Published::Delivered);
+                }
+                Some(Taken::Unsettled) => {
+                    let entry = self.entry(publication, arrival);
+                    self.gauge.add(Entry::CHARGE);
+                    self.unsettled.insert(sequence, entry);
+                    return Ok(Published::Delivered);
+                }
+                _ => {}
+            }
+        }
+        if self.refuses(1, publication.view().body.len() as u64) {
+            if self.settings.overflow == Overflow::RejectPublishDeadLetter {
+                let entry = self.entry(publication, arrival);
+                self.bury(entry, DeathReason::Overflow, arrival.now, dead);
+            }
+            return Err(QueueFull);
+        }
+        self.enqueue(publication, arrival, dead);
+        Ok(Published::Waiting)
+    }
+
+    /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
+    pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, dead: &mut Vec<Dead>) {
+        let entry = self.entry(publication, arrival);
+        self.gauge.add(Entry::CHARGE);
+        self.ready.push(entry);
+        while self.is_over_with(0, 0) {
+            let Some(entry) = self.ready.pop_to_drop() else {
+                break;
+            };
+            self.gauge.sub(Entry::CHARGE);
+            self.bury(entry, DeathReason::Overflow, arrival.now, dead);
+        }
+    }
+
+    /// Gives out waiting messages for as long as somebody takes them.
+    pub fn deliver(
+        &mut self,
+        now: Time,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+        dead: &mut Vec<Dead>,
+    ) {
+        self.expire(now, dead);
+        while self.consumers.next().is_some() {
+            // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
+            let Some(entry) = self.ready.pop() else {
+                return;
+            };
+            if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
+                self.gauge.sub(Entry::CHARGE);
+                self.bury(entry, DeathReason::Expired, now, dead);
+                continue;
+            }
+            let sequence = entry.envelope.sequence;
+            match self.offer_in_turn(&entry.delivery(), sequence, offer) {
+                Some(Taken::Settled) => self.gauge.sub(Entry::CHARGE),
+                Some(Taken::Unsettled) => {
+                    self.unsettled.insert(sequence, entry);
+                }
+                _ => self.ready.put_back(entry),
+            }
+        }
+    }
+
+    /// Does what a consumer says of a delivery; tells whether it was out.
+    pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, dead: &mut Vec<Dead>) -> bool {
+        let Some(mut entry) = self.unsettled.remove(&sequence) else {
+            return false;
+        };
+        match outcome {
+            Outcome::Accept => self.gauge.sub(Entry::CHARGE),
+            Outcome::Reject => {
+                self.gauge.sub(Entry::CHARGE);
+                self.bury(entry, DeathReason::Rejected, now, dead);
+            }
+            Outcome::Release { failed } => {
+                entry.envelope.is_redelivered = true;
+                entry.envelope.failures += u32::from(failed);
+                if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
+                    self.gauge.sub(Entry::CHARGE);
+                    self.bury(entry, DeathReason::DeliveryLimit, now, dead);
+                } else {
+                    self.ready.put_back(entry);
+                }
+            }
+        }
+        true
+    }
+
+    /// Adds a consumer, who was admitted. With `is_exclusive` the queue is its own.
+    pub fn add_consumer(&mut self, reader: Reader, priority: i32, is_exclusive: bool, now: Time) {
+        self.last_used = now;
+        self.consumers.add(reader, priority, is_exclusive);
+    }
+
+    /// Forgets a consumer; tells whether the queue has to go with it.
+    /// What it had not settled is released apart from this.
+    pub fn remove_consumer(&mut self, reader: Reader, now: Time) -> bool {
+        self.last_used = now;
+        let was_consumer = self.consumers.remove(reader);
+        was_consumer && self.settings.is_auto_delete && self.consumers.is_empty()
+    }
+
+    /// Notes that a consumer can take more.
+    pub fn wake(&mut self, reader: Reader) {
+        self.consumers.wake(reader);
+    }
+
+    /// Notes that somebody declared it again.
+    pub fn touch(&mut self, now: Time) {
+        self.last_used = now;
+    }
+
+    /// Drops what waits and tells how many messages that were.
+    pub fn purge(&mut self) -> usize {
+        let purged = self.ready.len();
+        self.gauge.sub(purged * Entry::CHARGE);
+        self.ready = Ready::new(self.settings.priority_max);
+        purged
+    }
+
+    /// Buries what has expired at the front.
+    pub fn expire(&mut self, now: Time, dead: &mut Vec<Dead>) {
+        let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
+        while let Some(entry) = self.ready.pop_if(is_due) {
+            self.gauge.sub(Entry::CHARGE);
+            self.bury(entry, DeathReason::Expired, now, dead);
+        }
+    }
+
+    /// Tells whether it was unused for so long that it has to go.
+    pub fn is_idle_too_long(&self, now: Time) -> bool {
+        self.idle_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// A wake-up to ask for: `Some` where one earlier than those asked for before is needed.
+    pub fn new_wake_up(&mut self) -> Option<Time> {
+        let messages = self.ready.fronts().filter_map(|entry| entry.envelope.deadline).min();
+        let next = [messages, self.idle_deadline()].into_iter().flatten().min()?;
+        if self.wake_up.is_some_and(|asked| asked <= next) {
+            return None;
+        }
+        self.wake_up = Some(next);
+        Some(next)
+    }
+
+    /// Notes that a wake-up asked for has come.
+    pub fn woken(&mut self) {
+        self.wake_up = None;
+    }
+
+    fn idle_deadline(&self) -> Option<Time> {
+        let expires = self.settings.expires.filter(|_| self.consumers.is_empty())?;
+        Some(self.last_used.after(expires))
+    }
+
+    /// Offers a delivery to one consumer after the other; `None` or [`Taken::Full`] where nobody took it.
+    fn offer_in_turn(
+        &mut self,
+        delivery: &Delivery<'_>,
+        sequence: u64,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+    ) -> Option<Taken> {
+        while let Some(reader) = self.consumers.next() {
+            match offer(reader, delivery, sequence) {
+                taken @ (Taken::Settled | Taken::Unsettled) => {
+                    self.consumers.served();
+                    return Some(taken);
+                }
+                Taken::Full => self.consumers.wait(reader),
+                // Its connection is closing and will remove it; until then nobody asks it again.
+                Taken::Gone => self.consumers.wait(reader),
+            }
+        }
+        None
+    }
+
+    fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
+        let head = publication.view().head;
+        let message = publication.stored(&self.gauge);
+        let expiration = head.expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        let ttl = [self.settings.message_ttl, expiration].into_iter().flatten().min();
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        Entry {
+            message,
+            envelope: Envelope {
+                address: Arc::clone(arrival.address),
+                sequence,
+                deadline: ttl.map(|ttl| arrival.now.after(ttl)),
+                deaths: arrival.deaths.cloned(),
+                failures: 0,
+                is_redelivered: false,
+                priority: self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0)),
+            },
+        }
+    }
+
+    fn is_over_with(&self, messages: u64, bytes: u64) -> bool {
+        let len = self.ready.len() as u64 + messages;
+        let body_bytes = self.ready.body_bytes() + bytes;
+        self.settings.length_max.is_some_and(|max| len > max)
+            || self.settings.length_bytes_max.is_some_and(|max| body_bytes > max)
+    }
+
+    fn bury(&self, entry: Entry, reason: DeathReason, now: Time, dead: &mut Vec<Dead>) {
+        let Some(target) = &self.settings.dead_letter else {
+            return;
+        };
+        let none = Deaths::default();
+        let before = entry.envelope.deaths.as_deref().unwrap_or(&none);
+        let deaths = before.and(&self.name, reason, &entry.envelope.address, now);
+        dead.push(Dead {
+            message: entry.message,
+            exchange: target.exchange.clone(),
+            routing_key: target.routing_key.clone().unwrap_or_else(|| entry.envelope.address.subject.clone()),
+            deaths: Arc::new(deaths),
+        });
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.gauge.sub((self.ready.len() + self.unsettled.len()) * Entry::CHARGE);
+    }
+}

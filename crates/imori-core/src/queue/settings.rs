@@ -1,0 +1,74 @@
+//! What was asked of a queue when it was declared.
+
+use std::time::Duration;
+
+use crate::id::ConnectionId;
+use crate::name::Name;
+
+/// Where a queue's rejected, expired and overflowing messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The exchange they are published to.
+    pub exchange: Name,
+    /// The routing key they get; their own where there is none.
+    pub routing_key: Option<Name>,
+}
+
+/// What happens to a message for which a queue has no room.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Overflow {
+    /// The oldest message leaves.
+    #[default]
+    DropHead,
+    /// The publish is refused.
+    RejectPublish,
+    /// The publish is refused and the message is dead-lettered.
+    RejectPublishDeadLetter,
+}
+
+/// The properties of a queue that its declaration fixes.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// It outlives the broker, and its persistent messages do.
+    pub is_durable: bool,
+    /// Only this connection may use it, and it dies with it.
+    pub exclusive_to: Option<ConnectionId>,
+    /// It goes when its last consumer goes.
+    pub is_auto_delete: bool,
+    /// It goes after this long without a consumer or a declaration.
+    pub expires: Option<Duration>,
+    /// How long a message may wait.
+    pub message_ttl: Option<Duration>,
+    /// How many messages may wait.
+    pub length_max: Option<u64>,
+    /// How many bytes of bodies may wait.
+    pub length_bytes_max: Option<u64>,
+    /// What happens beyond that.
+    pub overflow: Overflow,
+    /// Where messages go that are not accepted.
+    pub dead_letter: Option<DeadLetter>,
+    /// The highest priority it tells apart; without it there are none.
+    pub priority_max: Option<u8>,
+    /// How many deliveries of a message may fail before it is dead-lettered.
+    pub delivery_limit: Option<u32>,
+}
+
+impl QueueSettings {
+    /// The name of the first property in which `self` differs from `other`, as AMQP users call it.
+    pub fn difference(&self, other: &QueueSettings) -> Option<&'static str> {
+        [
+            (self.is_durable != other.is_durable, "durable"),
+            (self.is_auto_delete != other.is_auto_delete, "auto_delete"),
+            (self.expires != other.expires, "x-expires"),
+            (self.message_ttl != other.message_ttl, "x-message-ttl"),
+            (self.length_max != other.length_max, "x-max-length"),
+            (self.length_bytes_max != other.length_bytes_max, "x-max-length-bytes"),
+            (self.overflow != other.overflow, "x-overflow"),
+            (self.dead_letter != other.dead_letter, "x-dead-letter-exchange"),
+            (self.priority_max != other.priority_max, "x-max-priority"),
+            (self.delivery_limit != other.delivery_limit, "x-delivery-limit"),
+        ]
+        .into_iter()
+        .find_map(|(differs, name)| differs.then_some(name))
+    }
+}

@@ -1,0 +1,93 @@
+//! What the broker's verbs need of whoever runs them: the locks, the clock, the counters.
+
+use crate::id::{ConnectionId, QueueId};
+use crate::memory::Gauge;
+use crate::message::{HeaderReader, OriginId};
+use crate::outbound::Outbound;
+use crate::queue::Queue;
+use crate::route::{Router, Table};
+use crate::time::Time;
+use crate::topology::Topology;
+
+/// Something worth counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// A message was handed in.
+    Published,
+    /// A message found nobody.
+    Unroutable,
+    /// A reply found its inbox gone.
+    ReplyDropped,
+    /// A connection was cut because too much waited for it.
+    CutTooSlow,
+    /// A message was dead-lettered.
+    DeadLettered,
+    /// A dead letter found no exchange, or went in a circle.
+    DeadLetterDropped,
+}
+
+impl Event {
+    /// Every event.
+    pub const ALL: [Event; 6] = [
+        Event::Published,
+        Event::Unroutable,
+        Event::ReplyDropped,
+        Event::CutTooSlow,
+        Event::DeadLettered,
+        Event::DeadLetterDropped,
+    ];
+}
+
+/// The world in which the broker's verbs run: the server's, with a mutex for each queue and
+/// connection, or the simulator's, whose scheduler decides at each lock who goes on.
+///
+/// A closure must not call back for a lock of the same or an earlier kind in the order
+/// topology, queue, outbound.
+pub trait World {
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// 128 bits that nobody can guess.
+    fn secret(&self) -> [u8; 16];
+
+    /// Tells whether so much memory is used that publishes have to wait.
+    fn is_alarmed(&self) -> bool;
+
+    /// What the memory of waiting messages is charged to.
+    fn gauge(&self) -> &Gauge;
+
+    /// Counts.
+    fn count(&self, event: Event);
+
+    /// Lends this cell's router, and the routing table as it is now.
+    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;
+
+    /// Lends the topology. A change of its table is published before this returns, so that
+    /// the next publish of every cell sees it.
+    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R;
+
+    /// Takes in a queue; `None` where there are as many as there may be.
+    fn add_queue(&self, queue: Queue) -> Option<QueueId>;
+
+    /// Gives a queue back for good.
+    fn remove_queue(&self, id: QueueId) -> Option<Queue>;
+
+    /// Lends a queue, if it is there.
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R>;
+
+    /// Lends several queues at once; `ids` rise. Those that are not there are `None`.
+    fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R;
+
+    /// Lends a connection's outbound half, if it is there, and sees to it that what is
+    /// unsent in it then gets written.
+    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R>;
+
+    /// Asks for a call of [`queue_woken`](crate::broker::queue_woken) at this time.
+    fn wake_queue_at(&self, id: QueueId, at: Time);
+
+    /// Lets a publisher go on that waited for the room of a slow reader.
+    fn resume(&self, publisher: ConnectionId);
+
+    /// The reader of header blocks of this origin.
+    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader;
+}
