@@ -1,1 +1,3 @@
 //! The broker's runtime: cells, sockets, timers, limits.
+
+pub mod config;
