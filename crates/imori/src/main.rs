@@ -2,6 +2,8 @@
 
 mod command;
 mod config;
+mod client;
+mod url;
 mod log;
 mod notify;
 mod output;
@@ -12,6 +14,7 @@ use anyhow::Error;
 use clap::Parser as _;
 use imori_server::config::ExposedListener;
 
+use client::ClientError;
 use command::Cli;
 use config::Problems;
 use output::OutputClosed;
@@ -23,11 +26,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FAILED: u8 = 1;
 /// The command line or the configuration is wrong; clap exits with the same code.
 const MISUSED: u8 = 2;
+/// Nothing came within the time given.
+const TIMED_OUT: u8 = 3;
 
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
-        // `imori config show | head -1` has what it wanted.
+        // `imori sub … | head -1` has what it wanted.
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&format!("{error:#}"));
@@ -37,8 +42,11 @@ fn main() -> ExitCode {
 }
 
 fn exit_code(error: &Error) -> u8 {
-    match error.is::<Problems>() || error.is::<ExposedListener>() {
-        true => MISUSED,
-        false => FAILED,
+    if error.is::<Problems>() || error.is::<ExposedListener>() {
+        return MISUSED;
+    }
+    match error.downcast_ref() {
+        Some(ClientError::TimedOut(_)) => TIMED_OUT,
+        _ => FAILED,
     }
 }

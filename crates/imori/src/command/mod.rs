@@ -1,8 +1,13 @@
 //! The commands, one file each, and what their arguments have in common.
 
 mod serve;
+mod publish;
+mod subscribe;
+mod call;
+mod respond;
 mod config;
 mod version;
+mod argument;
 
 use clap::{Parser, Subcommand};
 
@@ -10,7 +15,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  could not be done; the message says why
-  2  the command line or the configuration is wrong";
+  2  the command line or the configuration is wrong
+  3  nothing came within the time given";
 
 /// One broker that the clients you already have can talk to unchanged.
 #[derive(Debug, Parser)]
@@ -23,6 +29,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Pub(publish::Pub),
+    Sub(subscribe::Sub),
+    Call(call::Call),
+    Respond(respond::Respond),
     Config(config::Config),
     /// Print the version.
     Version,
@@ -33,6 +43,10 @@ impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Serve(serve) => serve.run(),
+            Command::Pub(publish) => publish.run(),
+            Command::Sub(subscribe) => subscribe.run(),
+            Command::Call(call) => call.run(),
+            Command::Respond(respond) => respond.run(),
             Command::Config(config) => config.run(),
             Command::Version => version::run(),
         }

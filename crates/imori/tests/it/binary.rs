@@ -1,5 +1,6 @@
 //! Runs the binary and keeps what it says.
 
+use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 /// What a run left behind.
@@ -20,6 +21,15 @@ pub(crate) fn imori(arguments: &[&str]) -> Command {
 /// Runs it to its end.
 pub(crate) fn run(arguments: &[&str]) -> Run {
     ended(imori(arguments).output().unwrap())
+}
+
+/// Runs it to its end with this standard input.
+pub(crate) fn run_with_input(arguments: &[&str], input: &str) -> Run {
+    let mut command = imori(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    ended(child.wait_with_output().unwrap())
 }
 
 pub(crate) fn ended(output: Output) -> Run {

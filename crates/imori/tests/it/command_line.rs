@@ -15,7 +15,7 @@ fn version_is_printed() {
 fn help_names_every_command_and_exit_code() {
     let run = run(&["--help"]);
     assert_eq!(run.code, Some(0));
-    for word in ["serve", "config", "version", "Exit codes:"] {
+    for word in ["serve", "pub", "sub", "call", "respond", "config", "version", "Exit codes:"] {
         assert!(run.stdout.contains(word), "{word} is missing in\n{}", run.stdout);
     }
 }
@@ -27,6 +27,10 @@ fn every_command_has_help_with_an_example_of_its_arguments() {
             "serve",
             &["--listen <PROTOCOL=HOST:PORT>", "--config <FILE>", "--ready-fd <N>", "--insecure-dev"][..],
         ),
+        ("pub", &["<DESTINATION>", "[BODY]", "--header <NAME:VALUE>", "--url <URL>"]),
+        ("sub", &["--ack <MODE>", "client-individual", "--count <N>"]),
+        ("call", &["--timeout <TIME>", "[default: 5s]"]),
+        ("respond", &["--command <COMMAND>", "--echo", "--add-one"]),
         ("config", &["check", "show"]),
     ] {
         let run = run(&[command, "--help"]);
@@ -50,6 +54,11 @@ fn a_wrong_command_line_is_exit_code_2() {
         (&["serve", "--listen", "127.0.0.1:61613"], "unknown protocol; use `stomp`"),
         (&["serve", "--ready-fd", "2"], "3.."),
         (&["serve", "--log", "loud"], "expected one of `error`, `warn`"),
+        (&["respond", "/queue/a"], "--echo"),
+        (&["respond", "/queue/a", "--echo", "--add-one"], "cannot be used with"),
+        (&["call", "/queue/a", "--timeout", "5"], "expected a number and a unit"),
+        (&["pub", "/queue/a", "--header", "priority"], "expected a name, a colon and a value"),
+        (&["pub", "/queue/a", "--url", "http://127.0.0.1"], "stomp://user:password@host:61613/vhost"),
     ] {
         let run = run(arguments);
         assert_eq!(run.code, Some(2), "{arguments:?}: {run:?}");

@@ -5,4 +5,6 @@
 mod command_line;
 mod configuration;
 mod serve;
+mod client;
+mod peer;
 mod binary;
