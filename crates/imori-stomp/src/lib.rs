@@ -1,1 +1,17 @@
 //! STOMP 1.0, 1.1 and 1.2 as a state machine: bytes in, bytes and commands out.
+//!
+//! The codec serves both ends: the broker decodes what clients send, and the benchmark and the
+//! command line decode what a broker sends. The files stand in reading order.
+
+pub mod address;
+pub mod heart_beat;
+pub mod decode;
+pub mod encode;
+mod scan;
+pub mod frame;
+pub mod escape;
+pub mod command;
+pub mod error;
+pub mod number;
+pub mod limits;
+pub mod version;

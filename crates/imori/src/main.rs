@@ -1,3 +1,52 @@
-//! The command line.
+//! The command line: the only place that exits the process.
 
-fn main() {}
+mod command;
+mod config;
+mod client;
+mod url;
+mod log;
+mod notify;
+mod output;
+
+use std::process::ExitCode;
+
+use anyhow::Error;
+use clap::Parser as _;
+use imori_server::config::ExposedListener;
+
+use client::ClientError;
+use command::Cli;
+use config::Problems;
+use output::OutputClosed;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// It could not be done.
+const FAILED: u8 = 1;
+/// The command line or the configuration is wrong; clap exits with the same code.
+const MISUSED: u8 = 2;
+/// Nothing came within the time given.
+const TIMED_OUT: u8 = 3;
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // `imori sub … | head -1` has what it wanted.
+        Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn exit_code(error: &Error) -> u8 {
+    if error.is::<Problems>() || error.is::<ExposedListener>() {
+        return MISUSED;
+    }
+    match error.downcast_ref() {
+        Some(ClientError::TimedOut(_)) => TIMED_OUT,
+        _ => FAILED,
+    }
+}

@@ -1,0 +1,183 @@
+//! Where a protocol listens.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use super::setting::{Setting, Value, quoted};
+
+/// A protocol that a listener can speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// STOMP 1.0, 1.1 and 1.2.
+    Stomp,
+}
+
+impl Protocol {
+    /// Every protocol there is.
+    pub const ALL: [Protocol; 1] = [Protocol::Stomp];
+
+    /// Its name in the configuration and in the log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Stomp => "stomp",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Protocol, AddressError> {
+        Protocol::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == text)
+            .ok_or(AddressError::UnknownProtocol)
+    }
+}
+
+/// What Linux says of IPv6 when it was built without.
+const EAFNOSUPPORT: i32 = 97;
+
+/// An IP address and a port to listen on; `localhost` is read as 127.0.0.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenAddress(pub SocketAddr);
+
+impl ListenAddress {
+    /// 127.0.0.1 with this port.
+    pub const fn loopback_v4(port: u16) -> ListenAddress {
+        ListenAddress(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+    }
+
+    /// ::1 with this port.
+    pub const fn loopback_v6(port: u16) -> ListenAddress {
+        ListenAddress(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port))
+    }
+}
+
+impl ListenAddress {
+    /// Whether not being able to bind this address only means that the host has no IPv6.
+    pub fn is_left_out(self, error: &io::Error) -> bool {
+        let IpAddr::V6(ip) = self.0.ip() else { return false };
+        // Where IPv6 is switched off its loopback has no address; any other one may be a slip.
+        let is_switched_off = ip.is_loopback() && error.kind() == ErrorKind::AddrNotAvailable;
+        is_switched_off || error.raw_os_error() == Some(EAFNOSUPPORT)
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<ListenAddress, AddressError> {
+        match text.strip_prefix("localhost:") {
+            Some(port) => {
+                port.parse().map(ListenAddress::loopback_v4).map_err(|_| AddressError::NotAnAddress)
+            }
+            None => text.parse().map(ListenAddress).map_err(|_| AddressError::NotAnAddress),
+        }
+    }
+}
+
+impl Setting for ListenAddress {
+    fn read(value: &Value) -> Option<ListenAddress> {
+        match value {
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn expected(_: Option<&RangeInclusive<ListenAddress>>) -> String {
+        String::from("an address such as `127.0.0.1:61613` or `[::1]:61613`")
+    }
+
+    fn show(&self) -> String {
+        quoted(&self.to_string())
+    }
+}
+
+/// Why a text names no listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressError {
+    /// No protocol has this name.
+    UnknownProtocol,
+    /// It is not an IP address and a port.
+    NotAnAddress,
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AddressError::UnknownProtocol => {
+                let names: Vec<&str> = Protocol::ALL.into_iter().map(Protocol::name).collect();
+                write!(f, "unknown protocol; use `{}`", names.join("`, `"))
+            }
+            AddressError::NotAnAddress => {
+                write!(f, "expected {}", ListenAddress::expected(None))
+            }
+        }
+    }
+}
+
+impl Error for AddressError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_an_ip_address_and_a_port() {
+        for (text, shown) in [
+            ("127.0.0.1:61613", Some("127.0.0.1:61613")),
+            ("[::1]:0", Some("[::1]:0")),
+            ("0.0.0.0:61613", Some("0.0.0.0:61613")),
+            ("localhost:61613", Some("127.0.0.1:61613")),
+            ("localhost", None),
+            ("localhost:65536", None),
+            ("::1:61613", None),
+            ("127.0.0.1", None),
+            ("mq.example:61613", None),
+            (":61613", None),
+            ("", None),
+        ] {
+            let address: Option<ListenAddress> = text.parse().ok();
+            assert_eq!(address.map(|address| address.to_string()).as_deref(), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_an_ipv6_address_is_left_out() {
+        for (address, error, is_left_out) in [
+            ("[::1]:1", io::Error::from(ErrorKind::AddrNotAvailable), true),
+            ("[::1]:1", io::Error::from_raw_os_error(EAFNOSUPPORT), true),
+            ("[2001:db8::1]:1", io::Error::from_raw_os_error(EAFNOSUPPORT), true),
+            ("[2001:db8::1]:1", io::Error::from(ErrorKind::AddrNotAvailable), false),
+            ("[::1]:1", io::Error::from(ErrorKind::AddrInUse), false),
+            ("127.0.0.1:1", io::Error::from(ErrorKind::AddrNotAvailable), false),
+        ] {
+            let address: ListenAddress = address.parse().unwrap();
+            assert_eq!(address.is_left_out(&error), is_left_out, "{address} {error}");
+        }
+    }
+
+    #[test]
+    fn protocols_are_found_by_name() {
+        assert_eq!("stomp".parse(), Ok(Protocol::Stomp));
+        assert_eq!("STOMP".parse::<Protocol>(), Err(AddressError::UnknownProtocol));
+        assert_eq!(AddressError::UnknownProtocol.to_string(), "unknown protocol; use `stomp`");
+    }
+}

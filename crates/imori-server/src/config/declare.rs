@@ -1,0 +1,160 @@
+//! The macro that turns the list of keys into types, and what can be asked about a key.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use super::setting::{Setting, Value};
+
+/// A section as the documentation shows it.
+#[derive(Debug, Clone)]
+pub struct Section {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// Its documentation, by line.
+    pub doc: &'static [&'static str],
+    /// Its keys, in the order of their declaration.
+    pub keys: Vec<Key>,
+}
+
+/// A key as the documentation shows it.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// Its name in the section.
+    pub name: &'static str,
+    /// Its documentation, by line.
+    pub doc: &'static [&'static str],
+    /// Which values it takes.
+    pub expected: String,
+    /// Its present value, as TOML writes it.
+    pub value: String,
+    /// Whether its present value lies in its range.
+    pub is_in_range: bool,
+}
+
+/// Why a value was not taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetError {
+    /// There is no such section or key.
+    UnknownKey,
+    /// The value has the wrong type or is out of range.
+    Refused {
+        /// What the key takes.
+        expected: String,
+    },
+}
+
+impl fmt::Display for SetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetError::UnknownKey => f.write_str("unknown key"),
+            SetError::Refused { expected } => write!(f, "expected {expected}"),
+        }
+    }
+}
+
+impl Error for SetError {}
+
+/// Declares sections of keys: `name: Type = default, in range;` under its documentation.
+macro_rules! sections {
+    ($(
+        $(#[doc = $section_doc:literal])+
+        $section:ident: $Section:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $key:ident: $type:ty = $default:expr $(, in $range:expr)?;
+            )+
+        }
+    )+) => {
+        /// Everything that can be configured, with its defaults.
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub struct Config {
+            $( $(#[doc = $section_doc])+ pub $section: $Section, )+
+            /// Listen beyond loopback without users. Not a key: only the command line sets it.
+            pub insecure_dev: bool,
+        }
+
+        impl Config {
+            /// Sets one key.
+            ///
+            /// # Errors
+            /// The key does not exist, or does not take this value.
+            pub fn set(
+                &mut self,
+                section: &str,
+                key: &str,
+                value: &$crate::config::setting::Value,
+            ) -> Result<(), $crate::config::declare::SetError> {
+                match (section, key) {
+                    $($(
+                        (stringify!($section), stringify!($key)) => {
+                            self.$section.$key = $crate::config::declare::read(value, [$($range)?].first())?;
+                            Ok(())
+                        }
+                    )+)+
+                    _ => Err($crate::config::declare::SetError::UnknownKey),
+                }
+            }
+
+            /// The sections and their keys, with the present values.
+            pub fn sections(&self) -> Vec<$crate::config::declare::Section> {
+                vec![$(
+                    $crate::config::declare::Section {
+                        name: stringify!($section),
+                        doc: &[$($section_doc),+],
+                        keys: vec![$(
+                            $crate::config::declare::key(
+                                stringify!($key),
+                                &[$($doc),+],
+                                &self.$section.$key,
+                                [$($range)?].first(),
+                            ),
+                        )+],
+                    },
+                )+]
+            }
+        }
+
+        $(
+            $(#[doc = $section_doc])+
+            #[derive(Debug, Clone, PartialEq)]
+            pub struct $Section {
+                $( $(#[doc = $doc])+ pub $key: $type, )+
+            }
+
+            impl Default for $Section {
+                fn default() -> $Section {
+                    $Section { $( $key: $default, )+ }
+                }
+            }
+        )+
+    };
+}
+
+pub(super) use sections;
+
+/// Reads a text as a value of a type that has no range.
+///
+/// # Errors
+/// The type does not take this text.
+pub fn parse<T: Setting>(text: &str) -> Result<T, SetError> {
+    read(&Value::Text(String::from(text)), None)
+}
+
+/// Reads a value of a key that has this range.
+pub(super) fn read<T: Setting>(value: &Value, range: Option<&RangeInclusive<T>>) -> Result<T, SetError> {
+    T::read(value)
+        .filter(|read| range.is_none_or(|range| range.contains(read)))
+        .ok_or_else(|| SetError::Refused { expected: T::expected(range) })
+}
+
+/// Describes a key that has this value and range.
+pub(super) fn key<T: Setting>(
+    name: &'static str,
+    doc: &'static [&'static str],
+    value: &T,
+    range: Option<&RangeInclusive<T>>,
+) -> Key {
+    let is_in_range = range.is_none_or(|range| range.contains(value));
+    Key { name, doc, expected: T::expected(range), value: value.show(), is_in_range }
+}

@@ -1,0 +1,99 @@
+//! Nobody but this host is let in as long as everybody who comes in may do everything.
+
+use std::error::Error;
+use std::fmt;
+
+use super::address::{ListenAddress, Protocol};
+use super::sections::{Config, Listeners};
+
+/// A listener that other hosts could reach although no users are configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExposedListener {
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Where it would listen.
+    pub address: ListenAddress,
+}
+
+impl Config {
+    /// Refuses listeners beyond loopback while no users are configured, unless development asks for it.
+    ///
+    /// # Errors
+    /// The first listener that would be reachable from another host.
+    pub fn refuse_exposure(&self) -> Result<(), ExposedListener> {
+        match self.exposed_listener() {
+            Some(exposed) if !self.insecure_dev => Err(exposed),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first listener that other hosts could reach, if there is one.
+    pub fn exposed_listener(&self) -> Option<ExposedListener> {
+        self.listeners.all().find(|exposed| !is_loopback(exposed.address))
+    }
+}
+
+impl Listeners {
+    fn all(&self) -> impl Iterator<Item = ExposedListener> {
+        self.stomp.iter().map(|&address| ExposedListener { protocol: Protocol::Stomp, address })
+    }
+}
+
+impl fmt::Display for ExposedListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "listener `{}={}` can be reached from other hosts, but no users are configured, so anyone there could \
+             do anything; listen on `127.0.0.1` or `[::1]`, or give `--insecure-dev` on a network that you trust",
+            self.protocol, self.address
+        )
+    }
+}
+
+impl Error for ExposedListener {}
+
+/// An IPv4 address in IPv6 clothes counts as what it is.
+fn is_loopback(address: ListenAddress) -> bool {
+    address.0.ip().to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening_on(addresses: &[&str]) -> Config {
+        let mut config = Config::default();
+        config.listeners.stomp = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        config
+    }
+
+    #[test]
+    fn only_loopback_is_open_to_everybody() {
+        for (addresses, exposed) in [
+            (&[][..], None),
+            (&["127.0.0.1:61613", "[::1]:61613"], None),
+            (&["127.9.8.7:1"], None),
+            (&["[::ffff:127.0.0.1]:1"], None),
+            (&["0.0.0.0:61613"], Some("0.0.0.0:61613")),
+            (&["[::]:61613"], Some("[::]:61613")),
+            (&["127.0.0.1:1", "10.0.0.1:2"], Some("10.0.0.1:2")),
+            (&["[::ffff:10.0.0.1]:1"], Some("[::ffff:10.0.0.1]:1")),
+        ] {
+            let mut config = listening_on(addresses);
+            let refused = config.refuse_exposure().err();
+            assert_eq!(
+                refused.map(|exposed| exposed.address.to_string()).as_deref(),
+                exposed,
+                "{addresses:?}"
+            );
+            config.insecure_dev = true;
+            assert_eq!(config.refuse_exposure(), Ok(()), "{addresses:?}");
+            assert_eq!(config.exposed_listener().is_some(), exposed.is_some(), "{addresses:?}");
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_not_exposed() {
+        assert_eq!(Config::default().exposed_listener(), None);
+    }
+}

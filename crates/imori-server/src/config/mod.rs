@@ -1,0 +1,18 @@
+//! What can be configured: every key declared once, with its text, unit, default and range.
+//!
+//! This module knows no file format and reads no file or environment: whoever loads a
+//! configuration hands over values by section and key, and says where they came from.
+
+mod sections;
+mod declare;
+mod exposure;
+mod address;
+mod quantity;
+mod setting;
+
+pub use address::{AddressError, ListenAddress, Protocol};
+pub use declare::{Key, Section, SetError, parse};
+pub use exposure::ExposedListener;
+pub use quantity::{Bytes, Millis, Seconds};
+pub use sections::{Broker, Cells, Config, Limits, Listeners, Log, LogFormat, LogLevel, Stomp, WritePolicy};
+pub use setting::{Names, Setting, Value};

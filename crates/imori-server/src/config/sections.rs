@@ -1,0 +1,227 @@
+//! The sections and keys. The text above a key is its documentation, in the sample file too.
+
+use std::path::PathBuf;
+
+use super::address::ListenAddress;
+use super::declare::sections;
+use super::quantity::{Bytes, Millis, Seconds};
+use super::setting::{Names, choice};
+
+sections! {
+    /// Where clients connect. Before users exist only loopback addresses are accepted.
+    listeners: Listeners {
+        /// Addresses that speak STOMP 1.0, 1.1 and 1.2. Port 0 takes a free port; an empty list
+        /// switches the protocol off. An IPv6 address is left out, and that is no error, on a
+        /// host without IPv6, as long as another address remains.
+        stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)];
+    }
+
+    /// The threads that own the connections.
+    cells: Cells {
+        /// How many cells there are. 0 means one for each core the process may use.
+        count: u16 = 0, in 0..=1024;
+        /// Who writes a plain TCP connection: `any` cell that has something for it, which saves
+        /// a wake-up, or only its `own` cell.
+        write: WritePolicy = WritePolicy::Any;
+        /// New connections go to the first cell until it is this busy, then to the least busy one.
+        busy_percent: u8 = 70, in 1..=100;
+    }
+
+    /// The broker as a whole.
+    broker: Broker {
+        /// The folder of everything that outlives a restart. A relative path starts where the
+        /// broker was started.
+        data_dir: PathBuf = PathBuf::from(".data");
+        /// The vhosts that exist. A client that names none enters `/`.
+        vhosts: Names = Names::one("/");
+        /// Names of this host. A client that gives one of them instead of a vhost enters `/`, as
+        /// it does with `localhost` or an IP address.
+        host_names: Vec<String> = Vec::new();
+        /// How long connections may finish what they have begun when the broker is asked to stop.
+        shutdown_deadline_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(3600);
+        /// Above this share of the memory that the process may use, publishers wait.
+        memory_mark_percent: u8 = 40, in 1..=90;
+    }
+
+    /// What one client, or all of them, can make the broker hold. None can be switched off.
+    limits: Limits {
+        /// Open connections. More: accepting waits until one closes.
+        connections: u32 = 65_536, in 1..=1_000_000;
+        /// Connections that have not logged in yet. More: the oldest that has sent no complete
+        /// first frame is closed.
+        unauthenticated: u32 = 4_096, in 1..=1_000_000;
+        /// The same, of one source address; loopback is exempt.
+        unauthenticated_per_source: u32 = 1_024, in 1..=1_000_000;
+        /// Bytes held for a connection that has not logged in yet. More: it is closed.
+        unauthenticated_bytes: Bytes = Bytes::kib(64), in Bytes::kib(4)..=Bytes::mib(1);
+        /// Time from accept to logged in; nothing that a client sends extends it.
+        login_timeout_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(300);
+        /// Bytes of a message's body. Longer: the message is refused before its body is read.
+        message_bytes: Bytes = Bytes::mib(16), in Bytes::kib(1)..=Bytes::gib(1);
+        /// Headers of a message. More: the message is refused.
+        headers: u32 = 128, in 8..=4_096;
+        /// Bytes of all headers of a message. More: the message is refused.
+        header_bytes: Bytes = Bytes::kib(64), in Bytes::kib(1)..=Bytes::mib(1);
+        /// Bytes that wait to be written to one connection, charged to the memory mark. More: a
+        /// connection that does not read is closed.
+        unsent_bytes: Bytes = Bytes::mib(256), in Bytes::mib(1)..=Bytes::gib(16);
+        /// Unsent bytes above which queues stop feeding a connection; the messages stay there.
+        queue_feed_bytes: Bytes = Bytes::mib(1), in Bytes::kib(4)..=Bytes::gib(1);
+        /// Unsettled deliveries of a consumer that states no prefetch.
+        prefetch_default: u32 = 65_535, in 1..=1_000_000;
+        /// Bytes of publishes that are parked for one connection while publishers wait. More: the
+        /// connection is not read until they have gone on.
+        parked_publish_bytes: Bytes = Bytes::mib(1), in Bytes::kib(64)..=Bytes::gib(1);
+        /// Subscriptions of a vhost. More: the subscription is refused.
+        subscriptions: u32 = 1_000_000, in 1..=100_000_000;
+        /// Bindings of a vhost. More: the binding is refused.
+        bindings: u32 = 1_000_000, in 1..=100_000_000;
+        /// Queues of a vhost. More: the declaration is refused.
+        queues: u32 = 200_000, in 1..=10_000_000;
+    }
+
+    /// What is particular to STOMP.
+    stomp: Stomp {
+        /// The broker offers heart-beats at least this far apart; a client that wants them rarer
+        /// gets what it wants, and one that wants none gets none.
+        heart_beat_send_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000);
+        /// The broker asks for heart-beats this far apart; a client that sends them rarer may, and
+        /// one that sends none is not asked to.
+        heart_beat_receive_ms: Millis = Millis(60_000), in Millis(1_000)..=Millis(3_600_000);
+        /// Whether a connection stays open after an ERROR that concerns one frame only. STOMP 1.1
+        /// and 1.2 demand that it is closed; some clients rely on the opposite.
+        keep_open_after_error: bool = false;
+        /// Open transactions of a connection. More: BEGIN is refused.
+        transactions: u32 = 16, in 1..=1_024;
+        /// Frames of a transaction. More: the frame is refused.
+        transaction_actions: u32 = 1_024, in 1..=65_536;
+    }
+
+    /// The log, written to standard error.
+    log: Log {
+        /// The least important level that is still written.
+        level: LogLevel = LogLevel::Info;
+        /// `text` is one line for people, `json` one object for machines.
+        format: LogFormat = LogFormat::Text;
+    }
+}
+
+choice! {
+    /// Who writes a plain TCP connection.
+    WritePolicy {
+        /// Whoever has something for it.
+        Any = "any",
+        /// Only the cell that owns it.
+        Own = "own",
+    }
+}
+
+choice! {
+    /// How important a line of the log is.
+    LogLevel {
+        /// Something was lost or could not be done.
+        Error = "error",
+        /// Somebody should look at it.
+        Warn = "warn",
+        /// What an operator wants to know.
+        Info = "info",
+        /// What explains a connection's behaviour.
+        Debug = "debug",
+        /// Every step.
+        Trace = "trace",
+    }
+}
+
+choice! {
+    /// The form of a line of the log.
+    LogFormat {
+        /// One line for people.
+        Text = "text",
+        /// One object for machines.
+        Json = "json",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::declare::SetError;
+    use crate::config::setting::Value;
+
+    fn set(key: &str, value: &Value) -> Result<Config, SetError> {
+        let mut config = Config::default();
+        let (section, key) = key.split_once('.').expect("a dotted key");
+        config.set(section, key, value).map(|()| config)
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(String::from(text))
+    }
+
+    #[test]
+    fn every_default_lies_in_its_own_range() {
+        for section in Config::default().sections() {
+            for key in section.keys {
+                assert!(key.is_in_range, "{}.{}", section.name, key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_read_by_section_and_key() {
+        assert_eq!(set("limits.connections", &Value::Integer(7)).unwrap().limits.connections, 7);
+        assert_eq!(set("limits.message_bytes", &text("2MiB")).unwrap().limits.message_bytes, Bytes::mib(2));
+        assert_eq!(set("log.format", &text("json")).unwrap().log.format, LogFormat::Json);
+        assert_eq!(set("broker.data_dir", &text("/srv")).unwrap().broker.data_dir, PathBuf::from("/srv"));
+        assert_eq!(set("broker.host_names", &text("mq.example")).unwrap().broker.host_names, ["mq.example"]);
+        assert!(set("listeners.stomp", &Value::List(Vec::new())).unwrap().listeners.stomp.is_empty());
+    }
+
+    #[test]
+    fn no_limit_can_be_zero_or_unlimited() {
+        for section in Config::default().sections().iter().filter(|section| section.name == "limits") {
+            for key in &section.keys {
+                for value in [Value::Integer(0), Value::Integer(-1), text("unlimited"), text("0")] {
+                    let refused = Config::default().set(section.name, key.name, &value);
+                    assert!(matches!(refused, Err(SetError::Refused { .. })), "{} = {value:?}", key.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_expected() {
+        for (key, value, expected) in [
+            ("limits.connections", text("many"), "a whole number from 1 to 1000000"),
+            (
+                "limits.message_bytes",
+                Value::Integer(1),
+                "a size from `1KiB` to `1GiB`, as a number of bytes or a string such as `16MiB`",
+            ),
+            ("limits.login_timeout_s", Value::Integer(301), "a whole number of seconds from 1 to 300"),
+            (
+                "stomp.heart_beat_send_ms",
+                Value::Integer(999),
+                "a whole number of milliseconds from 1000 to 3600000",
+            ),
+            ("stomp.keep_open_after_error", Value::Integer(1), "`true` or `false`"),
+            ("cells.write", text("all"), "one of `any`, `own`"),
+            ("broker.vhosts", Value::Integer(1), "a list of at least one string, none of them twice"),
+            ("broker.host_names", Value::Integer(1), "a list, each item a string"),
+            (
+                "listeners.stomp",
+                text("host:1"),
+                "a list, each item an address such as `127.0.0.1:61613` or `[::1]:61613`",
+            ),
+            ("broker.data_dir", text(""), "a path"),
+        ] {
+            assert_eq!(
+                set(key, &value),
+                Err(SetError::Refused { expected: String::from(expected) }),
+                "{key}"
+            );
+        }
+        assert_eq!(set("limits.conections", &Value::Integer(1)), Err(SetError::UnknownKey));
+        assert_eq!(set("limit.connections", &Value::Integer(1)), Err(SetError::UnknownKey));
+    }
+}

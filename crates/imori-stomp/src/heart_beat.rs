@@ -1,0 +1,147 @@
+//! The `heart-beat` header and what two ends agree on by it.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::Excerpt;
+use crate::limits::HEART_BEAT_MIN;
+use crate::number::parse_u64;
+
+/// What one end offers: the header's two numbers. Zero time stands for never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeartBeat {
+    /// The shortest time between heart-beats that it can keep up.
+    pub sends: Duration,
+    /// The time between heart-beats that it would like to receive.
+    pub wants: Duration,
+}
+
+impl HeartBeat {
+    /// Reads the value of a `heart-beat` header: two numbers of milliseconds, `0,0` when absent.
+    pub fn parse(value: Option<&[u8]>) -> Result<Self, InvalidHeartBeat> {
+        let Some(value) = value else { return Ok(Self::default()) };
+        let error = || InvalidHeartBeat { value: Excerpt::new(value) };
+        let comma = value.iter().position(|byte| *byte == b',').ok_or_else(error)?;
+        let (sends, wants) = value.split_at(comma);
+        let sends = milliseconds(sends).ok_or_else(error)?;
+        let wants = wants.get(1..).and_then(milliseconds).ok_or_else(error)?;
+        Ok(Self { sends, wants })
+    }
+
+    /// Finds what this end does when the other one offers `peer`.
+    ///
+    /// STOMP 1.2, Heart-beating: none in a direction when either end says zero, else the longer
+    /// of what one can send and the other wants. Nothing shorter than [`HEART_BEAT_MIN`].
+    pub fn agree(self, peer: Self) -> Agreed {
+        Agreed { send_every: longer(self.sends, peer.wants), receive_every: longer(peer.sends, self.wants) }
+    }
+}
+
+/// How often heart-beats go which way, seen from one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// Something is sent at least so often.
+    pub send_every: Option<Duration>,
+    /// Something is received at least so often, apart from a margin that the reader allows.
+    pub receive_every: Option<Duration>,
+}
+
+impl Agreed {
+    /// Returns what to answer in CONNECTED: the peer agrees on the same values by it.
+    pub fn answer(self) -> HeartBeat {
+        HeartBeat {
+            sends: self.send_every.unwrap_or_default(),
+            wants: self.receive_every.unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for HeartBeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.sends.as_millis(), self.wants.as_millis())
+    }
+}
+
+/// A `heart-beat` header is not two numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidHeartBeat {
+    /// The value.
+    pub value: Excerpt,
+}
+
+impl fmt::Display for InvalidHeartBeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = &self.value;
+        write!(f, "heart-beat `{value}` is not two numbers of milliseconds; write it as `10000,10000`")
+    }
+}
+
+impl std::error::Error for InvalidHeartBeat {}
+
+/// Reads a time; over 49 days is no heart-beat but a mistake.
+fn milliseconds(text: &[u8]) -> Option<Duration> {
+    // Some clients write a space after the comma.
+    let number = parse_u64(text.trim_ascii())?;
+    u32::try_from(number).ok().map(|number| Duration::from_millis(u64::from(number)))
+}
+
+fn longer(sends: Duration, wants: Duration) -> Option<Duration> {
+    if sends.is_zero() || wants.is_zero() {
+        return None;
+    }
+    Some(sends.max(wants).max(HEART_BEAT_MIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SECURITY LIM-08, LIM-16: no sign, no overflow.
+    #[test]
+    fn heart_beat_is_two_numbers() {
+        for (value, expected) in [
+            (None, Some((0, 0))),
+            (Some("0,0"), Some((0_u32, 0_u32))),
+            (Some("1000,2000"), Some((1000, 2000))),
+            (Some("1000, 2000"), Some((1000, 2000))),
+            (Some("4294967295,0"), Some((u32::MAX, 0))),
+            (Some("4294967296,0"), None),
+            (Some("18446744073709551616,0"), None),
+            (Some("-1,0"), None),
+            (Some("+1,0"), None),
+            (Some("1"), None),
+            (Some("1,"), None),
+            (Some(",1"), None),
+            (Some("1,2,3"), None),
+            (Some("a,b"), None),
+            (Some(""), None),
+        ] {
+            let expected = expected.map(|(sends, wants)| HeartBeat {
+                sends: Duration::from_millis(u64::from(sends)),
+                wants: Duration::from_millis(u64::from(wants)),
+            });
+            assert_eq!(HeartBeat::parse(value.map(str::as_bytes)).ok(), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn agreement_is_the_longer_of_both() {
+        // Ours, theirs, and the answer.
+        for (own, peer, expected) in [
+            ("0,0", "1000,1000", "0,0"),
+            ("1000,1000", "0,0", "0,0"),
+            ("1000,1000", "10000,20000", "20000,10000"),
+            ("60000,60000", "10000,0", "0,60000"),
+            ("60000,60000", "0,10000", "60000,0"),
+            ("1,1", "5,7", "1000,1000"),
+        ] {
+            let own = HeartBeat::parse(Some(own.as_bytes())).unwrap();
+            let peer = HeartBeat::parse(Some(peer.as_bytes())).unwrap();
+            let agreed = own.agree(peer);
+            assert_eq!(agreed.answer().to_string(), expected);
+            // The peer comes to the same result from the answer.
+            let seen = peer.agree(agreed.answer());
+            assert_eq!((seen.send_every, seen.receive_every), (agreed.receive_every, agreed.send_every));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Arguments that several commands take.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Read as _};
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use imori_stomp::encode::FrameWriter;
+
+use crate::client::{Client, ClientError};
+use crate::url::Url;
+
+/// Which broker to talk to.
+#[derive(Debug, Args)]
+pub(super) struct Broker {
+    /// The broker: `stomp://user:password@host:port/vhost`.
+    ///
+    /// Other users of this host see what stands on a command line, so put a password that matters
+    /// into the variable.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "IMORI_URL",
+        hide_env_values = true,
+        default_value = "stomp://guest:guest@127.0.0.1:61613/"
+    )]
+    url: Url,
+}
+
+impl Broker {
+    pub(super) fn connect(&self) -> Result<Client, ClientError> {
+        Client::connect(&self.url)
+    }
+}
+
+/// A header as `--header` takes it: `name:value`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    name: String,
+    value: String,
+}
+
+impl Header {
+    pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
+        frame.user_header(self.name.as_bytes(), self.value.as_bytes());
+    }
+}
+
+impl FromStr for Header {
+    type Err = ArgumentError;
+
+    fn from_str(text: &str) -> Result<Header, ArgumentError> {
+        match text.split_once(':') {
+            Some((name, value)) if !name.is_empty() => {
+                Ok(Header { name: String::from(name), value: String::from(value) })
+            }
+            _ => Err(ArgumentError::Header),
+        }
+    }
+}
+
+/// Reads a time such as `5s`, `250ms` or `2m`.
+pub(super) fn duration(text: &str) -> Result<Duration, ArgumentError> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let number: u32 = digits.parse().map_err(|_| ArgumentError::Duration)?;
+    match unit {
+        "ms" => Ok(Duration::from_millis(number.into())),
+        "s" => Ok(Duration::from_secs(number.into())),
+        "m" => Ok(Duration::from_secs(number.into()) * 60),
+        _ => Err(ArgumentError::Duration),
+    }
+}
+
+/// The body that the argument gives; `-` stands for the standard input.
+pub(super) fn body(argument: &str) -> io::Result<Vec<u8>> {
+    match argument {
+        "-" => {
+            let mut body = Vec::new();
+            io::stdin().read_to_end(&mut body)?;
+            Ok(body)
+        }
+        text => Ok(text.as_bytes().to_vec()),
+    }
+}
+
+/// Why an argument is not what it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ArgumentError {
+    Header,
+    Duration,
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ArgumentError::Header => "expected a name, a colon and a value, such as `priority:4`",
+            ArgumentError::Duration => "expected a number and a unit, such as `5s`, `250ms` or `2m`",
+        })
+    }
+}
+
+impl Error for ArgumentError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        for (text, expected) in [
+            ("5s", Some(5000)),
+            ("250ms", Some(250)),
+            ("2m", Some(120_000)),
+            ("0s", Some(0)),
+            ("5", None),
+            ("s", None),
+            ("-1s", None),
+            ("1.5s", None),
+            ("99999999999s", None),
+            ("", None),
+        ] {
+            assert_eq!(duration(text).ok(), expected.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_have_a_name() {
+        for (text, expected) in [
+            ("a:b", Some(("a", "b"))),
+            ("a:b:c", Some(("a", "b:c"))),
+            ("a:", Some(("a", ""))),
+            (":b", None),
+            ("a", None),
+        ] {
+            let expected =
+                expected.map(|(name, value)| Header { name: String::from(name), value: String::from(value) });
+            assert_eq!(text.parse().ok(), expected, "{text}");
+        }
+    }
+}

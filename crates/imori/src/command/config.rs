@@ -1,0 +1,50 @@
+//! `imori config`: look at a configuration without starting the broker.
+
+use std::env;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::config::{load, sample, show};
+use crate::output::{print, print_line};
+
+/// Check a configuration file, show the values in force, or print a sample.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Say what is wrong with a configuration file, by line and column.
+    Check {
+        /// The configuration file.
+        file: PathBuf,
+    },
+    /// Print the values in force: the defaults, the file, and over them the environment.
+    Show {
+        /// The configuration file; without one, the defaults.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Print a sample file instead: every key with its documentation and default.
+        #[arg(long, conflicts_with = "config")]
+        sample: bool,
+    },
+}
+
+impl Config {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        match self.action {
+            Action::Check { file } => {
+                load(Some(&file), std::iter::empty())?;
+                print_line(&format!("{}: ok", file.display()))
+            }
+            Action::Show { sample: true, .. } => print(sample().as_bytes()),
+            Action::Show { config, .. } => {
+                let config = load(config.as_deref(), env::vars_os())?;
+                print(show(&config).as_bytes())
+            }
+        }
+    }
+}

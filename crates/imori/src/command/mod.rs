@@ -1,0 +1,66 @@
+//! The commands, one file each, and what their arguments have in common.
+
+mod serve;
+mod publish;
+mod subscribe;
+mod call;
+mod respond;
+mod config;
+mod version;
+mod argument;
+
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  could not be done; the message says why
+  2  the command line or the configuration is wrong
+  3  nothing came within the time given";
+
+/// One broker that the clients you already have can talk to unchanged.
+#[derive(Debug, Parser)]
+#[command(name = "imori", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Serve),
+    Pub(publish::Pub),
+    Sub(subscribe::Sub),
+    Call(call::Call),
+    Respond(respond::Respond),
+    Config(config::Config),
+    /// Print the version.
+    Version,
+}
+
+impl Cli {
+    /// Does what the command line asks for.
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.command {
+            Command::Serve(serve) => serve.run(),
+            Command::Pub(publish) => publish.run(),
+            Command::Sub(subscribe) => subscribe.run(),
+            Command::Call(call) => call.run(),
+            Command::Respond(respond) => respond.run(),
+            Command::Config(config) => config.run(),
+            Command::Version => version::run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn the_arguments_are_declared_without_contradiction() {
+        Cli::command().debug_assert();
+    }
+}

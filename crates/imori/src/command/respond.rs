@@ -1,0 +1,158 @@
+//! `imori respond`: answer requests.
+
+use std::io::{self, Write as _};
+use std::process::{Command as Process, Stdio};
+use std::thread;
+
+use clap::Args;
+use imori_stomp::command::Command;
+
+use super::argument::Broker;
+use crate::client::{Client, ClientError, Received};
+
+/// Answer each request that comes, until it is interrupted.
+///
+/// The reply goes to the address of the request's `reply-to` header and carries its
+/// `correlation-id`. A request that cannot be answered gets an empty reply with an `error` header.
+#[derive(Debug, Args)]
+pub(crate) struct Respond {
+    #[command(flatten)]
+    broker: Broker,
+    /// Where requests come from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY`.
+    destination: String,
+    #[command(flatten)]
+    answer: Answer,
+    /// Stop after so many requests.
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+}
+
+/// What the reply is.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Answer {
+    /// What this shell command writes to its standard output; it reads the request from its
+    /// standard input.
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
+    /// The request.
+    #[arg(long)]
+    echo: bool,
+    /// The request, which is a decimal number, plus one.
+    #[arg(long)]
+    add_one: bool,
+}
+
+impl Respond {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let mut client = self.broker.connect()?;
+        client.send(Command::Subscribe, b"", |frame| {
+            frame.header("id", b"0");
+            frame.header("destination", self.destination.as_bytes());
+            frame.header("ack", b"auto");
+        })?;
+        let mut left = self.count;
+        while left != Some(0) {
+            let request = client.receive(None)?;
+            if request.command != Command::Message {
+                continue;
+            }
+            if let Some(reply_to) = request.header("reply-to") {
+                reply(&mut client, &request, reply_to, &self.answer.to(&request.body))?;
+            }
+            left = left.map(|left| left - 1);
+        }
+        client.disconnect()?;
+        Ok(())
+    }
+}
+
+fn reply(
+    client: &mut Client,
+    request: &Received,
+    reply_to: &[u8],
+    answer: &Result<Vec<u8>, String>,
+) -> Result<(), ClientError> {
+    let body = answer.as_deref().unwrap_or_default();
+    client.send(Command::Send, body, |frame| {
+        frame.header("destination", reply_to);
+        if let Some(id) = request.header("correlation-id") {
+            frame.header("correlation-id", id);
+        }
+        if let Err(error) = answer {
+            frame.header("error", error.as_bytes());
+        }
+    })
+}
+
+impl Answer {
+    /// The reply to this request, or why there is none.
+    fn to(&self, request: &[u8]) -> Result<Vec<u8>, String> {
+        match &self.command {
+            Some(command) => output_of(command, request),
+            None if self.add_one => add_one(request),
+            None => Ok(request.to_vec()),
+        }
+    }
+}
+
+fn add_one(request: &[u8]) -> Result<Vec<u8>, String> {
+    let number: Option<i64> = str::from_utf8(request.trim_ascii()).ok().and_then(|text| text.parse().ok());
+    match number.and_then(|number| number.checked_add(1)) {
+        Some(sum) => Ok(sum.to_string().into_bytes()),
+        None => Err(String::from("the request is not a decimal number of 64 bits")),
+    }
+}
+
+fn output_of(command: &str, request: &[u8]) -> Result<Vec<u8>, String> {
+    let run = || -> io::Result<_> {
+        let mut process =
+            Process::new("sh").args(["-c", command]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let stdin = process.stdin.take();
+        thread::scope(|scope| {
+            // Written aside, so that a command that answers while it reads cannot block; one that
+            // does not read to the end is its own business.
+            scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(request)));
+            process.wait_with_output()
+        })
+    };
+    match run() {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        Ok(output) => Err(format!("the command ended with {}", output.status)),
+        Err(error) => Err(format!("the command cannot be run: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_added_to_decimal_numbers() {
+        for (request, expected) in [
+            (&b"1"[..], Some("2")),
+            (b" 41\n", Some("42")),
+            (b"-1", Some("0")),
+            (b"9223372036854775807", None),
+            (b"one", None),
+            (b"", None),
+            (b"\xff", None),
+        ] {
+            assert_eq!(add_one(request).ok(), expected.map(|text| text.as_bytes().to_vec()), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_answers_with_its_output() {
+        let large = vec![b'a'; 1 << 20];
+        for (command, request, expected) in [
+            ("tr a b", &b"banana"[..], Ok(&b"bbnbnb"[..])),
+            ("cat", &large, Ok(&large)),
+            ("echo ok", &large, Ok(b"ok\n")),
+            ("exit 3", b"", Err("the command ended with exit status: 3")),
+        ] {
+            let answer = output_of(command, request);
+            assert_eq!(answer.as_deref().map_err(String::as_str), expected, "{command}");
+        }
+    }
+}

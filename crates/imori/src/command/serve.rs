@@ -1,0 +1,121 @@
+//! `imori serve`: run the broker until it is told to stop.
+
+use std::env;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::Context as _;
+use clap::Args;
+use imori_server::Server;
+use imori_server::config::{AddressError, Config, ListenAddress, Listeners, LogLevel, Protocol, parse};
+use tracing::{info, warn};
+
+use crate::config::load;
+use crate::log;
+use crate::notify::{ReadyFile, State, tell_service_manager};
+use crate::output::print_line;
+
+/// Run the broker until SIGTERM or SIGINT; a second one ends it at once.
+///
+/// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
+/// the log goes to the standard error.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The configuration file; without one, the defaults. `imori config show --sample` prints one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Keep what outlives a restart in this folder.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Listen here and, of the configured listeners, nowhere. Can be given several times. Port 0
+    /// takes a free port; an IPv6 address stands in brackets: `stomp=[::1]:61613`.
+    #[arg(long, value_name = "PROTOCOL=HOST:PORT")]
+    listen: Vec<Listen>,
+    /// The least important level that is logged: error, warn, info, debug or trace.
+    #[arg(long, value_name = "LEVEL", value_parser = parse::<LogLevel>)]
+    log: Option<LogLevel>,
+    /// Write the line `ready` to this inherited file descriptor, a pipe, when clients can connect.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
+    ready_fd: Option<u32>,
+    /// Listen beyond loopback although there are no users, so that anyone can do anything.
+    #[arg(long)]
+    insecure_dev: bool,
+}
+
+/// What `--listen` takes.
+#[derive(Debug, Clone, Copy)]
+struct Listen {
+    protocol: Protocol,
+    address: ListenAddress,
+}
+
+impl FromStr for Listen {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Listen, AddressError> {
+        let (protocol, address) = text.split_once('=').unwrap_or((text, ""));
+        Ok(Listen { protocol: protocol.parse()?, address: address.parse()? })
+    }
+}
+
+impl Serve {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let mut config = load(self.config.as_deref(), env::vars_os())?;
+        self.override_in(&mut config);
+        config.refuse_exposure()?;
+        let ready_file =
+            self.ready_fd.map(ReadyFile::open).transpose().context("`--ready-fd` cannot be written")?;
+        log::start(&config.log);
+        if let Some(exposed) = config.exposed_listener() {
+            warn!(
+                protocol = %exposed.protocol,
+                address = %exposed.address,
+                "`--insecure-dev` is on: anyone who can reach this listener can do anything"
+            );
+        }
+        let server = Server::start(config)?;
+        for listener in server.listeners() {
+            print_line(&format!("listening {} {}", listener.protocol, listener.address))?;
+        }
+        print_line("ready")?;
+        if let Some(file) = ready_file {
+            file.tell().context("`--ready-fd` cannot be written")?;
+        }
+        tell(State::Ready);
+        info!(version = env!("CARGO_PKG_VERSION"), "ready");
+        let outcome = server.join();
+        tell(State::Stopping);
+        Ok(outcome?)
+    }
+
+    /// Sets what the command line says over the rest.
+    fn override_in(&self, config: &mut Config) {
+        config.insecure_dev = self.insecure_dev;
+        if let Some(folder) = &self.data_dir {
+            config.broker.data_dir.clone_from(folder);
+        }
+        if let Some(level) = self.log {
+            config.log.level = level;
+        }
+        if !self.listen.is_empty() {
+            config.listeners = listeners(&self.listen);
+        }
+    }
+}
+
+fn listeners(listens: &[Listen]) -> Listeners {
+    let mut listeners = Listeners { stomp: Vec::new() };
+    for listen in listens {
+        match listen.protocol {
+            Protocol::Stomp => listeners.stomp.push(listen.address),
+        }
+    }
+    listeners
+}
+
+/// A service manager that cannot be reached is no reason to stop serving.
+fn tell(state: State) {
+    if let Err(error) = tell_service_manager(state) {
+        warn!(%error, ?state, "the service manager of `NOTIFY_SOCKET` cannot be told");
+    }
+}

@@ -1,0 +1,39 @@
+//! Loads the configuration: the defaults, over them the file, over that the environment.
+//! Whatever is wrong is collected, so that all of it is told at once.
+
+mod file;
+mod environment;
+mod loading;
+mod problem;
+mod nearest;
+mod value;
+mod text;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use imori_server::config::Config;
+
+use loading::Loading;
+
+pub(crate) use problem::Problems;
+pub(crate) use text::{sample, show};
+
+/// Loads a configuration from its sources.
+///
+/// # Errors
+/// Everything that is wrong with any of them.
+pub(crate) fn load(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<Config, Problems> {
+    let mut loading = Loading::default();
+    if let Some(path) = file {
+        file::load(path, &mut loading);
+    }
+    environment::load(environment, &mut loading);
+    loading.outcome()
+}
+
+#[cfg(test)]
+mod tests;

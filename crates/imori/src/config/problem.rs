@@ -1,0 +1,120 @@
+//! What is wrong with a configuration, and where.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use imori_core::name::Printable;
+
+use super::nearest::{nearest_key, nearest_section};
+
+/// What the names of our variables begin with.
+pub(super) const PREFIX: &str = "IMORI__";
+
+/// Characters of a wrong value that a message repeats.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Line and column of a file, counted from 1.
+    File { path: PathBuf, line: usize, column: usize },
+    /// An environment variable.
+    Variable(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Place::Variable(name) => write!(f, "environment variable `{name}`"),
+        }
+    }
+}
+
+/// One thing that is wrong: where, what, and how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem(String);
+
+impl Problem {
+    pub(super) fn unreadable(path: &Path, error: &io::Error) -> Problem {
+        Problem(format!("{}: cannot be read: {error}", path.display()))
+    }
+
+    pub(super) fn syntax(place: &Place, message: &str) -> Problem {
+        Problem(format!("{place}: not TOML: {}", message.replace('\n', ", ")))
+    }
+
+    pub(super) fn not_in_a_section(place: &Place, key: &str) -> Problem {
+        let hint = match nearest_section(key) {
+            Some(section) if section == key => format!("`{key}` is a section; write `[{key}]`"),
+            _ => format!("key `{}` stands outside of a section", printable(key)),
+        };
+        Problem(format!("{place}: {hint}"))
+    }
+
+    pub(super) fn unknown_section(place: &Place, section: &str) -> Problem {
+        let hint = match nearest_section(section) {
+            Some(nearest) => format!("; did you mean `[{nearest}]`?"),
+            None => String::from("; `imori config show --sample` prints them all"),
+        };
+        Problem(format!("{place}: unknown section `[{}]`{hint}", printable(section)))
+    }
+
+    pub(super) fn unknown_key(place: &Place, section: &str, key: &str) -> Problem {
+        let hint = match (nearest_key(section, key), place) {
+            (Some((section, key)), Place::Variable(_)) => {
+                format!("; did you mean `{}`?", variable(section, key))
+            }
+            (Some((section, key)), _) => format!("; did you mean `{section}.{key}`?"),
+            (None, _) => String::from("; `imori config show --sample` prints them all"),
+        };
+        let dotted = format!("{section}.{key}");
+        Problem(format!("{place}: unknown key `{}`{hint}", printable(dotted.trim_end_matches('.'))))
+    }
+
+    pub(super) fn refused(place: &Place, section: &str, key: &str, shown: &str, expected: &str) -> Problem {
+        Problem(format!("{place}: `{section}.{key}` is `{}`; expected {expected}", shortened(shown)))
+    }
+
+    pub(super) fn not_text(place: &Place) -> Problem {
+        Problem(format!("{place}: the value is not UTF-8"))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Everything that is wrong, in the order of the sources.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problems(pub(crate) Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.0.iter().map(Problem::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl Error for Problems {}
+
+/// The variable that sets this key.
+fn variable(section: &str, key: &str) -> String {
+    format!("{PREFIX}{section}__{key}").to_uppercase()
+}
+
+fn printable(text: &str) -> String {
+    Printable(text.as_bytes()).to_string()
+}
+
+/// The beginning of the text, on one line.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", printable(text.get(..end).unwrap_or_default())),
+        None => printable(text),
+    }
+}

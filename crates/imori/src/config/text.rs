@@ -1,0 +1,44 @@
+//! The configuration as text: the commented sample, and the values in force.
+
+use imori_server::config::Config;
+
+const HEAD: &str = "\
+# The configuration of Imori: every key, with its default.
+#
+# A key that is left out, or commented out as below, has its default. Unknown keys are errors.
+# `imori config check FILE` tells what is wrong with a file.
+#
+# Over the file go environment variables, `IMORI__LIMITS__QUEUES=1000` for `limits.queues`, and
+# over those the options of `imori serve`.
+#
+# This text is printed by `imori config show --sample`.
+";
+
+/// Every section and key with its documentation, the keys commented out.
+pub(crate) fn sample() -> String {
+    let mut text = String::from(HEAD);
+    for section in Config::default().sections() {
+        text.push('\n');
+        for line in section.doc {
+            text.push_str(&format!("#{line}\n"));
+        }
+        text.push_str(&format!("[{}]\n", section.name));
+        for key in section.keys {
+            text.push('\n');
+            for line in key.doc {
+                text.push_str(&format!("#{line}\n"));
+            }
+            text.push_str(&format!("# Takes {}.\n#{} = {}\n", key.expected, key.name, key.value));
+        }
+    }
+    text
+}
+
+/// Every section and key with its present value.
+pub(crate) fn show(config: &Config) -> String {
+    let sections = config.sections().into_iter().map(|section| {
+        let keys = section.keys.iter().map(|key| format!("{} = {}\n", key.name, key.value));
+        format!("[{}]\n{}", section.name, keys.collect::<String>())
+    });
+    sections.collect::<Vec<String>>().join("\n")
+}

@@ -1,0 +1,17 @@
+//! From TOML's values to those that the keys read.
+
+use imori_server::config::Value;
+use toml::de::DeValue;
+
+/// What this value is to a key.
+pub(super) fn reading(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::Boolean(truth) => Value::Boolean(*truth),
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(integer) => {
+            i64::from_str_radix(integer.as_str(), integer.radix()).map_or(Value::Other, Value::Integer)
+        }
+        DeValue::Array(items) => Value::List(items.iter().map(|item| reading(item.get_ref())).collect()),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => Value::Other,
+    }
+}

@@ -1,0 +1,100 @@
+//! The log: where `tracing` writes, and that one event is one line whatever it holds.
+
+use std::io::{self, Write};
+
+use imori_server::config::{Log, LogFormat, LogLevel};
+use tracing::Level;
+
+/// Starts the log. It is done once, before anything can be logged.
+pub(crate) fn start(config: &Log) {
+    let builder = tracing_subscriber::fmt().with_max_level(level(config.level)).with_ansi(false);
+    match config.format {
+        LogFormat::Text => builder.with_writer(|| OneLine(io::stderr())).init(),
+        LogFormat::Json => builder.json().flatten_event(true).with_writer(|| OneLine(io::stderr())).init(),
+    }
+}
+
+fn level(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Trace => Level::TRACE,
+    }
+}
+
+/// Writes each event, which comes as one buffer, as one line: what a client puts into a name
+/// can neither begin another line nor reach the terminal. (SECURITY LIM-17)
+struct OneLine<W>(W);
+
+impl<W: Write> Write for OneLine<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = event.strip_suffix(b"\n").unwrap_or(event);
+        let mut line = Vec::with_capacity(event.len());
+        for character in String::from_utf8_lossy(text).chars() {
+            match character.is_control() {
+                true => write!(line, "{}", character.escape_default())?,
+                false => write!(line, "{character}")?,
+            }
+        }
+        line.push(b'\n');
+        self.0.write_all(&line)?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Captured(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Captured {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Captured {
+        type Writer = OneLine<Captured>;
+
+        fn make_writer(&'a self) -> OneLine<Captured> {
+            OneLine(self.clone())
+        }
+    }
+
+    // SECURITY LIM-17
+    #[test]
+    fn one_event_is_one_line_without_control_characters() {
+        for name in ["a\r\nb", "a\nINFO forged", "\x1b[31mred", "a\u{9b}31m", "\0", "tab\there"] {
+            for is_json in [false, true] {
+                let captured = Captured::default();
+                let builder = tracing_subscriber::fmt().with_ansi(false).with_writer(captured.clone());
+                let log = || tracing::warn!(queue = %name, debugged = ?name, "queue `{name}` is full");
+                match is_json {
+                    false => tracing::subscriber::with_default(builder.finish(), log),
+                    true => tracing::subscriber::with_default(builder.json().finish(), log),
+                }
+                let bytes = captured.0.lock().unwrap().clone();
+                let text = String::from_utf8(bytes).unwrap();
+                let line = text.strip_suffix('\n').expect("a whole line");
+                assert!(!line.is_empty() && !line.contains(char::is_control), "{line:?}");
+            }
+        }
+    }
+}

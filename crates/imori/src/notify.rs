@@ -1,0 +1,91 @@
+//! Tells whoever started the broker that it is ready: a service manager through the datagram
+//! socket that `NOTIFY_SOCKET` names, a test or a script through a pipe that it handed over.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// What a service manager is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Clients can connect.
+    Ready,
+    /// The broker is about to end.
+    Stopping,
+}
+
+/// Tells the service manager, if there is one.
+pub(crate) fn tell_service_manager(state: State) -> io::Result<()> {
+    match env::var_os("NOTIFY_SOCKET") {
+        Some(socket) => send(&socket, state),
+        None => Ok(()),
+    }
+}
+
+/// A name that begins with `@` is of Linux's abstract namespace.
+fn send(socket: &OsStr, state: State) -> io::Result<()> {
+    let address = match socket.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(socket)?,
+    };
+    let text: &[u8] = match state {
+        State::Ready => b"READY=1",
+        State::Stopping => b"STOPPING=1",
+    };
+    UnixDatagram::unbound()?.send_to_addr(text, &address)?;
+    Ok(())
+}
+
+/// The pipe or file that was handed over as this file descriptor.
+pub(crate) struct ReadyFile(File);
+
+impl ReadyFile {
+    /// Opens it; going through `/dev/fd` needs no `unsafe`, but cannot open a socket.
+    pub(crate) fn open(descriptor: u32) -> io::Result<ReadyFile> {
+        OpenOptions::new().write(true).open(format!("/dev/fd/{descriptor}")).map(ReadyFile)
+    }
+
+    /// Writes the line `ready`.
+    pub(crate) fn tell(mut self) -> io::Result<()> {
+        self.0.write_all(b"ready\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::fs;
+
+    use super::*;
+
+    fn received(receiver: &UnixDatagram) -> Vec<u8> {
+        let mut text = [0; 64];
+        let len = receiver.recv(&mut text).unwrap();
+        text[..len].to_vec()
+    }
+
+    #[test]
+    fn the_service_manager_hears_of_both_states() {
+        let path = env::temp_dir().join(format!("imori-notify-{}", std::process::id()));
+        let receiver = UnixDatagram::bind(&path).unwrap();
+        for (state, text) in [(State::Ready, &b"READY=1"[..]), (State::Stopping, b"STOPPING=1")] {
+            send(path.as_os_str(), state).unwrap();
+            assert_eq!(received(&receiver), text);
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(send(path.as_os_str(), State::Ready).is_err());
+    }
+
+    #[test]
+    fn an_at_sign_names_an_abstract_socket() {
+        let name = format!("imori-notify-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let receiver = UnixDatagram::bind_addr(&address).unwrap();
+        send(&OsString::from(format!("@{name}")), State::Ready).unwrap();
+        assert_eq!(received(&receiver), b"READY=1");
+    }
+}

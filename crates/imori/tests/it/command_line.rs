@@ -1,0 +1,67 @@
+//! Help, version and what a wrong command line is answered with.
+
+use crate::binary::run;
+
+#[test]
+fn version_is_printed() {
+    let expected = concat!("imori ", env!("CARGO_PKG_VERSION"), "\n");
+    for arguments in [&["version"][..], &["--version"], &["-V"]] {
+        let run = run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), expected), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_names_every_command_and_exit_code() {
+    let run = run(&["--help"]);
+    assert_eq!(run.code, Some(0));
+    for word in ["serve", "pub", "sub", "call", "respond", "config", "version", "Exit codes:"] {
+        assert!(run.stdout.contains(word), "{word} is missing in\n{}", run.stdout);
+    }
+}
+
+#[test]
+fn every_command_has_help_with_an_example_of_its_arguments() {
+    for (command, words) in [
+        (
+            "serve",
+            &["--listen <PROTOCOL=HOST:PORT>", "--config <FILE>", "--ready-fd <N>", "--insecure-dev"][..],
+        ),
+        ("pub", &["<DESTINATION>", "[BODY]", "--header <NAME:VALUE>", "--url <URL>"]),
+        ("sub", &["--ack <MODE>", "client-individual", "--count <N>"]),
+        ("call", &["--timeout <TIME>", "[default: 5s]"]),
+        ("respond", &["--command <COMMAND>", "--echo", "--add-one"]),
+        ("config", &["check", "show"]),
+    ] {
+        let run = run(&[command, "--help"]);
+        assert_eq!(run.code, Some(0), "{command}");
+        for word in words {
+            assert!(run.stdout.contains(word), "{word} is missing in\n{}", run.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_exit_code_2() {
+    for (arguments, told) in [
+        (&[][..], "Usage: imori"),
+        (&["serv"], "serve"),
+        (&["serve", "--listen", "mqtt=127.0.0.1:1883"], "unknown protocol; use `stomp`"),
+        (
+            &["serve", "--listen", "stomp=::1:61613"],
+            "expected an address such as `127.0.0.1:61613` or `[::1]:61613`",
+        ),
+        (&["serve", "--listen", "127.0.0.1:61613"], "unknown protocol; use `stomp`"),
+        (&["serve", "--ready-fd", "2"], "3.."),
+        (&["serve", "--log", "loud"], "expected one of `error`, `warn`"),
+        (&["respond", "/queue/a"], "--echo"),
+        (&["respond", "/queue/a", "--echo", "--add-one"], "cannot be used with"),
+        (&["call", "/queue/a", "--timeout", "5"], "expected a number and a unit"),
+        (&["pub", "/queue/a", "--header", "priority"], "expected a name, a colon and a value"),
+        (&["pub", "/queue/a", "--url", "http://127.0.0.1"], "stomp://user:password@host:61613/vhost"),
+    ] {
+        let run = run(arguments);
+        assert_eq!(run.code, Some(2), "{arguments:?}: {run:?}");
+        assert!(run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
+    }
+}

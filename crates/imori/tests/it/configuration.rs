@@ -1,0 +1,88 @@
+//! Configuration files as their users meet them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::binary::{ended, imori, run};
+
+/// A file of this text that is gone when the value is.
+struct Written(PathBuf);
+
+impl Written {
+    fn new(name: &str, text: &str) -> Written {
+        let path = std::env::temp_dir().join(format!("imori-it-{}-{name}.toml", std::process::id()));
+        fs::write(&path, text).unwrap();
+        Written(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_wrong_file_is_told_by_line_and_column() {
+    let file =
+        Written::new("wrong", "[log]\nlevel = \"info\"\n\n[stomp]\n  hartbeat = 5\ntransactions = \"all\"\n");
+    let path = file.path();
+    let expected = format!(
+        "imori: {path}:5:3: unknown key `stomp.hartbeat`; did you mean `stomp.heart_beat_send_ms`?\n\
+         imori: {path}:6:1: `stomp.transactions` is `\"all\"`; expected a whole number from 1 to 1024\n"
+    );
+    for arguments in
+        [&["config", "check", path][..], &["serve", "--config", path], &["config", "show", "--config", path]]
+    {
+        let run = run(arguments);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(2), expected.as_str()), "{arguments:?}");
+        assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_right_file_is_ok() {
+    let file = Written::new("right", "[listeners]\nstomp = \"127.0.0.1:0\"\n");
+    let run = run(&["config", "check", file.path()]);
+    assert_eq!((run.code, run.stdout), (Some(0), format!("{}: ok\n", file.path())));
+}
+
+#[test]
+fn a_wrong_variable_is_told_by_its_name() {
+    let output = imori(&["config", "show"]).env("IMORI__LIMITS__CONECTIONS", "5").output().unwrap();
+    let run = ended(output);
+    assert_eq!(run.code, Some(2));
+    assert_eq!(
+        run.stderr,
+        "imori: environment variable `IMORI__LIMITS__CONECTIONS`: unknown key `limits.conections`; did you mean \
+         `IMORI__LIMITS__CONNECTIONS`?\n"
+    );
+}
+
+#[test]
+fn the_values_in_force_are_shown() {
+    let file = Written::new("shown", "[limits]\nqueues = 5\n");
+    let output =
+        imori(&["config", "show", "--config", file.path()]).env("IMORI__CELLS__COUNT", "3").output().unwrap();
+    let run = ended(output);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    for line in ["[limits]", "queues = 5", "count = 3", "message_bytes = \"16MiB\"", "vhosts = [\"/\"]"] {
+        assert!(run.stdout.lines().any(|shown| shown == line), "{line} is missing in\n{}", run.stdout);
+    }
+}
+
+#[test]
+fn the_reference_is_the_sample_of_this_version() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/imori.toml");
+    let reference = fs::read_to_string(path).unwrap();
+    let sample = run(&["config", "show", "--sample"]);
+    assert_eq!(sample.code, Some(0));
+    assert!(
+        reference == sample.stdout,
+        "the file is stale; run `cargo run -p imori -- config show --sample > docs/reference/imori.toml`"
+    );
+}

@@ -1,0 +1,10 @@
+//! Drives the real binary.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod command_line;
+mod configuration;
+mod serve;
+mod client;
+mod peer;
+mod binary;

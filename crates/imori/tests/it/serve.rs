@@ -1,0 +1,126 @@
+//! The broker's start, as whoever starts it sees it.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::binary::{imori, run};
+
+/// A broker that is killed when the value is dropped.
+struct Broker {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Broker {
+    fn start(command: &mut Command) -> Broker {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Broker { child, lines }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// What a line `listening stomp ADDRESS` says.
+    fn address(&mut self) -> String {
+        let line = self.line();
+        let address =
+            line.strip_prefix("listening stomp ").unwrap_or_else(|| panic!("unexpected line {line:?}"));
+        String::from(address.trim_end())
+    }
+
+    fn log_line(&mut self) -> String {
+        let mut line = String::new();
+        BufReader::new(self.child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn listeners_are_printed_with_their_port_and_ready_comes_last() {
+    let mut broker = Broker::start(&mut imori(&[
+        "serve",
+        "--listen",
+        "stomp=127.0.0.1:0",
+        "--listen",
+        "stomp=localhost:0",
+    ]));
+    let addresses = [broker.address(), broker.address()];
+    assert_eq!(broker.line(), "ready\n");
+    for address in addresses {
+        assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{address}");
+        TcpStream::connect(address).unwrap();
+    }
+}
+
+#[test]
+fn a_pipe_and_a_service_manager_are_told_when_clients_can_connect() {
+    let socket = std::env::temp_dir().join(format!("imori-it-notify-{}", std::process::id()));
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    // The shell puts the pipe of its standard output at descriptor 3.
+    let mut command = Command::new("sh");
+    let script = "exec \"$0\" serve --listen stomp=127.0.0.1:0 --ready-fd 3 3>&1 >/dev/null";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_imori")]).env("NOTIFY_SOCKET", &socket);
+    let mut broker = Broker::start(&mut command);
+    assert_eq!(broker.line(), "ready\n");
+    let mut told = [0; 64];
+    let len = manager.recv(&mut told).unwrap();
+    assert_eq!(&told[..len], b"READY=1");
+    std::fs::remove_file(&socket).unwrap();
+}
+
+// SECURITY OPS-01
+#[test]
+fn listening_beyond_loopback_is_refused_until_there_are_users() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:61613"] {
+        let listen = format!("stomp={address}");
+        let run = run(&["serve", "--listen", &listen]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+        assert_eq!(
+            run.stderr,
+            format!(
+                "imori: listener `stomp={address}` can be reached from other hosts, but no users are configured, so \
+                 anyone there could do anything; listen on `127.0.0.1` or `[::1]`, or give `--insecure-dev` on a \
+                 network that you trust\n"
+            )
+        );
+    }
+}
+
+// SECURITY OPS-01
+#[test]
+fn insecure_dev_is_allowed_and_logged() {
+    let mut broker = Broker::start(&mut imori(&["serve", "--listen", "stomp=0.0.0.0:0", "--insecure-dev"]));
+    assert!(broker.address().starts_with("0.0.0.0:"));
+    assert_eq!(broker.line(), "ready\n");
+    let line = broker.log_line();
+    assert!(line.contains("WARN") && line.contains("`--insecure-dev` is on"), "{line}");
+}
+
+#[test]
+fn an_address_in_use_is_told() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("stomp={}", taken.local_addr().unwrap());
+    let run = run(&["serve", "--listen", &listen]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+    assert!(run.stderr.contains(&format!("imori: cannot listen on `{listen}`: ")), "{}", run.stderr);
+}
+
+#[test]
+fn a_closed_ready_descriptor_is_told_before_anything_is_bound() {
+    let run = run(&["serve", "--listen", "stomp=127.0.0.1:0", "--ready-fd", "99"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run:?}");
+    assert!(run.stderr.starts_with("imori: `--ready-fd` cannot be written: "), "{}", run.stderr);
+}
