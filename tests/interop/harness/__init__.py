@@ -1,0 +1,1 @@
+"""What the interoperability tests share: brokers to test and clients to test them with."""
