@@ -1,15 +1,16 @@
 //! What routing costs: time and memory of a million subscriptions, of a look-up and of a hit.
 //!
-//! Prints one line a measurement. Each runs in a table of its own; memory is what the resident
-//! set grew by, so it includes what the allocator adds.
+//! Prints one line a measurement. Each group runs in a process of its own, so that memory is what
+//! the resident set grew by, allocator included. Times are those the thread had the processor
+//! for, so that other work on the machine disturbs them less. `-- NAME` runs one group.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock; the core does not")]
 
+use std::env;
 use std::fs;
 use std::hint::black_box;
+use std::process::Command;
 use std::sync::Arc;
-use std::time::Instant;
 
 use imori_core::id::{ConnectionId, QueueId, Reader, ReaderId, VhostId};
 use imori_core::route::hamt::Seed;
@@ -30,23 +31,47 @@ enum Publish {
 }
 
 fn main() {
-    let subject = |number: u32| format!("device.{number}.telemetry");
-    let wild = |number: u32| format!("device.{number}.*");
-    let deep = |number: u32| format!("site.{}.device.{number}.>", number % 1000);
-    let inbox =
-        |number: u32| format!("_INBOX.{:022}.*", u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    for publish in [Publish::AtTheEnd, Publish::Always] {
-        subscribe("literal subjects", publish, subject);
-        subscribe("`device.N.*`", publish, wild);
-        subscribe("`site.M.device.N.>`", publish, deep);
-        subscribe("inboxes `_INBOX.ID.*`", publish, inbox);
-        subscribe("one subject", publish, |_| "news.all".to_owned());
+    let groups = ["literal", "wild", "deep", "inbox", "same"];
+    let publishes = [("once", Publish::AtTheEnd), ("always", Publish::Always)];
+    let mut names = vec!["hits".to_owned(), "long".to_owned()];
+    for (suffix, _) in publishes {
+        names.extend(groups.map(|group| format!("{group}-{suffix}")));
     }
-    matches("1 M literal subjects", subject, |number| format!("device.{number}.telemetry"));
-    matches("1 M `device.N.*`", wild, |number| format!("device.{number}.telemetry"));
-    matches("1 M inboxes `_INBOX.ID.*`", inbox, |number| inbox(number).replace('*', "x"));
-    hits();
-    long_subjects();
+    let Some(name) = env::args().skip(1).find(|argument| !argument.starts_with("--")) else {
+        return names.iter().for_each(|name| run_alone(name));
+    };
+    match name.as_str() {
+        "hits" => hits(),
+        "long" => long_subjects(),
+        _ => {
+            let (group, suffix) = name.split_once('-').unwrap_or((&name, "once"));
+            let publish = publishes.iter().find(|(known, _)| *known == suffix).map(|(_, publish)| *publish);
+            subscribe(&name, group, publish.unwrap_or(Publish::AtTheEnd));
+        }
+    }
+}
+
+fn run_alone(name: &str) {
+    let program = env::current_exe().expect("a running program has a path");
+    let status = Command::new(program).arg(name).status();
+    assert!(status.is_ok_and(|status| status.success()), "{name} did not finish");
+}
+
+/// The pattern of a group's subscription, and a subject that it matches.
+fn texts(group: &str, number: u32) -> (String, String) {
+    match group {
+        "literal" => (format!("device.{number}.telemetry"), format!("device.{number}.telemetry")),
+        "wild" => (format!("device.{number}.*"), format!("device.{number}.telemetry")),
+        "deep" => {
+            let site = number % 1000;
+            (format!("site.{site}.device.{number}.>"), format!("site.{site}.device.{number}.a.b"))
+        }
+        "inbox" => {
+            let id = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (format!("_INBOX.{id:022}.*"), format!("_INBOX.{id:022}.7"))
+        }
+        _ => ("news.all".to_owned(), "news.all".to_owned()),
+    }
 }
 
 fn target(number: u32) -> Target {
@@ -66,55 +91,50 @@ fn bind(table: &mut Table, text: &str, target: &Target) {
     assert_eq!(is_new, Ok(true), "{text}");
 }
 
-fn subscribe(name: &str, publish: Publish, text: impl Fn(u32) -> String) {
+fn subscribe(name: &str, group: &str, publish: Publish) {
     let before = resident_bytes();
     let mut table = empty_table();
     let mut published = Arc::new(table.clone());
-    let start = Instant::now();
-    for number in 0..MILLION {
-        bind(&mut table, &text(number), &target(number));
+    let add = measure(MILLION, |number| {
+        bind(&mut table, &texts(group, number).0, &target(number));
         if publish == Publish::Always {
             published = Arc::new(table.clone());
         }
-    }
-    let built = start.elapsed();
+    });
     let bytes = resident_bytes().saturating_sub(before) / MILLION as usize;
-    let start = Instant::now();
-    for number in 0..MILLION {
-        let key = BindingKey::new(Syntax::Nats, text(number).as_bytes());
+    println!("{name}: {add:.0} ns to add, {bytes} B each");
+    if group != "same" {
+        matches(name, group, &table);
+    }
+    let remove = measure(MILLION, |number| {
+        let key = BindingKey::new(Syntax::Nats, texts(group, number).0.as_bytes());
         let removal = table.unbind(VHOST, TOPIC, &key, &Arguments::default(), &target(number));
         assert!(removal.is_ok_and(|removal| removal.was_there));
         if publish == Publish::Always {
             published = Arc::new(table.clone());
         }
-    }
-    let removed = start.elapsed();
-    let how = if publish == Publish::Always { "published each time" } else { "published once" };
-    println!(
-        "1 M on {name}, {how}: {:.2} s to add, {:.2} s to remove, {bytes} B each",
-        built.as_secs_f64(),
-        removed.as_secs_f64(),
-    );
-    drop(published);
+    });
+    println!("{name}: {remove:.0} ns to remove");
 }
 
-fn matches(name: &str, text: impl Fn(u32) -> String, subject: impl Fn(u32) -> String) {
-    let mut table = empty_table();
-    for number in 0..MILLION {
-        bind(&mut table, &text(number), &target(number));
-    }
+fn matches(name: &str, group: &str, table: &Table) {
     // A step that is prime to the million visits subjects far from each other.
-    let subjects: Vec<String> = (0..200_000u32).map(|number| subject(number * 7_919 % MILLION)).collect();
-    let ns = measure(subjects.len(), |index| {
-        let route = table.route(VHOST, TOPIC, subjects[index].as_bytes(), &NoHeaders);
+    let subjects: Vec<String> =
+        (0..200_000u32).map(|number| texts(group, number * 7_919 % MILLION).1).collect();
+    let mut rest = subjects.iter();
+    let cold = measure(200_000, |_| {
+        let subject = rest.next().map(String::as_bytes).unwrap_or_default();
+        let route = table.route(VHOST, TOPIC, subject, &NoHeaders);
         assert_eq!(route.map(|route| route.subscriptions.len()), Ok(1));
     });
-    println!("route without memory among {name}, cold: {ns:.0} ns");
-    let ns = measure(1_000_000, |index| {
-        let subject = &subjects[index % 16];
-        black_box(table.route(VHOST, TOPIC, subject.as_bytes(), &NoHeaders).is_ok());
+    let mut few = subjects.iter().take(16).cycle();
+    let warm = measure(MILLION, |_| {
+        let subject = few.next().map(String::as_bytes).unwrap_or_default();
+        black_box(table.route(VHOST, TOPIC, subject, &NoHeaders).is_ok());
     });
-    println!("route without memory among {name}, warm: {ns:.0} ns");
+    println!(
+        "{name}: {cold:.0} ns to route an address not remembered, {warm:.0} ns while in the CPU's cache"
+    );
 }
 
 fn hits() {
@@ -128,15 +148,16 @@ fn hits() {
     for (exchange, subject) in
         [(&b""[..], "orders.eu.created"), (TOPIC, "orders.eu.created"), (TOPIC, "news.all")]
     {
-        let ns = measure(20_000_000, |_| {
+        let ns = measure(20 * MILLION, |_| {
             let route = router.route(&table, VHOST, exchange, black_box(subject.as_bytes()), &NoHeaders);
             black_box(route.is_ok());
         });
         println!("remembered route of `{subject}`: {ns:.1} ns");
     }
     let subjects: Vec<String> = (0..700).map(|number| format!("orders.eu.{number}.created")).collect();
-    let ns = measure(7_000_000, |index| {
-        let subject = subjects[index % subjects.len()].as_bytes();
+    let mut turns = subjects.iter().cycle();
+    let ns = measure(7 * MILLION, |_| {
+        let subject = turns.next().map(String::as_bytes).unwrap_or_default();
         black_box(router.route(&table, VHOST, TOPIC, subject, &NoHeaders).is_ok());
     });
     println!("one of 700 routes in turn: {ns:.1} ns");
@@ -170,12 +191,18 @@ fn long_subjects() {
 }
 
 /// Nanoseconds of one call, on average.
-fn measure(count: usize, mut call: impl FnMut(usize)) -> f64 {
-    let start = Instant::now();
-    for index in 0..count {
-        call(index);
+fn measure(count: u32, mut call: impl FnMut(u32)) -> f64 {
+    let start = processor_ns();
+    for number in 0..count {
+        call(number);
     }
-    start.elapsed().as_secs_f64() * 1e9 / count as f64
+    (processor_ns() - start) / f64::from(count)
+}
+
+/// Nanoseconds that this thread has had the processor for: the first number of `schedstat`.
+fn processor_ns() -> f64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").expect("benchmarks run on Linux");
+    text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 /// Bytes of the resident set: the second number of `statm`, in pages.
