@@ -169,9 +169,9 @@ mod tests {
     use super::*;
     use crate::id::{ConnectionId, QueueId, Reader, ReaderId};
     use crate::name::Name;
+    use crate::route::TableLimits;
     use crate::route::binding::{Arguments, BindingKey};
     use crate::route::hamt::Seed;
-    use crate::route::TableLimits;
     use crate::route::header::NoHeaders;
     use crate::route::pattern::Syntax;
     use crate::route::target::Target;
