@@ -156,11 +156,18 @@ impl Set {
             place.as_ref().is_some_and(|entry| {
                 entry.hash == hash
                     && entry.vhost == vhost
-                    && entry.subject.as_bytes() == subject
-                    && entry.exchange.as_bytes() == exchange
+                    && is_equal(&entry.subject, subject)
+                    && is_equal(&entry.exchange, exchange)
             })
         })
     }
+}
+
+/// Comparing no bytes takes 20 ns where an empty slice points nowhere and the C library reads it
+/// with a mask, and the default exchange's name is empty.
+fn is_equal(name: &Name, bytes: &[u8]) -> bool {
+    let name = name.as_bytes();
+    name.len() == bytes.len() && (name.is_empty() || name == bytes)
 }
 
 fn address_hash(vhost: VhostId, exchange: &[u8], subject: &[u8]) -> u64 {
@@ -233,11 +240,11 @@ mod tests {
     fn many_addresses_stay_right_and_bounded() {
         let mut table = table();
         let mut router = Router::new();
-        for number in 0..3000 {
+        for number in 0..10_000 {
             table.add_queue(VHOST, format!("q{number}").as_bytes(), queue(number)).unwrap();
         }
         for _ in 0..2 {
-            for number in 0..3000 {
+            for number in 0..10_000 {
                 let found = route(&mut router, &table, "", &format!("q{number}"));
                 assert_eq!(found.queues, [queue(number)]);
             }
