@@ -67,7 +67,8 @@ pub(super) fn resolve<W: World>(
     view: &MessageView<'_>,
 ) -> Result<Arc<Route>, BrokerError> {
     let headers = ViewHeaders { reader: world.header_reader(view.head.origin), text: view.text };
-    world.with_router(|router, table| Ok(router.route(table, vhost, exchange, subject, &headers)?))
+    world
+        .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
 }
 
 /// Gives a message to all receivers of a route. What leaves full queues goes to `bury`.
