@@ -11,9 +11,10 @@ use foldhash::fast::FixedState;
 
 use super::header::Headers;
 use super::table::{RouteError, Table};
-use super::target::{Address, Route};
+use super::target::Route;
 use crate::id::VhostId;
 use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_TARGETS_MAX};
+use crate::message::Address;
 use crate::name::Name;
 
 /// Sets of two places that a router begins with.
