@@ -115,7 +115,7 @@ impl Encoder for MessageEncoder {
     }
 
     #[inline]
-    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         let message = &delivery.message;
         // Most of what follows, so that it is appended without growing again and again.
         out.reserve(message.text.len() + message.body.len() + 128);
@@ -133,7 +133,11 @@ impl Encoder for MessageEncoder {
         out.extend_from_slice(b"content-length:");
         push_u64(out, message.body.len() as u64);
         out.extend_from_slice(b"\n\n");
-        out.extend_from_slice(message.body);
+    }
+
+    #[inline]
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(delivery.message.body);
         out.push(b'\0');
     }
 
@@ -361,7 +365,9 @@ mod tests {
             is_redelivered: false,
         };
         let mut out = Vec::new();
-        MessageEncoder::new(version, false).tail(&mut out, &delivery);
+        let mut encoder = MessageEncoder::new(version, false);
+        encoder.headers(&mut out, &delivery);
+        encoder.body(&mut out, &delivery);
         String::from_utf8(out).unwrap()
     }
 

@@ -20,18 +20,9 @@ pub fn parse_u64(digits: &[u8]) -> Option<u64> {
 }
 
 /// Appends a number in decimal.
-pub fn push_u64(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0_u8; 20];
-    let mut unused = digits.len();
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
-        number /= 10;
-        unused -= 1;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(digits.get(unused..).expect("a number of 64 bits has at most 20 digits"));
+#[inline]
+pub fn push_u64(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 #[cfg(test)]
