@@ -21,13 +21,20 @@ pub fn parse_u64(digits: &[u8]) -> Option<u64> {
 
 /// Appends a number in decimal.
 pub fn push_u64(out: &mut Vec<u8>, mut number: u64) {
+    if let Ok(digit @ 0..10) = u8::try_from(number) {
+        out.push(b'0' + digit);
+        return;
+    }
+    // Two digits a step: a division takes longer than all else here.
     let mut digits = [0_u8; 20];
     let mut unused = digits.len();
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
-        number /= 10;
-        unused -= 1;
+    for pair in digits.rchunks_exact_mut(2) {
+        let rest = (number % 100) as u8;
+        number /= 100;
+        pair.copy_from_slice(&[b'0' + rest / 10, b'0' + rest % 10]);
+        unused -= 2;
         if number == 0 {
+            unused += usize::from(rest < 10);
             break;
         }
     }
