@@ -532,7 +532,7 @@ impl Connection {
         let receipt = frame.and_then(|frame| frame.headers.raw("receipt"));
         let version = self.session.version;
         // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
-        let is_last = complaint.is_final || !self.session.settings.keeps_open_after_error;
+        let is_last = complaint.is_final() || !self.session.settings.keeps_open_after_error;
         world.with_outbound(self.session.connection, |outbound| {
             outbound.answer(Confirm::Now, |out| push_error(out, version, complaint, receipt, b""));
             if is_last {

@@ -66,8 +66,7 @@ impl Repeat {
         let known = self.known.as_mut()?;
         let publication = Publication::new(&known.properties, &known.text, body);
         let actor = session.actor();
-        let sent =
-            broker::publish_again(world, &actor, &known.address, &publication, &mut known.repetition);
+        let sent = broker::publish_again(world, &actor, &known.address, &publication, &mut known.repetition);
         match sent {
             Ok(report) if report.receivers == 0 && known.declares => {
                 self.known = None;
@@ -80,7 +79,13 @@ impl Repeat {
 
     /// Notes a SEND that was read and published.
     #[inline]
-    pub(crate) fn note<W: World>(&mut self, session: &mut Session, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
+    pub(crate) fn note<W: World>(
+        &mut self,
+        session: &mut Session,
+        world: &W,
+        frame: &Frame<'_>,
+        bytes: &[u8],
+    ) {
         let head = bytes.get(..bytes.len().saturating_sub(frame.body.len() + 1)).unwrap_or_default();
         if head.len() > HEAD_BYTES_MAX {
             return;
@@ -107,11 +112,16 @@ impl Known {
         }
         let mut scratch = mem::take(&mut session.scratch);
         scratch.clear();
-        let read = SendHeaders::read(session, world, headers, &mut scratch);
-        let text = read.as_ref().map_or(Vec::new(), |read| read.text(&scratch).to_vec());
+        let mut read = SendHeaders::new();
+        let is_read = read.read(session, world, headers, &mut scratch).is_ok();
+        let text = read.text(&scratch).to_vec();
         session.scratch = scratch;
-        let read = read.ok()?;
-        if read.receipt.is_some() || read.transaction.is_some() || read.has_arguments || read.head.replies_to_inbox {
+        if !is_read
+            || read.receipt.is_some()
+            || read.transaction.is_some()
+            || read.has_arguments
+            || read.head.replies_to_inbox
+        {
             return None;
         }
         let destination = Destination::parse(read.destination?).ok()?;

@@ -57,7 +57,14 @@ pub trait Encoder: Send {
 
     /// Writes what is particular to one receiver. `label` is the reader's, as the protocol made it;
     /// `number` is that of the delivery in its session.
-    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, needs_settle: bool, delivery: &Delivery<'_>);
+    fn head(
+        &mut self,
+        out: &mut Vec<u8>,
+        label: &[u8],
+        number: u64,
+        needs_settle: bool,
+        delivery: &Delivery<'_>,
+    );
 
     /// Writes what depends on nothing but the address, the headers, the deaths and the length of the body.
     fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
