@@ -791,7 +791,8 @@ impl Model {
         };
         self.ready.push(message);
         self.sort();
-        if self.ready.len() > MODEL_LENGTH_MAX {
+        // What was released can be beyond the limit too.
+        while self.ready.len() > MODEL_LENGTH_MAX {
             let least = self.ready.iter().map(|message| message.priority).min().unwrap();
             let index = self.ready.iter().position(|message| message.priority == least).unwrap();
             let message = self.ready.remove(index);
