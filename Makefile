@@ -29,7 +29,7 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	.venv/bin/ruff check --quiet ci tests bench
 	.venv/bin/ruff format --check --quiet ci tests bench
 	.venv/bin/mypy --strict ci/tree.py
-	cd tests/interop && ../../.venv/bin/mypy .
+	cd tests && ../.venv/bin/mypy .
 
 unit: ## Unit tests, conversations, the command line.
 	$(CARGO) test --workspace --locked --exclude imori-sim
@@ -40,9 +40,9 @@ sim: ## The simulator: SEEDS seeds and every planted bug.
 fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 	ci/fuzz.sh $(FUZZ_SECONDS)
 
-interop: ## Third-party clients against the real broker.
+interop: ## Third-party clients, and hostile ones, against the real broker.
 	$(CARGO) build --locked --profile quick --bin imori
-	.venv/bin/pytest -q -n 2 tests/interop
+	.venv/bin/pytest -q -n 2 tests/interop tests/security
 
 bench: ## A short benchmark of this broker alone.
 	$(CARGO) build --release --bin imori
