@@ -172,7 +172,7 @@ mod tests {
         let complaint = vhost(&settings, &Identity::guest(), Some(b"elsewhere")).unwrap_err();
         let expected = "there is no vhost `elsewhere`; send one of `/`, `tenant`, `localhost` in `host`, or leave it \
                         out for `/`";
-        assert_eq!(complaint.text, expected);
+        assert_eq!(complaint.text(), expected);
     }
 
     #[test]
