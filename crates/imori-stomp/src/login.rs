@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// ARCHITECTURE 8.14.
+    /// ARCHITECTURE, vhost selection.
     #[test]
     fn host_selects_a_vhost() {
         let settings = Settings {
