@@ -3,6 +3,22 @@
 //! The codec serves both ends: the broker decodes what clients send, and the benchmark and the
 //! command line decode what a broker sends. The files stand in reading order.
 
+pub mod connection;
+mod parked;
+mod pulse;
+mod login;
+mod commit;
+mod settle;
+mod subscribe;
+mod send;
+mod send_headers;
+mod arguments;
+mod session;
+mod transactions;
+pub mod message;
+mod complaint;
+pub mod turn;
+pub mod settings;
 pub mod address;
 pub mod heart_beat;
 pub mod decode;
@@ -15,3 +31,5 @@ pub mod error;
 pub mod number;
 pub mod limits;
 pub mod version;
+
+pub use message::header_reader;

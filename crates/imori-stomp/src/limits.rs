@@ -36,6 +36,36 @@ pub const HEART_BEAT_MIN: Duration = Duration::from_secs(1);
 /// minutes. A client that proposes none gets none.
 pub const HEART_BEAT_DEFAULT: Duration = Duration::from_secs(60);
 
+/// Subscriptions of a connection. One frame a delivery carries the id; a client with more needs
+/// patterns. More: ERROR.
+pub const SUBSCRIPTION_COUNT_MAX: usize = 65_536;
+
+/// Deliveries that a subscription may leave unsettled where it does not say. It is the largest
+/// that `prefetch-count` can ask for, which 0 means too.
+pub const PREFETCH_DEFAULT: u32 = PREFETCH_MAX;
+
+/// The largest `prefetch-count`: AMQP's has 16 bits. More: ERROR.
+pub const PREFETCH_MAX: u32 = 65_535;
+
+/// Bytes of frames that wait on one connection for the end of a memory alarm, while its ACKs
+/// are still read. More: nothing is read from it until then.
+pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
+
+/// From accepting a connection to its login, whatever comes in between. Longer: it is closed.
+pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Commands that one turn of a connection works off, so that others get theirs.
+pub const TURN_COMMANDS_MAX: usize = 256;
+
+/// Deliveries that one turn of a connection may cause.
+pub const TURN_RECEIVERS_MAX: usize = 1024;
+
+/// Queues a connection remembers as declared with the arguments of its SENDs. More: it begins anew.
+pub const DECLARED_QUEUES_MAX: usize = 64;
+
+/// Spellings of `/temp-queue/` addresses a connection remembers. More: it begins anew.
+pub const INBOX_LINES_MAX: usize = 64;
+
 /// The limits that a configuration may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

@@ -196,6 +196,13 @@ impl Outbound {
         }
     }
 
+    /// Sends bytes that answer nothing, such as heart-beats: they wait for no journal.
+    pub fn beat(&mut self, bytes: &[u8]) {
+        if !self.is_closed {
+            self.append(|out| out.extend_from_slice(bytes));
+        }
+    }
+
     /// Tells whether answers wait for the journal.
     pub fn has_held_answers(&self) -> bool {
         !self.held.is_empty()

@@ -1,0 +1,512 @@
+//! What a client says: bytes in, commands to the broker, answers into the connection's outbound half.
+//!
+//! It reads no socket and no clock. One connection is fed by one caller; what goes the other
+//! way is written by whoever has something for it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imori_core::broker;
+use imori_core::confirm::Confirm;
+use imori_core::id::ConnectionId;
+use imori_core::message::BODY_SHARED_MIN;
+use imori_core::outbound::Encoder;
+use imori_core::time::Time;
+use imori_core::world::World;
+
+use crate::command::Command;
+use crate::commit::{abort, begin, commit};
+use crate::complaint::{Complaint, push_error, push_receipt};
+use crate::decode::{Decoder, Step};
+use crate::error::DecodeError;
+use crate::frame::{Frame, HeaderTable};
+use crate::login::log_in;
+use crate::message::MessageEncoder;
+use crate::parked::{Parked, Waiting};
+use crate::pulse::Pulse;
+use crate::send::send;
+use crate::session::Session;
+use crate::settings::{Peer, Settings};
+use crate::settle::settle;
+use crate::subscribe::{subscribe, unsubscribe};
+use crate::turn::{Budget, Done, Next, Received};
+use crate::version::Version;
+
+/// The inbound half of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    state: State,
+    session: Session,
+    peer: Peer,
+    decoder: Decoder,
+    parked: Parked,
+    pulse: Pulse,
+}
+
+/// Where a connection stands.
+///
+/// ```text
+///          CONNECT            SEND in a memory alarm           alarm over
+///  Greeting ──────► Open ◄──────────────────────────► Parking ──────────┐
+///     │              │  alarm over                      │ DISCONNECT    │
+///     │ any other    │ DISCONNECT                       ▼               │
+///     │ frame        │                               Leaving            │
+///     ▼              ▼                                  │ alarm over    │
+///   Closed ◄─────────┴──────── any error ───────────────┴───────────────┘
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The client has not logged in.
+    Greeting,
+    /// All frames are worked off as they come.
+    Open,
+    /// Publishes wait for the end of a memory alarm; all else is worked off as it comes.
+    Parking,
+    /// As before, and the client has said goodbye.
+    Leaving,
+    /// Nothing counts any more.
+    Closed,
+}
+
+/// What a frame leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    /// Log in.
+    LogIn,
+    /// Do what it asks for.
+    Perform,
+    /// Do what it asks for, but let it wait if there is a memory alarm.
+    Publish,
+    /// Let it wait.
+    Park,
+    /// Let it wait if its transaction does, else do what it asks for.
+    ParkWithTransaction,
+    /// Nothing.
+    Ignore,
+    /// Refuse it: the client has to log in first.
+    RefuseBeforeLogin,
+    /// Refuse it: the client is logged in.
+    RefuseSecondLogin,
+    /// Refuse it: only the broker sends such.
+    RefuseServerFrame,
+}
+
+/// The whole state machine: every state and every command (SECURITY LIM-11).
+#[inline]
+fn action(state: State, command: Command) -> Action {
+    use Command as C;
+    match (state, command) {
+        (State::Leaving | State::Closed, _) => Action::Ignore,
+        (_, C::Connected | C::Message | C::Receipt | C::Error) => Action::RefuseServerFrame,
+        (State::Greeting, C::Connect | C::Stomp) => Action::LogIn,
+        (State::Greeting, _) => Action::RefuseBeforeLogin,
+        (State::Open | State::Parking, C::Connect | C::Stomp) => Action::RefuseSecondLogin,
+        (State::Open, C::Send | C::Commit) => Action::Publish,
+        (State::Open, C::Ack | C::Nack | C::Begin | C::Abort) => Action::Perform,
+        (State::Open | State::Parking, C::Subscribe | C::Unsubscribe) => Action::Perform,
+        (State::Open, C::Disconnect) => Action::Perform,
+        (State::Parking, C::Send | C::Disconnect) => Action::Park,
+        (State::Parking, C::Ack | C::Nack | C::Begin | C::Commit | C::Abort) => Action::ParkWithTransaction,
+    }
+}
+
+impl Connection {
+    /// A connection that was accepted just now.
+    pub fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
+        Self {
+            state: State::Greeting,
+            peer,
+            decoder: Decoder::new(settings.limits.clone()),
+            parked: Parked::default(),
+            pulse: Pulse::new(now.after(settings.login_timeout), now),
+            session: Session::new(settings, id),
+        }
+    }
+
+    /// The encoder of a connection whose version is not agreed on yet.
+    pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
+        Box::new(MessageEncoder::new(Version::V10, settings.keeps_open_after_error))
+    }
+
+    /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
+    ///
+    /// `shared`, when given, holds exactly `input`, so that a large body can be kept without a copy.
+    pub fn receive<W: World>(
+        &mut self,
+        world: &W,
+        table: &mut HeaderTable,
+        input: &[u8],
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Received {
+        self.pulse.received(world.now());
+        if let Some(next) = self.replay(world, table, budget) {
+            return Received { consumed: 0, next };
+        }
+        let mut consumed = 0;
+        loop {
+            match self.state {
+                State::Closed => return Received { consumed: input.len(), next: Next::Close },
+                State::Leaving => return Received { consumed: input.len(), next: Next::Parked },
+                _ if budget.is_spent() => return Received { consumed, next: Next::Again },
+                _ if self.is_full() => return Received { consumed, next: self.pause() },
+                _ => {}
+            }
+            let rest = input.get(consumed..).unwrap_or_default();
+            let (frame, len) = match self.decoder.decode(rest, table) {
+                Ok(Step::Frame { frame, consumed }) => (frame, consumed),
+                Ok(Step::LineEnds { consumed: len }) => {
+                    consumed += len;
+                    continue;
+                }
+                Ok(Step::Incomplete { needed }) => {
+                    return Received { consumed, next: Next::More { frame_bytes: needed } };
+                }
+                Err(error) => {
+                    self.refuse_bytes(world, &error);
+                    continue;
+                }
+            };
+            let body_end = consumed + len - 1;
+            let shared = match shared {
+                Some(input) if frame.body.len() >= BODY_SHARED_MIN && body_end < input.len() => {
+                    Some(input.slice(body_end - frame.body.len()..body_end))
+                }
+                _ => None,
+            };
+            let bytes = rest.get(..len).unwrap_or_default();
+            let next = self.take(world, &frame, bytes, shared.as_ref(), budget);
+            if next == Some(Next::Parked) {
+                return Received { consumed, next: Next::Parked };
+            }
+            consumed += len;
+            if let Some(next) = next {
+                return Received { consumed, next };
+            }
+        }
+    }
+
+    /// Says that the client has logged in.
+    pub fn is_logged_in(&self) -> bool {
+        self.state != State::Greeting && !self.session.name.is_empty()
+    }
+
+    /// When [`Connection::tick`] is to be called.
+    pub fn next_deadline(&self) -> Option<Time> {
+        if self.state == State::Closed { None } else { self.pulse.next_deadline() }
+    }
+
+    /// A deadline may have passed: sends a heart-beat where nothing else was sent, and ends a
+    /// connection that has not logged in or has fallen silent.
+    pub fn tick<W: World>(&mut self, world: &W) -> Next {
+        if self.state == State::Closed {
+            return Next::Close;
+        }
+        let due = self.pulse.due(world.now());
+        if due.login {
+            // SECURITY LIM-02: whoever sends a byte now and then is no exception.
+            self.close();
+            return Next::Close;
+        }
+        if let Some(max) = due.silence {
+            let text = format_args!(
+                "nothing was received for {} s, twice the agreed heart-beat; send one in time or agree on longer ones",
+                max.as_secs_f32()
+            );
+            self.refuse(world, &Complaint::last("Missed heart-beat", text), None);
+            return Next::Close;
+        }
+        if due.beat {
+            let pulse = &mut self.pulse;
+            world.with_outbound(self.session.connection, |outbound| {
+                if pulse.is_idle(outbound.appended()) {
+                    outbound.beat(b"\n");
+                    pulse.is_idle(outbound.appended());
+                }
+            });
+        }
+        if self.pulse.is_paused() { Next::Parked } else { Next::More { frame_bytes: None } }
+    }
+
+    /// The memory alarm is over: does what was parked, in order. After [`Next::Again`] the caller comes
+    /// back with [`Connection::receive`] and what it has of the input.
+    pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
+        self.pulse.received(world.now());
+        let next = self.replay(world, &mut HeaderTable::default(), &mut Budget::default());
+        next.unwrap_or(Next::Again)
+    }
+
+    /// The transport is gone: gives back what the client had.
+    pub fn disconnect<W: World>(&mut self, world: &W) {
+        self.close();
+        broker::disconnect(world, &self.session.actor());
+    }
+
+    /// Takes one frame. [`Next::Parked`] means that it was not taken.
+    #[inline]
+    fn take<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        bytes: &[u8],
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Option<Next> {
+        match action(self.state, frame.command) {
+            Action::Publish if !self.must_park(world, frame) => self.perform(world, frame, shared, budget),
+            Action::Perform => self.perform(world, frame, shared, budget),
+            Action::Publish => {
+                if self.only_publishes(world) {
+                    return Some(self.pause());
+                }
+                self.state = State::Parking;
+                self.park(world, frame, bytes);
+                None
+            }
+            Action::Park => {
+                self.park(world, frame, bytes);
+                None
+            }
+            Action::ParkWithTransaction => {
+                let waits = match frame.headers.value("transaction") {
+                    Some(name) => self.parked.has_transaction(&name) || self.must_park(world, frame),
+                    None => false,
+                };
+                if waits {
+                    self.park(world, frame, bytes);
+                    return None;
+                }
+                self.perform(world, frame, shared, budget)
+            }
+            Action::Ignore => None,
+            Action::LogIn => self.greet(world, frame),
+            Action::RefuseBeforeLogin => {
+                let text = format_args!("{} is not allowed before login; send CONNECT first", frame.command);
+                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame))
+            }
+            Action::RefuseSecondLogin => {
+                let text = "this connection is logged in already; open another for another login";
+                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame))
+            }
+            Action::RefuseServerFrame => {
+                let text =
+                    format_args!("{} is sent by brokers only; send a command for clients", frame.command);
+                self.refuse(world, &Complaint::last("Bad command", text), Some(frame))
+            }
+        }
+    }
+
+    /// Does what a frame asks for and gives its receipt.
+    #[inline]
+    fn perform<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Option<Next> {
+        let done = if frame.command == Command::Send {
+            send(&mut self.session, world, frame, shared)
+        } else {
+            self.perform_other(world, frame)
+        };
+        match done {
+            Ok(done) => {
+                budget.spend(&done);
+                if let Some(receipt) = done.receipt {
+                    self.give_receipt(world, receipt, done.confirm);
+                }
+                if self.state == State::Closed {
+                    return Some(Next::Close);
+                }
+                done.pressed.map(Next::Press)
+            }
+            Err(complaint) => self.refuse(world, &complaint, Some(frame)),
+        }
+    }
+
+    fn perform_other<'a, W: World>(&mut self, world: &W, frame: &Frame<'a>) -> Result<Done<'a>, Complaint> {
+        let receipt = frame.headers.raw("receipt");
+        let session = &mut self.session;
+        match frame.command {
+            Command::Ack | Command::Nack => settle(session, world, frame, receipt),
+            // While frames are parked the receipt has to wait behind them.
+            Command::Subscribe if !self.parked.is_empty() => {
+                subscribe(session, world, frame, None).map(|done| Done { receipt, ..done })
+            }
+            Command::Subscribe => subscribe(session, world, frame, receipt),
+            Command::Unsubscribe => unsubscribe(session, world, frame, receipt),
+            Command::Begin => begin(session, frame, receipt),
+            Command::Commit => commit(session, world, frame, receipt),
+            Command::Abort => abort(session, frame, receipt),
+            _ => {
+                // DISCONNECT: nothing else gets here.
+                self.state = State::Closed;
+                Ok(Done::with_receipt(receipt))
+            }
+        }
+    }
+
+    fn greet<W: World>(&mut self, world: &W, frame: &Frame<'_>) -> Option<Next> {
+        match log_in(&mut self.session, world, &self.peer, frame) {
+            Ok(agreed) => {
+                self.decoder.connected(self.session.version);
+                self.pulse.logged_in(agreed, world.now());
+                self.state = State::Open;
+                None
+            }
+            Err(complaint) => self.refuse(world, &complaint, Some(frame)),
+        }
+    }
+
+    /// Gives a receipt, behind those that wait.
+    #[inline]
+    fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm) {
+        if self.parked.is_empty() {
+            world.with_outbound(self.session.connection, |outbound| {
+                outbound.answer(confirm, |out| push_receipt(out, receipt));
+            });
+        } else {
+            self.parked.park_receipt(receipt, world.gauge());
+        }
+    }
+
+    /// Says that a frame would publish while memory is short.
+    #[inline]
+    fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
+        match frame.command {
+            Command::Send => world.is_alarmed(),
+            Command::Commit if world.is_alarmed() => {
+                let name = frame.headers.value("transaction");
+                name.is_some_and(|name| self.session.transactions.publishes(&name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Says that nothing of this client would help to free memory.
+    fn only_publishes<W: World>(&self, world: &W) -> bool {
+        let reads = world.with_outbound(self.session.connection, |outbound| {
+            outbound.readers_len() > 0 || outbound.unsettled_len() > 0
+        });
+        reads != Some(true)
+    }
+
+    fn park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
+        let transaction = frame.headers.value("transaction");
+        self.parked.park(bytes, transaction.as_deref(), world.gauge());
+        if frame.command == Command::Disconnect {
+            self.state = State::Leaving;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.parked.bytes() >= self.session.settings.parked_bytes_max
+    }
+
+    fn pause(&mut self) -> Next {
+        self.pulse.pause();
+        Next::Parked
+    }
+
+    /// Does what was parked as far as the alarm allows; none where nothing waits any more.
+    fn replay<W: World>(&mut self, world: &W, table: &mut HeaderTable, budget: &mut Budget) -> Option<Next> {
+        if self.parked.is_empty() {
+            return None;
+        }
+        if world.is_alarmed() {
+            // Reading goes on unless the client has left or too much waits.
+            let is_over = self.state == State::Leaving || self.is_full();
+            return is_over.then(|| self.pause());
+        }
+        let mut decoder = Decoder::new(self.session.settings.limits.clone());
+        decoder.connected(self.session.version);
+        while let Some(waiting) = self.parked.pop() {
+            let next = match waiting {
+                Waiting::Receipt(receipt) => {
+                    self.answer(world, &receipt);
+                    None
+                }
+                Waiting::Frame(bytes) => match decoder.decode(&bytes, table) {
+                    Ok(Step::Frame { frame, .. }) => self.perform_parked(world, &frame, budget),
+                    // It was a frame before.
+                    _ => None,
+                },
+            };
+            if next.is_some() {
+                return next;
+            }
+            if budget.is_spent() && !self.parked.is_empty() {
+                return Some(Next::Again);
+            }
+            if world.is_alarmed() && !self.parked.is_empty() {
+                return Some(self.pause());
+            }
+        }
+        self.state = State::Open;
+        None
+    }
+
+    /// Does what a frame asked for, and gives its receipt before those that wait still.
+    fn perform_parked<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        budget: &mut Budget,
+    ) -> Option<Next> {
+        let parked = std::mem::take(&mut self.parked);
+        let next = self.perform(world, frame, None, budget);
+        if self.state != State::Closed {
+            self.parked = parked;
+        }
+        next
+    }
+
+    fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
+        world.with_outbound(self.session.connection, |outbound| {
+            outbound.answer(Confirm::Now, |out| push_receipt(out, receipt));
+        });
+    }
+
+    /// Bytes are no frame: where the next one would begin is not known (SECURITY XPI-03).
+    #[cold]
+    fn refuse_bytes<W: World>(&mut self, world: &W, error: &DecodeError) {
+        let complaint = if self.state == State::Greeting {
+            // Whoever this is, it need not be told more.
+            Complaint::last("Malformed frame", "what came is no STOMP frame; send CONNECT first")
+        } else {
+            Complaint::last("Malformed frame", error)
+        };
+        self.refuse(world, &complaint, None);
+    }
+
+    /// Sends an ERROR, and ends the connection unless it may stay open.
+    #[cold]
+    fn refuse<W: World>(
+        &mut self,
+        world: &W,
+        complaint: &Complaint,
+        frame: Option<&Frame<'_>>,
+    ) -> Option<Next> {
+        let receipt = frame.and_then(|frame| frame.headers.raw("receipt"));
+        let version = self.session.version;
+        world.with_outbound(self.session.connection, |outbound| {
+            outbound.answer(Confirm::Now, |out| push_error(out, version, complaint, receipt, b""));
+        });
+        // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
+        if complaint.is_final || !self.session.settings.keeps_open_after_error {
+            self.close();
+            return Some(Next::Close);
+        }
+        None
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closed;
+        self.parked.clear();
+        self.session.transactions.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,443 @@
+//! MESSAGE: how deliveries are written, and how others read the headers that STOMP clients sent.
+//!
+//! The header text of a message holds the header lines as their sender wrote them. Where
+//! properties had to be unescaped, a NUL follows the lines, and after it their values.
+
+use std::borrow::Cow;
+
+use imori_core::delivery::Delivery;
+use imori_core::message::{Deaths, HeaderReader, MessageView, OriginId, Property, Value};
+use imori_core::name::Name;
+use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+use memchr::{memchr, memchr_iter};
+
+use crate::address::push_destination;
+use crate::command::Command;
+use crate::complaint::{Complaint, push_error};
+use crate::escape::{Escaping, trim_spaces, unescape};
+use crate::number::push_u64;
+use crate::version::Version;
+
+/// Bytes of the name of a session.
+pub(crate) const SESSION_BYTES: usize = 12;
+
+/// Kinds of encoders are numbered across protocols: STOMP has these and the two after.
+const KIND: u16 = 10;
+
+/// Writes the deliveries of a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageEncoder {
+    version: Version,
+    escaping: Escaping,
+    keeps_open_after_error: bool,
+}
+
+impl MessageEncoder {
+    /// An encoder of a version.
+    pub fn new(version: Version, keeps_open_after_error: bool) -> Self {
+        Self { version, escaping: Escaping::of(Command::Message, version), keeps_open_after_error }
+    }
+}
+
+/// What an ACK means: only the delivery that it names, or all of the subscription before it too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AckSpan {
+    One,
+    UpTo,
+}
+
+impl AckSpan {
+    /// What stands between session and number in a `message-id`, so that an ACK needs no table of
+    /// subscriptions and is understood after the subscription ended.
+    fn separator(self) -> u8 {
+        match self {
+            Self::One => b'-',
+            Self::UpTo => b'.',
+        }
+    }
+}
+
+/// Makes what stands before the number in each MESSAGE of a subscription.
+///
+/// `id` is the value of `subscription` as the client wrote it.
+pub(crate) fn label(id: Option<&[u8]>, session: &[u8], span: AckSpan) -> Box<[u8]> {
+    let mut label = b"MESSAGE\n".to_vec();
+    if let Some(id) = id {
+        label.extend_from_slice(b"subscription:");
+        label.extend_from_slice(id);
+        label.push(b'\n');
+    }
+    label.extend_from_slice(b"message-id:");
+    label.extend_from_slice(session);
+    label.push(span.separator());
+    label.into_boxed_slice()
+}
+
+/// Reads a `message-id` or `ack` that this session gave out: the number, and what an ACK of it means.
+pub(crate) fn parse_message_id(id: &[u8], session: &[u8]) -> Option<(u64, AckSpan)> {
+    let (separator, digits) = id.strip_prefix(session)?.split_first()?;
+    let span = [AckSpan::One, AckSpan::UpTo].into_iter().find(|span| span.separator() == *separator)?;
+    Some((crate::number::parse_u64(digits)?, span))
+}
+
+impl Encoder for MessageEncoder {
+    fn kind(&self) -> u16 {
+        match self.version {
+            Version::V10 => KIND,
+            Version::V11 => KIND + 1,
+            Version::V12 => KIND + 2,
+        }
+    }
+
+    #[inline]
+    fn head(
+        &mut self,
+        out: &mut Vec<u8>,
+        label: &[u8],
+        number: u64,
+        needs_settle: bool,
+        delivery: &Delivery<'_>,
+    ) {
+        out.extend_from_slice(label);
+        push_u64(out, number);
+        if needs_settle && self.version == Version::V12 {
+            // The same text as the message-id, which many clients send back instead.
+            let id_start = label.len().saturating_sub(SESSION_BYTES + 1);
+            out.extend_from_slice(b"\nack:");
+            out.extend_from_slice(label.get(id_start..).unwrap_or_default());
+            push_u64(out, number);
+        }
+        out.extend_from_slice(if delivery.is_redelivered {
+            b"\nredelivered:true\ndestination:"
+        } else {
+            b"\nredelivered:false\ndestination:"
+        });
+    }
+
+    #[inline]
+    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        let message = &delivery.message;
+        // Most of what follows, so that it is appended without growing again and again.
+        out.reserve(message.text.len() + message.body.len() + 128);
+        let address = delivery.address;
+        push_destination(self.escaping, out, address.exchange.as_bytes(), address.subject.as_bytes());
+        out.push(b'\n');
+        if message.head.origin == OriginId::STOMP_PLAIN {
+            out.extend_from_slice(message.text);
+        } else {
+            self.push_lines(out, message);
+        }
+        if let Some(deaths) = delivery.deaths {
+            self.push_deaths(out, deaths);
+        }
+        out.extend_from_slice(b"content-length:");
+        push_u64(out, message.body.len() as u64);
+        out.extend_from_slice(b"\n\n");
+        out.extend_from_slice(message.body);
+        out.push(b'\0');
+    }
+
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
+        let reason = CutReason::QueueDeleted { queue: queue.clone() };
+        let complaint = Complaint::new("Server cancelled subscription", reason);
+        let lines = label.strip_prefix(b"MESSAGE\n").unwrap_or_default();
+        let lines_end = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        push_error(out, self.version, &complaint, None, lines.get(..lines_end).unwrap_or_default());
+        if self.keeps_open_after_error { AfterCancel::GoOn } else { AfterCancel::End }
+    }
+
+    fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
+        let message = match reason {
+            CutReason::TooSlow { .. } => "Connection too slow",
+            CutReason::QueueDeleted { .. } => "Server cancelled subscription",
+            CutReason::ShuttingDown => "Server shutting down",
+            CutReason::Fault => "Internal error",
+        };
+        push_error(out, self.version, &Complaint::last(message, reason), None, b"");
+    }
+}
+
+impl MessageEncoder {
+    /// Writes the headers of a message whose header block cannot be passed on as it is.
+    #[cold]
+    fn push_lines(&self, out: &mut Vec<u8>, message: &MessageView<'_>) {
+        match Form::of(message.head.origin) {
+            // A client of 1.2 reads what one of 1.1 or 1.2 writes.
+            Some(Form::Escaped) if self.version == Version::V12 => {
+                out.extend_from_slice(lines_of(message.text));
+            }
+            Some(form) => {
+                for (name, value) in headers(message.text, form) {
+                    self.push_header(out, &name, &value);
+                }
+            }
+            None => self.push_properties(out, message),
+        }
+    }
+
+    /// Writes a header, or leaves it out where this version has no form for it (SECURITY XPI-01).
+    fn push_header(&self, out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> bool {
+        let len = out.len();
+        let is_written = self.escaping.push_name(out, name) && {
+            out.push(b':');
+            self.escaping.push_value(out, value)
+        };
+        if is_written {
+            out.push(b'\n');
+        } else {
+            out.truncate(len);
+        }
+        is_written
+    }
+
+    /// Writes the properties of a message that came by another protocol.
+    fn push_properties(&self, out: &mut Vec<u8>, message: &MessageView<'_>) {
+        for (property, name) in PROPERTIES {
+            let Some(value) = message.property(property) else { continue };
+            if property == Property::ReplyTo {
+                self.push_header(out, name.as_bytes(), &[b"/reply-queue/", value].concat());
+            } else {
+                self.push_header(out, name.as_bytes(), value);
+            }
+        }
+        let head = message.head;
+        if head.is_persistent {
+            out.extend_from_slice(b"persistent:true\n");
+        }
+        for (name, number) in [
+            ("priority", head.priority.map(u64::from)),
+            ("expiration", head.expiration_ms.map(u64::from)),
+            ("timestamp", head.timestamp),
+        ] {
+            if let Some(number) = number {
+                push_number_header(out, name, number);
+            }
+        }
+    }
+
+    /// Writes the history of a dead letter: its first and latest death, and how many there were.
+    #[cold]
+    fn push_deaths(&self, out: &mut Vec<u8>, deaths: &Deaths) {
+        if let Some(first) = deaths.first() {
+            self.push_header(out, b"x-first-death-queue", first.queue.as_bytes());
+            self.push_header(out, b"x-first-death-reason", first.reason.as_str().as_bytes());
+            self.push_header(out, b"x-first-death-exchange", first.address.exchange.as_bytes());
+        }
+        if let Some(last) = deaths.iter().next() {
+            self.push_header(out, b"x-death-queue", last.queue.as_bytes());
+            self.push_header(out, b"x-death-reason", last.reason.as_str().as_bytes());
+            let count = deaths.iter().fold(0_u64, |count, death| count.saturating_add(death.count));
+            push_number_header(out, "x-death-count", count);
+        }
+    }
+}
+
+fn push_number_header(out: &mut Vec<u8>, name: &str, number: u64) {
+    out.extend_from_slice(name.as_bytes());
+    out.push(b':');
+    push_u64(out, number);
+    out.push(b'\n');
+}
+
+/// The names of the text properties as STOMP headers.
+pub(crate) const PROPERTIES: [(Property, &str); 8] = [
+    (Property::ContentType, "content-type"),
+    (Property::ContentEncoding, "content-encoding"),
+    (Property::CorrelationId, "correlation-id"),
+    (Property::ReplyTo, "reply-to"),
+    (Property::MessageId, "amqp-message-id"),
+    (Property::Type, "type"),
+    (Property::UserId, "user-id"),
+    (Property::AppId, "app-id"),
+];
+
+/// The headers that are properties and not text.
+const OTHER_PROPERTIES: [&str; 4] = ["persistent", "priority", "expiration", "timestamp"];
+
+/// The origin of a block of headers, by the version in which it was sent.
+pub(crate) fn origin(version: Version, is_plain: bool) -> OriginId {
+    match version {
+        _ if is_plain => OriginId::STOMP_PLAIN,
+        Version::V10 => OriginId::STOMP_10,
+        Version::V11 => OriginId::STOMP_11,
+        Version::V12 => OriginId::STOMP_12,
+    }
+}
+
+/// How the lines of a header block are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The value is what stands after the colon.
+    Plain,
+    /// As in STOMP 1.0: without the spaces before it.
+    Trimmed,
+    /// With escapes.
+    Escaped,
+}
+
+impl Form {
+    fn of(origin: OriginId) -> Option<Self> {
+        match origin {
+            OriginId::STOMP_PLAIN => Some(Self::Plain),
+            OriginId::STOMP_10 => Some(Self::Trimmed),
+            OriginId::STOMP_11 | OriginId::STOMP_12 => Some(Self::Escaped),
+            _ => None,
+        }
+    }
+}
+
+/// The lines of a header text, without the values that may stand behind them.
+fn lines_of(text: &[u8]) -> &[u8] {
+    memchr(b'\0', text).and_then(|at| text.get(..at)).unwrap_or(text)
+}
+
+/// Goes through the headers of a header text.
+fn headers(text: &[u8], form: Form) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
+    let lines = lines_of(text);
+    let mut start = 0;
+    memchr_iter(b'\n', lines).filter_map(move |end| {
+        let line = lines.get(start..end)?;
+        start = end + 1;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let (name, value) = line.split_at_checked(memchr(b':', line)?)?;
+        let value = value.get(1..)?;
+        Some(match form {
+            Form::Plain => (Cow::Borrowed(name), Cow::Borrowed(value)),
+            Form::Trimmed => (Cow::Borrowed(name), Cow::Borrowed(trim_spaces(value))),
+            Form::Escaped => (unescape(name), unescape(value)),
+        })
+    })
+}
+
+/// The reader of the header blocks of this origin. In one that is not STOMP's it finds nothing.
+pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+    match Form::of(origin) {
+        Some(Form::Plain) => &StompHeaders { form: Some(Form::Plain) },
+        Some(Form::Trimmed) => &StompHeaders { form: Some(Form::Trimmed) },
+        Some(Form::Escaped) => &StompHeaders { form: Some(Form::Escaped) },
+        None => &StompHeaders { form: None },
+    }
+}
+
+/// Reads the user headers that a STOMP client sent, all of them text.
+#[derive(Debug)]
+struct StompHeaders {
+    form: Option<Form>,
+}
+
+impl HeaderReader for StompHeaders {
+    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+        let Some(form) = self.form else { return };
+        for (name, value) in headers(text, form) {
+            let mut properties = PROPERTIES.iter().map(|(_, name)| name).chain(&OTHER_PROPERTIES);
+            if !properties.any(|property| property.as_bytes() == &*name) {
+                visit(name, Value::Text(value));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use imori_core::message::{Address, DeathReason, Head};
+    use imori_core::time::Time;
+
+    use super::*;
+
+    const SESSION: &[u8] = b"abcdefghijkl";
+
+    fn encoded(version: Version, origin: OriginId, text: &str, deaths: Option<Deaths>) -> String {
+        let head = Head::new(origin);
+        let address = Arc::new(Address::new(b"", b"q"));
+        let deaths = deaths.map(Arc::new);
+        let message = MessageView { head: &head, text: text.as_bytes(), body: b"hi" };
+        let delivery = Delivery {
+            message,
+            address: &address,
+            deaths: deaths.as_ref(),
+            failures: 0,
+            is_redelivered: false,
+        };
+        let mut out = Vec::new();
+        MessageEncoder::new(version, false).tail(&mut out, &delivery);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn headers_of_any_version_reach_any_other() {
+        use Version::{V10, V11, V12};
+        for (origin, text, version, expected) in [
+            (OriginId::STOMP_PLAIN, "a:b\n", V10, "a:b\n"),
+            (OriginId::STOMP_PLAIN, "a:b\n", V12, "a:b\n"),
+            (OriginId::STOMP_10, "a: b:c\\d\n", V10, "a:b:c\\d\n"),
+            (OriginId::STOMP_10, "a: b:c\\d\r\n", V11, "a:b\\cc\\\\d\n"),
+            (OriginId::STOMP_10, "a: b:c\\d\n", V12, "a:b\\cc\\\\d\n"),
+            (OriginId::STOMP_11, "a\\cb:c\\nd\n", V10, ""),
+            (OriginId::STOMP_11, "a:b\\cc\n", V10, "a:b:c\n"),
+            (OriginId::STOMP_12, "a:b\\rc\nd:e\r\n", V11, "d:e\n"),
+            (OriginId::STOMP_12, "a:b\\rc\nd:e\r\n", V12, "a:b\\rc\nd:e\r\n"),
+            (OriginId::STOMP_12, "correlation-id:b\\cc\n\0b:c", V12, "correlation-id:b\\cc\n"),
+            (OriginId::STOMP_12, "correlation-id:b\\cc\n\0b:c", V10, "correlation-id:b:c\n"),
+            (OriginId::BROKER, "", V12, ""),
+        ] {
+            let expected = format!("/queue/q\n{expected}content-length:2\n\nhi\0");
+            assert_eq!(encoded(version, origin, text, None), expected, "{origin:?} {text:?} to {version}");
+        }
+    }
+
+    #[test]
+    fn dead_letter_tells_its_first_and_latest_death() {
+        let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
+        let deaths = Deaths::default().and(&Name::from("first"), DeathReason::Expired, &address, Time(1));
+        let deaths = deaths.and(&Name::from("la:st"), DeathReason::Rejected, &address, Time(2));
+        let frame = encoded(Version::V12, OriginId::STOMP_PLAIN, "a:b\n", Some(deaths));
+        let expected = "/queue/q\na:b\nx-first-death-queue:first\nx-first-death-reason:expired\n\
+             x-first-death-exchange:amq.topic\nx-death-queue:la\\cst\nx-death-reason:rejected\n\
+             x-death-count:2\ncontent-length:2\n\nhi\0";
+        assert_eq!(frame, expected);
+    }
+
+    #[test]
+    fn only_ids_of_this_session_are_read() {
+        for (id, expected) in [
+            ("abcdefghijkl-12", Some((12, AckSpan::One))),
+            ("abcdefghijkl.12", Some((12, AckSpan::UpTo))),
+            ("abcdefghijkl-", None),
+            ("abcdefghijkl-+1", None),
+            ("abcdefghijkl-18446744073709551616", None),
+            ("abcdefghijkl12", None),
+            ("abcdefghijkm-12", None),
+            ("12", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_message_id(id.as_bytes(), SESSION), expected, "{id}");
+        }
+    }
+
+    #[test]
+    fn user_headers_are_text_and_exclude_properties() {
+        let reader = header_reader(OriginId::STOMP_12);
+        let mut seen = Vec::new();
+        let text = b"persistent:true\na\\cb:c\\nd\ncontent-type:x\ne:f\r\n\0rest";
+        reader.visit_headers(text, &mut |name, value| {
+            let Value::Text(value) = value else { panic!("all are text") };
+            seen.push(format!("{}={}", name.escape_ascii(), value.escape_ascii()));
+        });
+        assert_eq!(seen, ["a:b=c\\nd", "e=f"]);
+        header_reader(OriginId::BROKER).visit_headers(text, &mut |_, _| panic!("it is not STOMP's"));
+    }
+
+    #[test]
+    fn cancelled_subscription_is_named() {
+        let mut out = Vec::new();
+        let label = label(Some(b"7"), SESSION, AckSpan::One);
+        let mut encoder = MessageEncoder::new(Version::V12, false);
+        assert_eq!(encoder.cancelled(&mut out, &label, &Name::from("q")), AfterCancel::End);
+        let expected = "ERROR\nmessage:Server cancelled subscription\nsubscription:7\n\
+             content-type:text/plain\ncontent-length:52\n\n\
+             queue `q` was deleted; subscribe again to declare it\0";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+}

@@ -1,0 +1,186 @@
+//! SEND: a message comes in.
+
+use std::borrow::Cow;
+use std::mem;
+
+use bytes::Bytes;
+use imori_core::broker::{self, PublishReport, Step};
+use imori_core::error::BrokerError;
+use imori_core::message::{Address, Publication};
+use imori_core::name::Name;
+use imori_core::outbound::INBOX_PREFIX;
+use imori_core::world::World;
+
+use crate::address::{Destination, InvalidDestination};
+use crate::arguments::Arguments;
+use crate::command::Command;
+use crate::complaint::Complaint;
+use crate::escape::unescape;
+use crate::frame::Frame;
+use crate::limits::DECLARED_QUEUES_MAX;
+use crate::send_headers::SendHeaders;
+use crate::session::Session;
+use crate::turn::Done;
+
+/// Publishes the message of a SEND, or lets it wait for its transaction.
+///
+/// `shared` is the body in a buffer of its own, if it is large enough to be kept without a copy.
+#[inline]
+pub(crate) fn send<'a, W: World>(
+    session: &mut Session,
+    world: &W,
+    frame: &Frame<'a>,
+    shared: Option<&Bytes>,
+) -> Result<Done<'a>, Complaint> {
+    let mut scratch = mem::take(&mut session.scratch);
+    scratch.clear();
+    let read = SendHeaders::read(session, world, &frame.headers, &mut scratch)?;
+    let Some(written) = read.destination else {
+        return Err(Complaint::missing_header(Command::Send, "destination"));
+    };
+    let written = if frame.headers.is_escaped { unescape(written) } else { Cow::Borrowed(written) };
+    let destination = Destination::parse(&written).map_err(|error| invalid(&error))?;
+    let (head, text) = (&read.head, read.text(&scratch));
+    let publication = match shared {
+        Some(body) => Publication::with_shared_body(head, text, body),
+        None => Publication::new(head, text, frame.body),
+    };
+    if read.has_arguments {
+        declare_as_asked(session, world, frame, &destination)?;
+    }
+    if let Some(transaction) = read.transaction {
+        add_to_transaction(session, world, frame, transaction, &destination, &publication)?;
+        session.scratch = scratch;
+        return Ok(Done::with_receipt(read.receipt));
+    }
+    let report = publish(session, world, &destination, &publication)?;
+    session.scratch = scratch;
+    if read.receipt.is_some()
+        && let Some(queue) = report.refused_by
+    {
+        return Err(BrokerError::QueueFull(queue).into());
+    }
+    Ok(Done {
+        receipt: read.receipt,
+        confirm: report.confirm,
+        commands: 1,
+        receivers: report.receivers,
+        pressed: report.pressed,
+    })
+}
+
+#[inline]
+fn publish<W: World>(
+    session: &Session,
+    world: &W,
+    destination: &Destination<'_>,
+    publication: &Publication<'_>,
+) -> Result<PublishReport, Complaint> {
+    let Some((exchange, subject)) = destination.address() else { return Err(temp_queue()) };
+    let actor = session.actor();
+    let report = broker::publish(world, &actor, exchange, subject, publication)?;
+    if report.receivers == 0 && report.refused_by.is_none() {
+        return found_nobody(session, world, destination, publication, report);
+    }
+    Ok(report)
+}
+
+/// A queue that SEND declares is made now and the message sent again: so a queue that is there, which is
+/// nearly always so, costs no look-up of its own, and one that was deleted comes back.
+#[cold]
+fn found_nobody<W: World>(
+    session: &Session,
+    world: &W,
+    destination: &Destination<'_>,
+    publication: &Publication<'_>,
+    report: PublishReport,
+) -> Result<PublishReport, Complaint> {
+    match destination {
+        Destination::Queue(name) if declares(name) => {
+            make_sure(session, world, name)?;
+            Ok(broker::publish(world, &session.actor(), b"", name, publication)?)
+        }
+        Destination::AmqQueue(name) if declares(name) => {
+            // It may just have dropped the message.
+            broker::find_queue(world, &session.actor(), name)?;
+            Ok(report)
+        }
+        // A reply to an inbox that is gone vanishes; who sent it is not to blame.
+        _ => Ok(report),
+    }
+}
+
+/// Says that a name is not that of an inbox, which nobody declares.
+fn declares(name: &[u8]) -> bool {
+    !name.starts_with(INBOX_PREFIX)
+}
+
+/// Makes the queue of a `/queue/` destination if it is not there.
+pub(crate) fn make_sure<W: World>(session: &Session, world: &W, name: &[u8]) -> Result<(), Complaint> {
+    let settings = imori_core::queue::QueueSettings { is_durable: true, ..Default::default() };
+    match broker::declare_queue(world, &session.actor(), name, &settings, false) {
+        // It is there; whoever may read it, anybody may send to it.
+        Ok(_) | Err(BrokerError::Locked(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Declares the queue with what the headers ask for, once a connection.
+#[cold]
+fn declare_as_asked<W: World>(
+    session: &mut Session,
+    world: &W,
+    frame: &Frame<'_>,
+    destination: &Destination<'_>,
+) -> Result<(), Complaint> {
+    let Destination::Queue(name) = destination else { return Ok(()) };
+    if session.declared.iter().any(|declared| declared.as_bytes() == &**name) {
+        return Ok(());
+    }
+    let asked = Arguments::read(&frame.headers, session.connection, false)?;
+    broker::declare_queue(world, &session.actor(), name, &asked.settings, true)?;
+    if session.declared.len() >= DECLARED_QUEUES_MAX {
+        session.declared.clear();
+    }
+    session.declared.push(Name::new(name));
+    Ok(())
+}
+
+#[cold]
+fn add_to_transaction<W: World>(
+    session: &mut Session,
+    world: &W,
+    frame: &Frame<'_>,
+    transaction: &[u8],
+    destination: &Destination<'_>,
+    publication: &Publication<'_>,
+) -> Result<(), Complaint> {
+    let Some((exchange, subject)) = destination.address() else { return Err(temp_queue()) };
+    let name = if frame.headers.is_escaped { unescape(transaction) } else { Cow::Borrowed(transaction) };
+    let transaction = session.transactions.extend(&name, &session.settings.limits)?;
+    let address = Address::new(exchange, subject);
+    if let Destination::Queue(queue) = destination
+        && declares(queue)
+    {
+        transaction.queues.push(address.subject.clone());
+    }
+    transaction.steps.push(Step::Publish { address, message: publication.stored(world.gauge()) });
+    Ok(())
+}
+
+#[cold]
+pub(crate) fn invalid(error: &InvalidDestination) -> Complaint {
+    let message = match error {
+        InvalidDestination::Unknown { .. } => "Unknown destination",
+        _ => "Invalid destination",
+    };
+    Complaint::new(message, error)
+}
+
+/// SECURITY AUTH-05: a `/temp-queue/` name means something to its own connection only, in `reply-to`.
+#[cold]
+pub(crate) fn temp_queue() -> Complaint {
+    let text = "a `/temp-queue/` destination stands in `reply-to` only; send to the `reply-to` of the message that you \
+                answer";
+    Complaint::new("Invalid destination", text)
+}

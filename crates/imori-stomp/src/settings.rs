@@ -1,0 +1,62 @@
+//! What a STOMP connection has to be told before it begins.
+
+use std::time::Duration;
+
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+
+use crate::heart_beat::HeartBeat;
+use crate::limits::{
+    HEART_BEAT_DEFAULT, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
+};
+
+/// What holds for every connection of a listener.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Limits of frames and transactions.
+    pub limits: Limits,
+    /// The vhosts there are.
+    pub vhosts: Vec<(Name, VhostId)>,
+    /// Names of this host, by which a client that names no vhost means `/`.
+    pub host_names: Vec<Name>,
+    /// The heart-beats that the broker offers and would like.
+    pub heart_beat: HeartBeat,
+    /// An ERROR that concerns one frame does not end the connection, as in RabbitMQ.
+    pub keeps_open_after_error: bool,
+    /// Deliveries that a subscription without `prefetch-count` may leave unsettled.
+    pub prefetch_default: u32,
+    /// Subscriptions of a connection.
+    pub subscription_count_max: usize,
+    /// Bytes of frames that wait for the end of a memory alarm.
+    pub parked_bytes_max: usize,
+    /// From accepting a connection to its login.
+    pub login_timeout: Duration,
+    /// What CONNECTED says in `server`.
+    pub server: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            vhosts: vec![(Name::from("/"), VhostId(0))],
+            host_names: Vec::new(),
+            heart_beat: HeartBeat { sends: HEART_BEAT_DEFAULT, wants: HEART_BEAT_DEFAULT },
+            keeps_open_after_error: false,
+            prefetch_default: PREFETCH_DEFAULT,
+            subscription_count_max: SUBSCRIPTION_COUNT_MAX,
+            parked_bytes_max: PARKED_BYTES_MAX,
+            login_timeout: LOGIN_TIMEOUT,
+            server: concat!("imori/", env!("CARGO_PKG_VERSION")).to_string(),
+        }
+    }
+}
+
+/// Who is at the other end of a transport.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// It is on this machine.
+    pub is_loopback: bool,
+    /// Its address, as people write it.
+    pub address: String,
+}

@@ -1,0 +1,82 @@
+//! The open transactions of a connection and their steps.
+
+use std::collections::BTreeMap;
+
+use imori_core::broker::Step;
+use imori_core::name::Name;
+
+use crate::complaint::Complaint;
+use crate::error::Excerpt;
+use crate::limits::Limits;
+
+/// Steps that wait for COMMIT.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    pub(crate) steps: Vec<Step>,
+    /// Queues that its SENDs declared, which may be gone when it is committed.
+    pub(crate) queues: Vec<Name>,
+}
+
+impl Transaction {
+    /// Says that it publishes something.
+    pub(crate) fn publishes(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Publish { .. }))
+    }
+}
+
+/// All open transactions by name.
+#[derive(Debug, Default)]
+pub(crate) struct Transactions {
+    open: BTreeMap<Box<[u8]>, Transaction>,
+}
+
+impl Transactions {
+    pub(crate) fn begin(&mut self, name: &[u8], limits: &Limits) -> Result<(), Complaint> {
+        let max = limits.transaction_count_max;
+        if self.open.contains_key(name) {
+            let text = format_args!("transaction `{}` is open already; use another name", Excerpt::new(name));
+            return Err(Complaint::new("Bad transaction", text));
+        }
+        // SECURITY LIM-10.
+        if self.open.len() >= max {
+            let text = format_args!("{max} transactions are open, the limit; commit or abort one first");
+            return Err(Complaint::new("Transaction limit exceeded", text));
+        }
+        self.open.insert(name.into(), Transaction::default());
+        Ok(())
+    }
+
+    /// The transaction of this name, with room for one more step.
+    pub(crate) fn extend(&mut self, name: &[u8], limits: &Limits) -> Result<&mut Transaction, Complaint> {
+        let max = limits.transaction_action_count_max;
+        let transaction = self.open.get_mut(name).ok_or_else(|| unknown(name))?;
+        if transaction.steps.len() >= max {
+            let text = format_args!(
+                "transaction `{}` has {max} actions, the limit; commit it and begin another",
+                Excerpt::new(name)
+            );
+            return Err(Complaint::new("Transaction too large", text));
+        }
+        Ok(transaction)
+    }
+
+    /// Takes a transaction out, to commit or abort it.
+    pub(crate) fn take(&mut self, name: &[u8]) -> Result<Transaction, Complaint> {
+        self.open.remove(name).ok_or_else(|| unknown(name))
+    }
+
+    /// Says that the transaction of this name is open and publishes something.
+    pub(crate) fn publishes(&self, name: &[u8]) -> bool {
+        self.open.get(name).is_some_and(Transaction::publishes)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.open.clear();
+    }
+}
+
+#[cold]
+fn unknown(name: &[u8]) -> Complaint {
+    let text = format_args!("there is no open transaction `{}`; send BEGIN first", Excerpt::new(name));
+    Complaint::new("Bad transaction", text)
+}
