@@ -65,6 +65,10 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
     if model.queue(queue).ttl_ms.is_some() {
         shared.violate(Property::Expiry, || format!("{ready} messages in `{name}` are over their time to live"));
     }
+    if shared.memory.is_alarmed.get() {
+        // A client that has parked as much as it may is not heard, so its credit is not known.
+        return;
+    }
     for client in clients.iter().filter(|client| !client.is_silent() && client.is_reading) {
         for own in client.subscriptions.iter().filter(|own| own.is_active) {
             let record = model.subscription(own.record);

@@ -95,7 +95,7 @@ impl Client {
         let mail = Mail {
             size: random.between(8, workload.body_bytes_max),
             priority: random.chance(1, 4).then(|| random.below(5) as u8),
-            expiration_ms: random.chance(1, 16).then(|| random.below(30) as u64),
+            expiration_ms: (workload.has_expirations && random.chance(1, 8)).then(|| random.below(30) as u64),
             wants_receipt: random.chance(1, 2),
             is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
             ..mail

@@ -53,10 +53,6 @@ impl Locks {
     pub(crate) fn give_back(&self, lock: Lock) {
         self.0.borrow_mut().retain(|(held, _)| *held != lock);
     }
-
-    pub(crate) fn is_none_held(&self) -> bool {
-        self.0.borrow().is_empty()
-    }
 }
 
 #[cfg(test)]

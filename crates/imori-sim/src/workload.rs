@@ -88,6 +88,9 @@ pub(crate) struct Workload {
     /// How likely a cell is to go on rather than a client, of 16.
     pub(crate) cell_share: usize,
     pub(crate) prefetch_max: usize,
+    /// Messages may have a time to live of their own. In a queue such a message may be over it unnoticed,
+    /// behind others, so what waits is not known exactly.
+    pub(crate) has_expirations: bool,
 }
 
 /// The words of subjects and patterns.
@@ -95,8 +98,8 @@ const WORDS: [&str; 3] = ["a", "b", "c"];
 
 impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
-        let mark_bytes = random.chance(1, 4).then(|| random.between(12_000, 40_000));
-        let body_bytes_max = *random.pick(&[24, 24, 200, 1200]);
+        let mark_bytes = random.chance(1, 5).then(|| random.between(2, 6) * 10_000);
+        let body_bytes_max = if mark_bytes.is_some() { 1_200 } else { *random.pick(&[24, 24, 200, 1_200]) };
         Workload {
             cells: random.between(2, 3),
             clients: random.between(2, 6),
@@ -112,6 +115,7 @@ impl Workload {
             haste: random.below(8),
             cell_share: random.between(6, 15),
             prefetch_max: *random.pick(&[1, 3, 20]),
+            has_expirations: random.chance(1, 4),
         }
     }
 }

@@ -273,18 +273,6 @@ impl World for CellWorld<'_> {
     }
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
-        imori_stomp::header_reader(origin).unwrap_or(&NoBlock)
-    }
-}
-
-/// Reads the header blocks of messages that have none.
-struct NoBlock;
-
-impl HeaderReader for NoBlock {
-    fn visit_headers<'t>(
-        &self,
-        _: &'t [u8],
-        _: &mut dyn FnMut(std::borrow::Cow<'t, [u8]>, imori_core::message::Value<'t>),
-    ) {
+        imori_stomp::header_reader(origin)
     }
 }
