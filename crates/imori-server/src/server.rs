@@ -1,20 +1,41 @@
-//! Binds the listeners and waits to be stopped.
+//! The broker as a whole: binds the listeners, starts the cells, stops them.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{Builder, JoinHandle, available_parallelism};
+use std::time::Duration;
 
-use crate::config::{Config, ListenAddress, Protocol};
+use arc_swap::ArcSwap;
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use imori_core::outbound::OutboundLimits;
+use imori_core::route::hamt::Seed;
+use imori_core::route::{Table, TableLimits};
+use imori_core::topology::Topology;
+use imori_stomp::heart_beat::HeartBeat;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tracing::info;
+
+use crate::admission::{Admission, AdmissionLimits};
+use crate::clock::Clock;
+use crate::config::{Config, ExposedListener, ListenAddress, Protocol};
+use crate::limits::INBOXES_MAX;
+use crate::listener::{accept, bind};
+use crate::memory_limit::memory_limit;
+use crate::settings::Settings;
+use crate::shared::{Arrival, CellHandle, Memory, Phase, Shared};
+use crate::slots::{Slots, unpoisoned};
+use crate::thread;
 
 /// A running broker.
-#[derive(Debug)]
 pub struct Server {
     listeners: Vec<Listener>,
-    sockets: Vec<TcpListener>,
-    stop: StopHandle,
-    stopped: Receiver<()>,
+    shared: Arc<Shared>,
+    cells: Vec<JoinHandle<()>>,
 }
 
 /// A bound listener.
@@ -27,45 +48,51 @@ pub struct Listener {
 }
 
 /// Stops a server from anywhere.
-#[derive(Debug, Clone)]
-pub struct StopHandle(Sender<()>);
+#[derive(Clone)]
+pub struct StopHandle(Arc<Shared>);
 
 impl StopHandle {
-    /// Asks the server to stop; asking a stopped one does nothing.
+    /// Asks the server to stop: connections may finish what they have begun. Asked again, it ends at once.
     pub fn stop(&self) {
-        let _ = self.0.send(());
+        stop(&self.0);
     }
 }
 
 impl Server {
-    /// Binds all listeners.
+    /// Binds all listeners and starts the cells.
     ///
     /// # Errors
-    /// An address cannot be listened on.
-    pub fn start(config: Config) -> Result<Server, StartError> {
-        let Config { listeners: configured, .. } = config;
-        let (sender, stopped) = channel();
-        let mut server =
-            Server { listeners: Vec::new(), sockets: Vec::new(), stop: StopHandle(sender), stopped };
-        for address in configured.stomp {
-            server.bind(Protocol::Stomp, address)?;
-        }
-        match server.sockets.is_empty() {
-            true => Err(StartError::NoListener),
-            false => Ok(server),
-        }
-    }
-
-    fn bind(&mut self, protocol: Protocol, address: ListenAddress) -> Result<(), StartError> {
-        match TcpListener::bind(address.0).and_then(|socket| Ok((socket.local_addr()?, socket))) {
-            Ok((address, socket)) => {
-                self.listeners.push(Listener { protocol, address });
-                self.sockets.push(socket);
-                Ok(())
+    /// The configuration exposes a listener, an address cannot be listened on, or a thread cannot be started.
+    pub fn start(config: &Config) -> Result<Server, StartError> {
+        config.refuse_exposure().map_err(StartError::Exposed)?;
+        let mut listeners = Vec::new();
+        let mut sockets = Vec::new();
+        for address in &config.listeners.stomp {
+            match bind(*address) {
+                Ok((socket, bound)) => {
+                    listeners.push(Listener { protocol: Protocol::Stomp, address: bound });
+                    sockets.push((Protocol::Stomp, socket));
+                }
+                Err(error) if address.is_left_out(&error) => {}
+                Err(error) => {
+                    return Err(StartError::Bind { protocol: Protocol::Stomp, address: *address, error });
+                }
             }
-            Err(error) if address.is_left_out(&error) => Ok(()),
-            Err(error) => Err(StartError::Bind { protocol, address, error }),
         }
+        if listeners.is_empty() {
+            return Err(StartError::NoListener);
+        }
+        let count = match config.cells.count {
+            0 => available_parallelism().map_or(1, usize::from),
+            count => usize::from(count),
+        };
+        let vhosts: Vec<(Name, VhostId)> =
+            config.broker.vhosts.iter().map(Name::from).zip((0..).map(VhostId)).collect();
+        let shared = Arc::new(shared(config, &vhosts)?);
+        let settings = Arc::new(settings(config, vhosts));
+        let mut server = Server { listeners, shared, cells: Vec::new() };
+        server.start_cells(count, config, &settings, sockets)?;
+        Ok(server)
     }
 
     /// The listeners that were bound.
@@ -75,21 +102,203 @@ impl Server {
 
     /// What stops the server.
     pub fn stop_handle(&self) -> StopHandle {
-        self.stop.clone()
+        StopHandle(Arc::clone(&self.shared))
     }
 
-    /// Waits until the server is stopped.
+    /// Waits until the server has stopped.
     ///
     /// # Errors
-    /// The server ended by itself.
+    /// A fault ended it.
     pub fn join(self) -> Result<(), ServeError> {
-        self.stopped.recv().map_err(|_| ServeError)
+        for cell in self.cells {
+            if cell.join().is_err() {
+                self.shared.fail("a cell ended in a panic");
+            }
+        }
+        match unpoisoned(self.shared.fault.lock()).take() {
+            Some(fault) => Err(ServeError(fault)),
+            None => Ok(()),
+        }
+    }
+
+    fn start_cells(
+        &mut self,
+        count: usize,
+        config: &Config,
+        settings: &Arc<Settings>,
+        sockets: Vec<(Protocol, std::net::TcpListener)>,
+    ) -> Result<(), StartError> {
+        let connections_max = config.limits.connections as usize;
+        let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
+            .map(|_| {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                (CellHandle::new(connections_max, sender), receiver)
+            })
+            .unzip();
+        // Nobody else has it yet.
+        let _ = self.shared.cells.set(handles.into_boxed_slice());
+        let mut first = Some(FirstCell {
+            sockets,
+            busy_percent: config.cells.busy_percent,
+            deadline: config.broker.shutdown_deadline_s.duration(),
+        });
+        for (id, arrivals) in (0..).zip(arrivals) {
+            let (shared, settings, first) = (Arc::clone(&self.shared), Arc::clone(settings), first.take());
+            let cell = Builder::new()
+                .name(format!("cell-{id}"))
+                .spawn(move || run_cell(id, shared, settings, arrivals, first));
+            match cell {
+                Ok(cell) => self.cells.push(cell),
+                Err(error) => {
+                    self.shared.phase.send_replace(Phase::Ended);
+                    return Err(StartError::Thread(error));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the first cell does besides.
+struct FirstCell {
+    sockets: Vec<(Protocol, std::net::TcpListener)>,
+    busy_percent: u8,
+    deadline: Duration,
+}
+
+fn run_cell(
+    id: u16,
+    shared: Arc<Shared>,
+    settings: Arc<Settings>,
+    arrivals: mpsc::UnboundedReceiver<Arrival>,
+    first: Option<FirstCell>,
+) {
+    let for_start = Arc::clone(&shared);
+    thread::run(id, shared, settings, arrivals, move || {
+        let Some(FirstCell { sockets, busy_percent, deadline }) = first else {
+            return;
+        };
+        for (protocol, socket) in sockets {
+            tokio::spawn(accept(socket, protocol, Arc::clone(&for_start), busy_percent));
+        }
+        tokio::spawn(end_in_time(Arc::clone(&for_start), deadline));
+        tokio::spawn(obey_signals(for_start));
+    });
+}
+
+fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartError> {
+    let limits = &config.limits;
+    let table_limits = TableLimits {
+        queues_max: limits.queues as usize,
+        bindings_max: limits.bindings as usize,
+        subscriptions_max: limits.subscriptions as usize,
+    };
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| StartError::Random(error.to_string()))?;
+    let mut table = Table::new(Seed(u64::from_ne_bytes(seed)), table_limits);
+    for (_, vhost) in vhosts {
+        table.add_vhost(*vhost);
+    }
+    let memory_bytes = memory_limit();
+    let mark_bytes = memory_bytes / 100 * usize::from(config.broker.memory_mark_percent);
+    info!(memory_bytes, mark_bytes, "memory mark is set");
+    Ok(Shared {
+        clock: Clock::start(),
+        table: Arc::new(ArcSwap::from_pointee(table.clone())),
+        topology: Mutex::new(Topology::new(table)),
+        queues: Slots::new(limits.queues as usize * vhosts.len()),
+        cells: OnceLock::new(),
+        admission: Admission::new(AdmissionLimits {
+            connections_max: limits.connections as usize,
+            unauthenticated_max: limits.unauthenticated as usize,
+            unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
+        }),
+        memory: Memory::new(mark_bytes),
+        phase: watch::Sender::new(Phase::Serving),
+        fault: Mutex::new(None),
+    })
+}
+
+fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>) -> Settings {
+    let limits = &config.limits;
+    let stomp = imori_stomp::settings::Settings {
+        limits: imori_stomp::limits::Limits {
+            login_frame_bytes_max: limits.unauthenticated_bytes.as_usize(),
+            body_bytes_max: limits.message_bytes.as_usize(),
+            header_count_max: limits.headers as usize,
+            header_bytes_max: limits.header_bytes.as_usize(),
+            transaction_count_max: config.stomp.transactions as usize,
+            transaction_action_count_max: config.stomp.transaction_actions as usize,
+        },
+        vhosts,
+        host_names: config.broker.host_names.iter().map(|name| Name::from(name.as_str())).collect(),
+        heart_beat: HeartBeat {
+            sends: config.stomp.heart_beat_send_ms.duration(),
+            wants: config.stomp.heart_beat_receive_ms.duration(),
+        },
+        keeps_open_after_error: config.stomp.keep_open_after_error,
+        prefetch_default: limits.prefetch_default,
+        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        login_timeout: limits.login_timeout_s.duration(),
+        ..imori_stomp::settings::Settings::default()
+    };
+    Settings {
+        stomp: Arc::new(stomp),
+        outbound: OutboundLimits {
+            feed_bytes: limits.queue_feed_bytes.as_usize(),
+            unsent_bytes_max: limits.unsent_bytes.as_usize(),
+            inboxes_max: INBOXES_MAX,
+        },
+        write: config.cells.write,
+    }
+}
+
+fn stop(shared: &Shared) {
+    shared.phase.send_modify(|phase| {
+        *phase = match phase {
+            Phase::Serving => Phase::Stopping,
+            Phase::Stopping | Phase::Ended => Phase::Ended,
+        }
+    });
+}
+
+/// SIGTERM and SIGINT stop the broker; a second one ends it at once.
+async fn obey_signals(shared: Arc<Shared>) {
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        tracing::warn!("signals cannot be received; SIGTERM ends the broker without a goodbye");
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        info!("stopping");
+        stop(&shared);
+    }
+}
+
+/// Ends the broker when its connections have had the time to finish.
+async fn end_in_time(shared: Arc<Shared>, deadline: Duration) {
+    let mut phase = shared.phase.subscribe();
+    let _ = phase.wait_for(|phase| *phase > Phase::Serving).await;
+    tokio::time::sleep(deadline).await;
+    shared.phase.send_replace(Phase::Ended);
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("listeners", &self.listeners).finish_non_exhaustive()
     }
 }
 
 /// Why a server does not start.
 #[derive(Debug)]
 pub enum StartError {
+    /// A listener is open to others than this machine, and there are no users.
+    Exposed(ExposedListener),
     /// An address cannot be listened on.
     Bind {
         /// What would have been spoken there.
@@ -101,11 +310,16 @@ pub enum StartError {
     },
     /// No address is left to listen on.
     NoListener,
+    /// The system gives no random bytes.
+    Random(String),
+    /// A thread cannot be started.
+    Thread(io::Error),
 }
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            StartError::Exposed(exposed) => write!(f, "{exposed}"),
             StartError::Bind { protocol, address, error } => {
                 write!(
                     f,
@@ -113,6 +327,10 @@ impl fmt::Display for StartError {
                 )
             }
             StartError::NoListener => f.write_str("there is no address to listen on; set `listeners.stomp`"),
+            StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
+            StartError::Thread(error) => {
+                write!(f, "a thread cannot be started: {error}; lower `cells.count`")
+            }
         }
     }
 }
@@ -121,11 +339,11 @@ impl Error for StartError {}
 
 /// Why a server ended by itself.
 #[derive(Debug)]
-pub struct ServeError;
+pub struct ServeError(String);
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the broker ended by itself")
+        write!(f, "the broker ended by itself: {}", self.0)
     }
 }
 

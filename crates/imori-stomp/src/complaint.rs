@@ -88,6 +88,7 @@ pub(crate) fn push_error(
         frame.lines(b"\n");
     }
     frame.lines(lines);
+    frame.header("version", Version::SUPPORTED.as_bytes());
     frame.header("content-type", b"text/plain");
     frame.body(complaint.text.as_bytes());
 }

@@ -10,7 +10,7 @@ use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
-use imori_core::outbound::Encoder;
+use imori_core::outbound::{Encoder, Outbound};
 use imori_core::time::Time;
 use imori_core::world::World;
 
@@ -317,6 +317,7 @@ impl Connection {
                     self.give_receipt(world, receipt, done.confirm);
                 }
                 if self.state == State::Closed {
+                    world.with_outbound(self.session.connection, Outbound::finish);
                     return Some(Next::Close);
                 }
                 done.pressed.map(Next::Press)
@@ -490,11 +491,15 @@ impl Connection {
     ) -> Option<Next> {
         let receipt = frame.and_then(|frame| frame.headers.raw("receipt"));
         let version = self.session.version;
+        // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
+        let is_last = complaint.is_final || !self.session.settings.keeps_open_after_error;
         world.with_outbound(self.session.connection, |outbound| {
             outbound.answer(Confirm::Now, |out| push_error(out, version, complaint, receipt, b""));
+            if is_last {
+                outbound.finish();
+            }
         });
-        // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
-        if complaint.is_final || !self.session.settings.keeps_open_after_error {
+        if is_last {
             self.close();
             return Some(Next::Close);
         }

@@ -436,7 +436,7 @@ mod tests {
         let mut encoder = MessageEncoder::new(Version::V12, false);
         assert_eq!(encoder.cancelled(&mut out, &label, &Name::from("q")), AfterCancel::End);
         let expected = "ERROR\nmessage:Server cancelled subscription\nsubscription:7\n\
-             content-type:text/plain\ncontent-length:52\n\n\
+             version:1.0,1.1,1.2\ncontent-type:text/plain\ncontent-length:52\n\n\
              queue `q` was deleted; subscribe again to declare it\0";
         assert_eq!(String::from_utf8_lossy(&out), expected);
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Actor;
-use super::offer::change_and_deliver;
-use super::publish::{Letter, PublishReport, distribute_live, reply, resolve};
+use super::actor::Actor;
+use super::deliver::{change_and_deliver, wake_consumers};
+use super::distribute::{Letter, PublishReport, bury, distribute_live, reply, resolve};
 use crate::authorize::{Action, Object, authorize};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
@@ -135,8 +135,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     for id in ids {
         change_and_deliver(world, id, |_, _| ());
     }
-    super::offer::wake_consumers(world, actor.connection, &wakes);
-    super::dead_letter::bury(world, actor.vhost, dead);
+    wake_consumers(world, actor.connection, &wakes);
+    bury(world, actor.vhost, dead);
     Ok(report)
 }
 

@@ -1,8 +1,8 @@
 //! Readers come and go.
 
-use super::Actor;
+use super::actor::Actor;
 use super::delete::delete_unused;
-use super::offer::change_and_deliver;
+use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, ReaderId};

@@ -1,6 +1,6 @@
 //! Queues, exchanges and bindings come to be.
 
-use super::Actor;
+use super::actor::Actor;
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;

@@ -1,6 +1,6 @@
 //! A connection ends: what it had goes back, what was its own goes.
 
-use super::Actor;
+use super::actor::Actor;
 use super::consume::forget_reader;
 use super::delete::delete_queue;
 use super::settle::settle_in_queues;

@@ -1,7 +1,7 @@
 //! Time passes over a queue.
 
 use super::delete::delete_idle;
-use super::offer::follow_up;
+use super::deliver::follow_up;
 use crate::id::QueueId;
 use crate::world::World;
 

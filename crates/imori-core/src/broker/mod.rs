@@ -6,36 +6,26 @@
 
 mod publish;
 mod commit;
-mod settle;
-mod dead_letter;
-mod consume;
 mod disconnect;
+mod settle;
+mod consume;
+mod expire;
 mod delete;
 mod declare;
-mod expire;
+mod deliver;
+mod distribute;
 mod offer;
+mod actor;
 
+pub use actor::Actor;
 pub use commit::{Step, commit};
 pub use consume::{ConsumeOptions, SubscribeOptions, cancel, consume, subscribe};
 pub use declare::{bind_queue, declare_exchange, declare_queue, find_queue};
 pub use delete::delete_queue;
 pub use disconnect::disconnect;
 
+pub use deliver::{resume_publishers, wake_consumers};
+pub use distribute::PublishReport;
 pub use expire::queue_woken;
-pub use offer::{resume_publishers, wake_consumers};
-pub use publish::{PublishReport, publish};
+pub use publish::publish;
 pub use settle::settle;
-
-use crate::authorize::Identity;
-use crate::id::{ConnectionId, VhostId};
-
-/// On whose behalf something is done.
-#[derive(Debug, Clone, Copy)]
-pub struct Actor<'a> {
-    /// Who it is.
-    pub identity: &'a Identity,
-    /// Their connection.
-    pub connection: ConnectionId,
-    /// The vhost they are in.
-    pub vhost: VhostId,
-}

@@ -1,10 +1,7 @@
-//! The step from a queue to a consumer, and back when it can take more.
+//! The step from a queue to a consumer.
 
-use super::dead_letter::bury;
 use crate::delivery::{Delivery, Place, Taken};
-use crate::id::{ConnectionId, QueueId, Reader, VhostId};
-use crate::outbound::Wake;
-use crate::queue::{Dead, Queue};
+use crate::id::{QueueId, Reader};
 use crate::world::World;
 
 /// Offers a delivery of `queue` to a consumer.
@@ -19,57 +16,4 @@ pub(super) fn offer<W: World>(
     world
         .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, place, delivery))
         .unwrap_or(Taken::Gone)
-}
-
-/// Changes a queue, gives out what then can be given out, and sees to the consequences.
-/// `None` where the queue is gone.
-pub(super) fn change_and_deliver<W: World, R>(
-    world: &W,
-    id: QueueId,
-    change: impl FnOnce(&mut Queue, &mut Vec<Dead>) -> R,
-) -> Option<R> {
-    let now = world.now();
-    let mut dead = Vec::new();
-    let (result, vhost, wake_up) = world.with_queue(id, |queue| {
-        let result = change(queue, &mut dead);
-        queue.deliver(
-            now,
-            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-            &mut dead,
-        );
-        (result, queue.vhost(), queue.new_wake_up())
-    })?;
-    follow_up(world, id, vhost, wake_up, dead);
-    Some(result)
-}
-
-/// What has to be done after a queue is unlocked.
-pub(super) fn follow_up<W: World>(
-    world: &W,
-    id: QueueId,
-    vhost: VhostId,
-    wake_up: Option<crate::time::Time>,
-    dead: Vec<Dead>,
-) {
-    if let Some(at) = wake_up {
-        world.wake_queue_at(id, at);
-    }
-    if !dead.is_empty() {
-        bury(world, vhost, dead);
-    }
-}
-
-/// Lets publishers go on who waited for the room of a connection, as [`Outbound::written`](crate::outbound::Outbound::written) tells.
-pub fn resume_publishers<W: World>(world: &W, publishers: &[ConnectionId]) {
-    for publisher in publishers {
-        world.resume(*publisher);
-    }
-}
-
-/// Lets consumers of a connection take more, as [`Outbound::written`](crate::outbound::Outbound::written) tells.
-pub fn wake_consumers<W: World>(world: &W, connection: ConnectionId, wakes: &[Wake]) {
-    for wake in wakes {
-        let reader = Reader { connection, id: wake.reader };
-        change_and_deliver(world, wake.queue, |queue, _| queue.wake(reader));
-    }
 }

@@ -1,7 +1,7 @@
 //! A consumer says what became of its deliveries.
 
-use super::Actor;
-use super::offer::{change_and_deliver, wake_consumers};
+use super::actor::Actor;
+use super::deliver::{change_and_deliver, wake_consumers};
 use crate::authorize::{Action, Object, authorize};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;

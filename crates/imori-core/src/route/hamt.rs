@@ -11,8 +11,10 @@ use std::mem;
 use std::slice;
 use std::sync::Arc;
 
-/// Five bits of the hash choose a slot on each level.
-const LEVEL_BITS: u32 = 5;
+/// Bits of the hash that choose a slot on each level. A change copies a node on each level and
+/// counts up what each of their slots shares, so wider nodes cost more than they save.
+const LEVEL_BITS: u32 = 4;
+const SLOT_MASK: u64 = (1 << LEVEL_BITS) - 1;
 /// Levels that 64 bits of hash feed; keys that are still together then share a list.
 const LEVELS: u32 = u64::BITS.div_ceil(LEVEL_BITS);
 
@@ -180,7 +182,7 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
     }
 }
 
-/// Up to 32 slots, of which only those with their bit set exist.
+/// Slots, of which only those with their bit set exist.
 struct Node<K, V> {
     slots: Option<Arc<[Slot<K, V>]>>,
     bitmap: u32,
@@ -224,7 +226,7 @@ impl<K, V> Node<K, V> {
 
     /// The bit that stands for `hash` in this node, and the index of its slot.
     fn place(&self, hash: u64) -> (u32, usize) {
-        let bit = 1u32 << (hash & 31);
+        let bit = 1u32 << (hash & SLOT_MASK);
         (bit, (self.bitmap & (bit - 1)).count_ones() as usize)
     }
 }

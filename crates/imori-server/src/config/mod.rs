@@ -3,9 +3,9 @@
 //! This module knows no file format and reads no file or environment: whoever loads a
 //! configuration hands over values by section and key, and says where they came from.
 
+mod exposure;
 mod sections;
 mod declare;
-mod exposure;
 mod address;
 mod quantity;
 mod setting;

@@ -73,7 +73,7 @@ impl Serve {
                 "`--insecure-dev` is on: anyone who can reach this listener can do anything"
             );
         }
-        let server = Server::start(config)?;
+        let server = Server::start(&config)?;
         for listener in server.listeners() {
             print_line(&format!("listening {} {}", listener.protocol, listener.address))?;
         }

@@ -1,0 +1,65 @@
+# `make run` starts a broker, `make test` proves it. Both set up what they need.
+
+CARGO ?= cargo
+SEEDS ?= 10000
+FUZZ_SECONDS ?= 5
+DATA ?= .data
+
+.PHONY: help run test check unit sim fuzz interop bench peers soak setup fmt clean
+
+help: ## Shows this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## Builds the broker and runs it with every listener on loopback.
+	$(CARGO) build --release --bin imori
+	exec target/release/imori serve --data-dir $(DATA)
+
+test: setup check unit sim fuzz interop ## Installs what the tests need and runs everything.
+	@echo "everything passed"
+
+setup:
+	ci/setup.sh test
+
+check: ## Formatting, lints, the shape of the tree, dependencies.
+	ci/setup.sh check
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	.tools/bin/cargo-deny --log-level error check
+	.venv/bin/python ci/tree.py
+	.venv/bin/ruff check --quiet ci tests bench
+	.venv/bin/ruff format --check --quiet ci tests bench
+	.venv/bin/mypy --strict ci/tree.py
+	cd tests/interop && ../../.venv/bin/mypy .
+
+unit: ## Unit tests, conversations, the command line.
+	$(CARGO) test --workspace --locked --exclude imori-sim
+
+sim: ## The simulator: SEEDS seeds and every planted bug.
+	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --locked --profile quick -p imori-sim
+
+fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
+	ci/fuzz.sh $(FUZZ_SECONDS)
+
+interop: ## Third-party clients against the real broker.
+	$(CARGO) build --locked --profile quick --bin imori
+	.venv/bin/pytest -q -n 2 tests/interop
+
+bench: ## A short benchmark of this broker alone.
+	$(CARGO) build --release --bin imori
+	bench/quick.sh
+
+peers: ## This broker and its peers side by side in one run; takes long.
+	$(CARGO) build --release --bin imori
+	python3 bench/side-by-side.py
+
+soak: ## The simulator and the fuzzers for long.
+	$(MAKE) sim SEEDS=1000000
+	$(MAKE) fuzz FUZZ_SECONDS=600
+
+fmt: ## Formats everything.
+	$(CARGO) fmt --all
+	.venv/bin/ruff format --quiet ci tests bench
+
+clean: ## Removes what was built.
+	$(CARGO) clean
+	rm -rf .venv .tools .data tests/interop/js/node_modules

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs what the tests need and is not here yet: Debian packages, Python and npm packages, cargo tools.
+# Usage: ci/setup.sh [check|test]   (default: test, which includes check)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=${1:-test}
+
+# The file that says for which list of requirements the environment was made.
+venv_mark=.venv/requirements.sha256
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+packages=()
+command -v cc >/dev/null || packages+=(build-essential)
+if [ "$what" = test ]; then
+    ruby -e 'require "stomp"' 2>/dev/null || packages+=(ruby ruby-stomp)
+fi
+python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+if [ ${#packages[@]} -gt 0 ]; then
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null
+fi
+
+wanted=$(sha256sum tests/interop/requirements.txt)
+if [ "$(cat "$venv_mark" 2>/dev/null)" != "$wanted" ]; then
+    python3 -m venv .venv
+    .venv/bin/pip install -q --disable-pip-version-check -r tests/interop/requirements.txt
+    echo "$wanted" >"$venv_mark"
+fi
+
+if [ "$what" = test ]; then
+    (cd tests/interop/js && [ node_modules -nt package-lock.json ] || npm ci --silent --no-fund --no-audit && touch node_modules)
+fi
+
+# Tools that cargo builds are kept outside target, so that `cargo clean` leaves them.
+tool() {
+    local name=$1 version=$2
+    [ -x ".tools/bin/$name" ] && .tools/bin/$name --version 2>/dev/null | grep -q "$version" && return
+    cargo install -q --locked --root .tools --target-dir .tools/target "$name@$version"
+}
+tool cargo-deny 0.20.2
+if [ "$what" = test ]; then
+    tool cargo-fuzz 0.13.2
+fi
+rm -rf .tools/target

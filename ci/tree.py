@@ -1,0 +1,131 @@
+"""Checks the shape of the Rust tree.
+
+A file imports only from files that stand after it in its `lib.rs` (or `mod.rs`), so that reading down
+follows a message; a path has at most one folder below `src`; no file is a drawer for leftovers; nothing
+in the repository speaks of how it came to be.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DRAWERS = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
+MOD = re.compile(r"^\s*(?:pub(?:\([a-z ]+\))?\s+)?mod\s+(\w+)\s*;", re.M)
+USE = re.compile(r"\b((?:crate|super|self)(?:::\w+)+)")
+TEST = re.compile(r"#\[cfg\(test\)\]\s*mod\s+\w+\s*;")
+TEST_BLOCK = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\(crate\)\s+)?mod\s+\w+\s*\{.*\Z", re.S)
+COMMENT = re.compile(r"//.*$", re.M)
+FORBIDDEN = re.compile("|".join(["TO" + "DO", "FIX" + "ME", r"\.\./" + "shared"]))
+
+
+@dataclass
+class Module:
+    """A file and the modules it declares, in reading order."""
+
+    path: tuple[str, ...]
+    file: Path
+    children: list[Module] = field(default_factory=list)
+
+    def child(self, name: str) -> int | None:
+        """The place of the child of this name, if there is one."""
+        return next((at for at, child in enumerate(self.children) if child.path[-1] == name), None)
+
+
+def read(file: Path) -> str:
+    """The text of a file without its tests and comments."""
+    text = TEST_BLOCK.sub("", TEST.sub("", file.read_text(encoding="utf-8")))
+    return COMMENT.sub("", text)
+
+
+def load(path: tuple[str, ...], file: Path) -> Module:
+    """A module with all that it declares."""
+    module = Module(path, file)
+    folder = file.parent if file.name in {"lib.rs", "main.rs", "mod.rs"} else file.with_suffix("")
+    for name in MOD.findall(read(file)):
+        candidates = [folder / f"{name}.rs", folder / name / "mod.rs"]
+        found = next((candidate for candidate in candidates if candidate.exists()), None)
+        if found is not None:
+            module.children.append(load((*path, name), found))
+    return module
+
+
+def walk(module: Module) -> list[Module]:
+    """A module and all below it."""
+    return [module, *(below for child in module.children for below in walk(child))]
+
+
+def absolute(base: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """The path that an import in module `base` means, from the crate's root."""
+    parts = text.split("::")
+    if parts[0] == "crate":
+        return tuple(parts[1:])
+    here = list(base)
+    while parts and parts[0] in {"super", "self"}:
+        if parts.pop(0) == "super" and here:
+            here.pop()
+    return (*here, *parts)
+
+
+def wrong_order(root: Module, module: Module, target: tuple[str, ...]) -> bool:
+    """Tells whether `target` stands before `module`."""
+    node = root
+    for depth, name in enumerate(target):
+        there = node.child(name)
+        own = module.path[depth] if depth < len(module.path) else None
+        if there is None or own is None or own == name:
+            if there is None or own is None:
+                return False
+            node = node.children[there]
+            continue
+        here = node.child(own)
+        return here is not None and there < here
+    return False
+
+
+def check_crate(root_file: Path) -> list[str]:
+    """The complaints about one crate."""
+    complaints = []
+    root = load((), root_file)
+    for module in walk(root):
+        if module is root:
+            continue
+        below_src = module.file.relative_to(root_file.parent)
+        if len(below_src.parts) > 2:
+            complaints.append(f"{module.file}: deeper than one folder below src")
+        if module.path[-1] in DRAWERS:
+            complaints.append(f"{module.file}: name what it holds, not that it holds something")
+        for text in sorted(set(USE.findall(read(module.file)))):
+            if wrong_order(root, module, absolute(module.path, text)):
+                complaints.append(f"{module.file}: imports `{text}`, which stands before it")
+    return complaints
+
+
+def check_words() -> list[str]:
+    """The complaints about what tracked files say."""
+    listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout
+    complaints = []
+    for name in listed.splitlines():
+        file = Path(name)
+        if file.suffix not in {".rs", ".py", ".md", ".toml", ".ts", ".mjs", ".rb", ".sh"} or not file.exists():
+            continue
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if FORBIDDEN.search(line):
+                complaints.append(f"{name}:{number}: `{line.strip()}` does not belong in the repository")
+    return complaints
+
+
+def main() -> int:
+    """Prints every complaint and tells whether there was one."""
+    roots = sorted(Path("crates").glob("*/src/lib.rs")) + sorted(Path("crates").glob("*/src/main.rs"))
+    complaints = [complaint for root in roots for complaint in check_crate(root)] + check_words()
+    for complaint in complaints:
+        print(complaint)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+//! From an address to everybody who gets the message: queues, live subscriptions, groups, an inbox; and from
+//! a queue that lets a message go to where it sends its dead letters.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::offer::offer;
+use crate::confirm::Confirm;
+use crate::delivery::Delivery;
+use crate::error::BrokerError;
+use crate::id::{ConnectionId, QueueId, Reader, VhostId};
+use crate::message::{Address, Deaths, HeaderReader, MessageView, Publication, Value};
+use crate::name::Name;
+use crate::outbound::{InboxAddress, Live, Reply, Tail};
+use crate::queue::{Arrival, Dead};
+use crate::route::{Headers, Route};
+use crate::world::{Event, World};
+
+/// What became of a publish.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct PublishReport {
+    /// Queues, subscriptions and inboxes that have it. With none, a publisher who asked is told so (a return).
+    pub receivers: usize,
+    /// What the confirm waits for.
+    pub confirm: Confirm,
+    /// A queue that refused it, being full.
+    pub refused_by: Option<Name>,
+    /// A receiver who is behind: the publisher should wait for it a moment.
+    pub pressed: Option<ConnectionId>,
+}
+
+/// A message with what it carries from queue to queue.
+pub(super) struct Letter<'a> {
+    pub(super) publication: &'a Publication<'a>,
+    pub(super) deaths: Option<Arc<Deaths>>,
+    /// A connection whose own subscriptions do not get it.
+    pub(super) echo_to: Option<ConnectionId>,
+}
+
+/// Sends a message to the inbox that has this key.
+pub(super) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'_>) -> PublishReport {
+    let sent = InboxAddress::from_key(key).and_then(|to| {
+        let address = Arc::new(Address::new(b"", key));
+        let delivery = fresh_delivery(publication, &address, None);
+        world.with_outbound(to.owner, |outbound| outbound.reply(&to, publication, &delivery))
+    });
+    match sent {
+        Some(Reply::Taken) => PublishReport { receivers: 1, ..PublishReport::default() },
+        Some(Reply::Cut) => {
+            world.count(Event::CutTooSlow);
+            PublishReport::default()
+        }
+        Some(Reply::Gone) | None => {
+            world.count(Event::ReplyDropped);
+            PublishReport::default()
+        }
+    }
+}
+
+/// Finds the receivers of a subject in an exchange.
+pub(super) fn resolve<W: World>(
+    world: &W,
+    vhost: VhostId,
+    exchange: &[u8],
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> Result<Arc<Route>, BrokerError> {
+    let headers = ViewHeaders { reader: world.header_reader(view.head.origin), text: view.text };
+    world
+        .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
+}
+
+/// Gives a message to all receivers of a route. What leaves full queues goes to `bury`.
+pub(super) fn distribute<W: World>(
+    world: &W,
+    route: &Route,
+    letter: &Letter<'_>,
+    bury: &mut dyn FnMut(Vec<Dead>),
+) -> PublishReport {
+    let mut report = PublishReport::default();
+    for queue in &route.queues {
+        enqueue(world, *queue, route, letter, &mut report, bury);
+    }
+    distribute_live(world, route, letter, &mut report);
+    report
+}
+
+/// Publishes dead messages to where their queues send them. One death can cause others, in
+/// queues that are full; they are worked off one after the other, and a circle ends where
+/// a message comes back to a queue it died in without having been rejected.
+pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
+    let mut dead = VecDeque::from(dead);
+    while let Some(letter) = dead.pop_front() {
+        world.count(Event::DeadLettered);
+        let publication = Publication::of_stored(&letter.message);
+        let view = publication.view();
+        let (exchange, key) = (letter.exchange.as_bytes(), letter.routing_key.as_bytes());
+        let Ok(route) = resolve_dead(world, vhost, exchange, key, &view) else {
+            world.count(Event::DeadLetterDropped);
+            continue;
+        };
+        let sent =
+            Letter { publication: &publication, deaths: Some(Arc::clone(&letter.deaths)), echo_to: None };
+        let report = distribute(world, &route, &sent, &mut |more| dead.extend(more));
+        if report.receivers == 0 {
+            world.count(Event::DeadLetterDropped);
+        }
+    }
+}
+
+/// Gives a message to the live subscriptions and groups of a route.
+pub(super) fn distribute_live<W: World>(
+    world: &W,
+    route: &Route,
+    letter: &Letter<'_>,
+    report: &mut PublishReport,
+) {
+    let receivers = route.subscriptions.len() + route.groups.len();
+    if receivers == 0 {
+        return;
+    }
+    let delivery = fresh_delivery(letter.publication, &route.address, letter.deaths.as_ref());
+    let mut tail = Tail::for_receivers(receivers);
+    for reader in &route.subscriptions {
+        if letter.echo_to != Some(reader.connection) {
+            send(world, *reader, letter, &delivery, &mut tail, report);
+        }
+    }
+    for group in &route.groups {
+        send_to_one(world, &group.members, letter, &delivery, &mut tail, report);
+    }
+}
+
+fn enqueue<W: World>(
+    world: &W,
+    id: QueueId,
+    route: &Route,
+    letter: &Letter<'_>,
+    report: &mut PublishReport,
+    bury: &mut dyn FnMut(Vec<Dead>),
+) {
+    let arrival = Arrival { address: &route.address, deaths: letter.deaths.as_ref(), now: world.now() };
+    let mut dead = Vec::new();
+    let outcome = world.with_queue(id, |queue| {
+        // A dead letter that came back unrejected would go round for ever.
+        if letter.deaths.as_ref().is_some_and(|deaths| deaths.is_cycle(queue.name())) {
+            return None;
+        }
+        let published = queue.publish(
+            letter.publication,
+            &arrival,
+            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
+            &mut dead,
+        );
+        let refused_by = published.is_err().then(|| queue.name().clone());
+        Some((refused_by, queue.new_wake_up()))
+    });
+    if let Some((refused_by, wake_up)) = outcome.flatten() {
+        match refused_by {
+            Some(queue) => report.refused_by = Some(queue),
+            None => report.receivers += 1,
+        }
+        wake_up.into_iter().for_each(|at| world.wake_queue_at(id, at));
+    }
+    if !dead.is_empty() {
+        bury(dead);
+    }
+}
+
+fn send<W: World>(
+    world: &W,
+    reader: Reader,
+    letter: &Letter<'_>,
+    delivery: &Delivery<'_>,
+    tail: &mut Tail,
+    report: &mut PublishReport,
+) -> bool {
+    let sent = world.with_outbound(reader.connection, |outbound| {
+        outbound.send(reader.id, letter.publication, delivery, tail)
+    });
+    match sent {
+        Some(Live::Taken) => report.receivers += 1,
+        Some(Live::Pressed) => {
+            report.receivers += 1;
+            report.pressed = Some(reader.connection);
+        }
+        Some(Live::Cut) => {
+            world.count(Event::CutTooSlow);
+            return false;
+        }
+        Some(Live::Gone) | None => return false,
+    }
+    true
+}
+
+/// One member of a group gets it: the next in turn of those who have room, else the next in turn.
+fn send_to_one<W: World>(
+    world: &W,
+    members: &[Reader],
+    letter: &Letter<'_>,
+    delivery: &Delivery<'_>,
+    tail: &mut Tail,
+    report: &mut PublishReport,
+) {
+    let turn = world.with_router(|router, _| router.turn());
+    let (after, before) = members.split_at(turn % members.len().max(1));
+    let in_turn = || before.iter().chain(after).filter(|member| letter.echo_to != Some(member.connection));
+    let has_room = |member: &&Reader| {
+        world.with_outbound(member.connection, |outbound| outbound.has_room()).unwrap_or(false)
+    };
+    for member in in_turn().filter(has_room).chain(in_turn()) {
+        if send(world, *member, letter, delivery, tail, report) {
+            return;
+        }
+    }
+}
+
+fn fresh_delivery<'a>(
+    publication: &'a Publication<'_>,
+    address: &'a Arc<Address>,
+    deaths: Option<&'a Arc<Deaths>>,
+) -> Delivery<'a> {
+    Delivery { message: publication.view(), address, deaths, failures: 0, is_redelivered: false }
+}
+
+/// Finds the receivers of a dead letter.
+fn resolve_dead<W: World>(
+    world: &W,
+    vhost: VhostId,
+    exchange: &[u8],
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> Result<Route, BrokerError> {
+    let headers = ViewHeaders { reader: world.header_reader(view.head.origin), text: view.text };
+    world.with_router(|_, table| Ok(table.route_from_broker(vhost, exchange, subject, &headers)?))
+}
+
+/// The headers of a message, read only when an exchange asks for them.
+struct ViewHeaders<'a> {
+    reader: &'a dyn HeaderReader,
+    text: &'a [u8],
+}
+
+impl Headers for ViewHeaders<'_> {
+    fn visit<'a>(&'a self, visit: &mut dyn FnMut(Cow<'a, [u8]>, Value<'a>)) {
+        self.reader.visit_headers(self.text, visit);
+    }
+}

@@ -1,0 +1,198 @@
+//! Who may connect: how many in all, and how many that have not logged in.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use imori_core::id::ConnectionId;
+use imori_core::time::Time;
+use tokio::sync::Notify;
+
+use crate::slots::unpoisoned;
+
+/// A connection that has been silent for so long before its first frame gives way to others (SECURITY LIM-03).
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The bounds of admission.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdmissionLimits {
+    pub(crate) connections_max: usize,
+    pub(crate) unauthenticated_max: usize,
+    pub(crate) unauthenticated_per_source_max: usize,
+}
+
+/// Counts connections.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    limits: AdmissionLimits,
+    counts: Mutex<Counts>,
+    /// Somebody left or logged in.
+    pub(crate) freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    connections: usize,
+    next_ticket: u64,
+    /// Those who have not logged in, the oldest first.
+    waiting: BTreeMap<u64, Waiting>,
+    per_source: HashMap<IpAddr, usize>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    since: Time,
+    source: IpAddr,
+    connection: Option<ConnectionId>,
+}
+
+/// The right to be connected; given back by [`Admission::leave`].
+#[derive(Debug)]
+pub(crate) struct Ticket(u64);
+
+/// What is to be done with somebody who knocks.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Come in.
+    Admit(Ticket),
+    /// There is no room; this connection, if any, gives way.
+    Full(Option<ConnectionId>),
+    /// Too many from this source have not logged in.
+    Refuse,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: AdmissionLimits) -> Admission {
+        Admission { limits, counts: Mutex::new(Counts::default()), freed: Notify::new() }
+    }
+
+    /// Judges a newcomer.
+    pub(crate) fn knock(&self, source: IpAddr, now: Time) -> Verdict {
+        let mut counts = unpoisoned(self.counts.lock());
+        if counts.connections >= self.limits.connections_max {
+            return Verdict::Full(None);
+        }
+        if counts.waiting.len() >= self.limits.unauthenticated_max {
+            let oldest = counts.waiting.values().find(|waiting| waiting.connection.is_some());
+            let gives_way = oldest.filter(|waiting| now.since(waiting.since) >= GRACE);
+            return Verdict::Full(gives_way.and_then(|waiting| waiting.connection));
+        }
+        let of_source = counts.per_source.get(&source).copied().unwrap_or(0);
+        if !source.is_loopback() && of_source >= self.limits.unauthenticated_per_source_max {
+            return Verdict::Refuse;
+        }
+        counts.connections += 1;
+        *counts.per_source.entry(source).or_default() += 1;
+        let ticket = counts.next_ticket;
+        counts.next_ticket += 1;
+        counts.waiting.insert(ticket, Waiting { since: now, source, connection: None });
+        Verdict::Admit(Ticket(ticket))
+    }
+
+    /// Notes which connection a ticket is for, so that it can be asked to give way.
+    pub(crate) fn seat(&self, ticket: &Ticket, connection: ConnectionId) {
+        if let Some(waiting) = unpoisoned(self.counts.lock()).waiting.get_mut(&ticket.0) {
+            waiting.connection = Some(connection);
+        }
+    }
+
+    /// The connection of a ticket has logged in.
+    pub(crate) fn logged_in(&self, ticket: &Ticket) {
+        unpoisoned(self.counts.lock()).no_longer_waiting(ticket);
+        self.freed.notify_one();
+    }
+
+    /// The connection of a ticket is gone.
+    pub(crate) fn leave(&self, ticket: &Ticket) {
+        let mut counts = unpoisoned(self.counts.lock());
+        counts.no_longer_waiting(ticket);
+        counts.connections = counts.connections.saturating_sub(1);
+        drop(counts);
+        self.freed.notify_one();
+    }
+
+    /// How many are connected.
+    pub(crate) fn connections(&self) -> usize {
+        unpoisoned(self.counts.lock()).connections
+    }
+}
+
+impl Counts {
+    fn no_longer_waiting(&mut self, ticket: &Ticket) {
+        let Some(waiting) = self.waiting.remove(&ticket.0) else {
+            return;
+        };
+        if let Some(count) = self.per_source.get_mut(&waiting.source) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_source.remove(&waiting.source);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REMOTE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+    const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn admission(connections_max: usize, unauthenticated_max: usize, per_source: usize) -> Admission {
+        Admission::new(AdmissionLimits {
+            connections_max,
+            unauthenticated_max,
+            unauthenticated_per_source_max: per_source,
+        })
+    }
+
+    fn ticket(verdict: Verdict) -> Ticket {
+        match verdict {
+            Verdict::Admit(ticket) => ticket,
+            other => panic!("not admitted: {other:?}"),
+        }
+    }
+
+    /// SECURITY LIM-03.
+    #[test]
+    fn the_oldest_silent_one_gives_way_after_a_second() {
+        let admission = admission(10, 2, 10);
+        let start = Time(1_000_000);
+        let first = ticket(admission.knock(REMOTE, start));
+        let oldest = ConnectionId { cell: 0, slot: 7, generation: 0 };
+        admission.seat(&first, oldest);
+        let _second = ticket(admission.knock(REMOTE, start));
+        assert!(matches!(admission.knock(REMOTE, start), Verdict::Full(None)), "not within the second");
+        let later = start.after(GRACE);
+        assert!(matches!(admission.knock(REMOTE, later), Verdict::Full(Some(id)) if id == oldest));
+        admission.logged_in(&first);
+        ticket(admission.knock(REMOTE, later));
+    }
+
+    /// SECURITY LIM-03.
+    #[test]
+    fn one_source_cannot_take_every_place_but_loopback_may() {
+        let admission = admission(10, 10, 2);
+        let now = Time(0);
+        let first = ticket(admission.knock(REMOTE, now));
+        let _second = ticket(admission.knock(REMOTE, now));
+        assert!(matches!(admission.knock(REMOTE, now), Verdict::Refuse));
+        for _ in 0..3 {
+            ticket(admission.knock(LOCAL, now));
+        }
+        admission.leave(&first);
+        ticket(admission.knock(REMOTE, now));
+    }
+
+    #[test]
+    fn connections_are_limited_also_after_login() {
+        let admission = admission(1, 10, 10);
+        let only = ticket(admission.knock(LOCAL, Time(0)));
+        admission.logged_in(&only);
+        assert!(matches!(admission.knock(LOCAL, Time(9)), Verdict::Full(None)));
+        admission.leave(&only);
+        assert_eq!(admission.connections(), 0);
+        ticket(admission.knock(LOCAL, Time(9)));
+    }
+}

@@ -1,0 +1,28 @@
+//! The broker's time: the wall clock as it was at start, and what has passed since.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use imori_core::time::Time;
+
+/// Makes [`Time`] of the machine's clocks; it never goes back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    started: Instant,
+    started_at: Time,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Clock {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { started: Instant::now(), started_at: Time::default().after(since_epoch) }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.started_at.after(self.started.elapsed())
+    }
+
+    /// The same point on the runtime's clock.
+    pub(crate) fn instant(&self, time: Time) -> Instant {
+        self.started + time.since(self.started_at)
+    }
+}

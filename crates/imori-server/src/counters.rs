@@ -1,0 +1,23 @@
+//! How often what happened.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use imori_core::world::Event;
+
+/// Events of one cell; written by its thread alone.
+#[derive(Debug, Default)]
+pub(crate) struct Counters([AtomicU64; Event::ALL.len()]);
+
+impl Counters {
+    /// Counts one.
+    pub(crate) fn count(&self, event: Event) {
+        if let Some(counter) = self.0.get(event as usize) {
+            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often `event` was counted.
+    pub(crate) fn get(&self, event: Event) -> u64 {
+        self.0.get(event as usize).map_or(0, |counter| counter.load(Ordering::Relaxed))
+    }
+}

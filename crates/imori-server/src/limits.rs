@@ -1,0 +1,35 @@
+//! Limits of the runtime: each with its unit, the reason, and what happens when it is reached.
+
+use std::time::Duration;
+
+/// Bytes read from one connection in a turn. It bounds how long others wait; more is read in the next turn.
+pub(crate) const READ_BYTES: usize = 64 * 1024;
+
+/// Connections with something to write after which a cell does not wait for the end of its work:
+/// each is a system call, and the first of them has waited for all.
+pub(crate) const FLUSH_CONNECTIONS_MAX: usize = 128;
+
+/// How long a busy cell lets what was gathered wait. Shorter costs system calls, longer latency.
+pub(crate) const FLUSH_AFTER: Duration = Duration::from_micros(100);
+
+/// Empty buffers that a cell keeps. More are freed.
+pub(crate) const SPARE_BUFFERS_MAX: usize = 16;
+
+/// Bytes of a buffer that a cell keeps. A larger one is freed.
+pub(crate) const SPARE_BUFFER_BYTES_MAX: usize = 512 * 1024;
+
+/// How long a publisher waits for a slow reader of a live subscription, in a turn.
+pub(crate) const PRESS_MAX: Duration = Duration::from_millis(5);
+
+/// How long a connection that ends may take to read what is left for it, and to close its own side.
+pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
+
+/// How long accepting waits when it fails for want of descriptors or memory.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections that may wait to be accepted.
+pub(crate) const ACCEPT_BACKLOG: i32 = 4096;
+
+/// Inboxes of one connection. A client needs one, a library that makes one a call a few thousand.
+/// More: the SEND that asks for it is refused.
+pub(crate) const INBOXES_MAX: u16 = 4096;

@@ -1,0 +1,109 @@
+//! Connections come in, and are given to a cell.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol as Transport, Socket, Type};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use crate::admission::{Ticket, Verdict};
+use crate::config::{ListenAddress, Protocol};
+use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
+use crate::shared::{Arrival, CellHandle, Phase, Shared};
+use crate::signal::Signal;
+
+/// How long accepting waits for a place before it looks again who may give way.
+const PLACE_PATIENCE: Duration = Duration::from_millis(250);
+
+/// Opens a listening socket; gives it and the address with the port that was taken for port 0.
+pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAddr)> {
+    let socket = Socket::new(Domain::for_address(address.0), Type::STREAM, Some(Transport::TCP))?;
+    if address.0.is_ipv6() {
+        // Each address is listened on by itself: `[::]` takes no IPv4 connections in disguise.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.0.into())?;
+    socket.listen(ACCEPT_BACKLOG)?;
+    let socket = TcpListener::from(socket);
+    let bound = socket.local_addr()?;
+    Ok((socket, bound))
+}
+
+/// Takes connections in until the broker stops.
+pub(crate) async fn accept(socket: TcpListener, protocol: Protocol, shared: Arc<Shared>, busy_percent: u8) {
+    let socket = match tokio::net::TcpListener::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => return shared.fail(&format!("a listener cannot be served: {error}")),
+    };
+    let mut phase = shared.phase.subscribe();
+    let mut has_complained = false;
+    loop {
+        let accepted = tokio::select! {
+            _ = phase.wait_for(|phase| *phase > Phase::Serving) => return,
+            accepted = socket.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, source)) => {
+                has_complained = false;
+                if let Some(ticket) = admit(&shared, source).await {
+                    hand_over(&shared, stream, protocol, ticket, busy_percent);
+                }
+            }
+            // Most often the process has no descriptor left; one becomes free when somebody leaves.
+            Err(error) => {
+                if !has_complained {
+                    warn!(%error, "connections cannot be accepted");
+                    has_complained = true;
+                }
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Waits for a place for a newcomer; `None` where there is none for its source.
+async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
+    loop {
+        match shared.admission.knock(source.ip().to_canonical(), shared.clock.now()) {
+            Verdict::Admit(ticket) => return Some(ticket),
+            Verdict::Refuse => {
+                debug!(%source, "connection refused: too many of this source have not logged in");
+                return None;
+            }
+            Verdict::Full(gives_way) => {
+                gives_way.into_iter().for_each(|connection| shared.signal(connection, Signal::Evict));
+                // Whether a place became free or not, the next knock tells.
+                let _ = timeout(PLACE_PATIENCE, shared.admission.freed.notified()).await;
+            }
+        }
+    }
+}
+
+fn hand_over(shared: &Shared, stream: TcpStream, protocol: Protocol, ticket: Ticket, busy_percent: u8) {
+    let stream = stream.set_nodelay(true).and_then(|()| stream.into_std());
+    match (stream, least_busy(shared, busy_percent)) {
+        (Ok(stream), Some(cell)) => {
+            if let Err(refused) = cell.arrivals.send(Arrival { stream, protocol, ticket }) {
+                shared.admission.leave(&refused.0.ticket);
+            }
+        }
+        _ => shared.admission.leave(&ticket),
+    }
+}
+
+/// The first cell until it is busy, then the least busy one: a wake-up of another core costs
+/// more than all else in a round trip.
+fn least_busy(shared: &Shared, busy_percent: u8) -> Option<&CellHandle> {
+    let cells = shared.cells.get()?;
+    let first = cells.first()?;
+    if first.load.busy_percent() <= busy_percent {
+        return Some(first);
+    }
+    cells.iter().min_by_key(|cell| cell.load.busy_percent())
+}

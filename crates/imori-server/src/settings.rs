@@ -1,0 +1,14 @@
+//! What every connection is served with.
+
+use std::sync::Arc;
+
+use imori_core::outbound::OutboundLimits;
+
+use crate::config::WritePolicy;
+
+/// The part of the configuration that connections need.
+pub(crate) struct Settings {
+    pub(crate) stomp: Arc<imori_stomp::settings::Settings>,
+    pub(crate) outbound: OutboundLimits,
+    pub(crate) write: WritePolicy,
+}

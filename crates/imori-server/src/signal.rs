@@ -1,0 +1,42 @@
+//! What others tell a connection's task.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Something that a connection's task has to see to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Signal {
+    /// What is unsent could not be written, or is the task's own to write.
+    Write = 1,
+    /// Writing met an error: the peer is gone.
+    Broken = 2,
+    /// The broker ends the connection, and all is written.
+    End = 4,
+    /// A reader that was behind has room again.
+    Resume = 8,
+    /// The memory alarm is over.
+    AlarmEnded = 16,
+    /// The broker has decided to end the connection; what is unsent may still be written.
+    Ending = 64,
+    /// The connection goes at once: it did not log in in time for others who want to.
+    Evict = 32,
+}
+
+/// The signals that were given and not seen to.
+#[derive(Debug, Default)]
+pub(crate) struct Signals(AtomicU8);
+
+impl Signals {
+    pub(crate) fn set(&self, signal: Signal) {
+        self.0.fetch_or(signal as u8, Ordering::AcqRel);
+    }
+
+    /// Takes a signal back; tells whether it was given.
+    pub(crate) fn take(&self, signal: Signal) -> bool {
+        self.has(signal) && self.0.fetch_and(!(signal as u8), Ordering::AcqRel) & signal as u8 != 0
+    }
+
+    pub(crate) fn has(&self, signal: Signal) -> bool {
+        self.0.load(Ordering::Acquire) & signal as u8 != 0
+    }
+}

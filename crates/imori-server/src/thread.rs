@@ -1,0 +1,100 @@
+//! The thread of a cell: its runtime, the connections it takes over, its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use imori_core::id::ConnectionId;
+use imori_core::outbound::CutReason;
+use imori_core::world::World;
+use tokio::sync::mpsc;
+use tracing::error;
+
+use crate::cell::Cell;
+use crate::connection::serve;
+use crate::settings::Settings;
+use crate::shared::{Arrival, Phase, Shared};
+
+/// Runs a cell on this thread until the broker ends.
+pub(crate) fn run(
+    id: u16,
+    shared: Arc<Shared>,
+    settings: Arc<Settings>,
+    arrivals: mpsc::UnboundedReceiver<Arrival>,
+    start: impl FnOnce() + 'static,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .on_thread_park(|| {
+            Cell::current(Cell::park);
+        })
+        .on_thread_unpark(|| {
+            Cell::current(|cell| cell.shared.cell(cell.id).map(|handle| handle.load.unpark()));
+        })
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(failure) => {
+            error!(cell = id, error = %failure, "cell cannot start");
+            shared.fail("a cell could not start");
+            return;
+        }
+    };
+    Cell::start(id, Arc::clone(&shared), settings);
+    runtime.block_on(async {
+        start();
+        live(id, shared, arrivals).await;
+    });
+}
+
+/// Takes connections over until the broker stops, then sees them off.
+async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
+    let mut phase = shared.phase.subscribe();
+    tokio::spawn(fire_timers_for_ever());
+    loop {
+        tokio::select! {
+            _ = phase.wait_for(|phase| *phase > Phase::Serving) => break,
+            arrival = arrivals.recv() => match arrival {
+                Some(arrival) => serve(arrival),
+                None => break,
+            },
+        }
+    }
+    let Some(handle) = shared.cell(id) else {
+        return;
+    };
+    let ids = handle.connections.keys();
+    for key in ids {
+        let connection = ConnectionId { cell: id, slot: key.slot, generation: key.generation };
+        Cell::current(|cell| {
+            cell.with_outbound(connection, |outbound| outbound.cut(CutReason::ShuttingDown))
+        });
+    }
+    while handle.connections.len() > 0 && *shared.phase.borrow() < Phase::Ended {
+        tokio::select! {
+            _ = phase.wait_for(|phase| *phase == Phase::Ended) => {}
+            () = handle.emptied.notified() => {}
+        }
+    }
+}
+
+async fn fire_timers_for_ever() {
+    while let Some((clock, (next, timer_set))) = Cell::current(|cell| (cell.shared.clock, cell.next_timer()))
+    {
+        match next {
+            Some(at) => {
+                // A deadline is passed, not met: a timer rounds to its own tick.
+                let sleep = tokio::time::sleep_until((clock.instant(at) + Duration::from_micros(1)).into());
+                tokio::select! {
+                    () = sleep => {}
+                    () = timer_set.notified() => {}
+                }
+            }
+            None => timer_set.notified().await,
+        }
+        Cell::current(|cell| {
+            cell.fire_timers();
+            cell.end_turn();
+        });
+    }
+}
