@@ -33,6 +33,14 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
         }
         check_unsent(shared, client);
     }
+    for cell in &shared.cells {
+        cell.links.each(|_, link| {
+            if let Some(reason) = link.outbound.ended() {
+                let text = || format!("session {} was cut ({reason}) and is still there", link.pipe);
+                shared.violate(Property::Leftovers, text);
+            }
+        });
+    }
     let mut waiting = Vec::new();
     shared.queues.each(|_, queue| {
         if queue.ready_len() > 0 {
@@ -62,7 +70,8 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
     let Some(queue) = model.queues.iter().position(|spec| spec.name.as_bytes() == name.as_bytes()) else {
         return;
     };
-    if model.queue(queue).ttl_ms.is_some() {
+    let spec = model.queue(queue);
+    if spec.ttl_ms.is_some() && !spec.is_volatile {
         shared.violate(Property::Expiry, || format!("{ready} messages in `{name}` are over their time to live"));
     }
     if shared.memory.is_alarmed.get() {

@@ -39,7 +39,7 @@ pub(crate) struct Client {
     last_number: u64,
     pub(crate) deeds_left: usize,
     pub(crate) is_reading: bool,
-    /// It accepts whatever it gets, at once.
+    /// It accepts whatever it gets, at once, and publishes nothing more.
     pub(crate) accepts_all: bool,
     pub(crate) next_at: Time,
 }
@@ -390,6 +390,7 @@ impl Client {
         }
         if let Some(reply_to) = header("reply-to").filter(|_| to == To::Queue(queue))
             && !self.is_silent()
+            && !self.accepts_all
         {
             let to = To::Inbox(publisher);
             let wants_receipt = shared.random.chance(1, 3);

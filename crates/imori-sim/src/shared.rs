@@ -46,6 +46,8 @@ pub(crate) enum Signal {
     Resume = 8,
     /// The memory alarm is over.
     AlarmEnded = 16,
+    /// The broker ends the connection, whether its client reads or not.
+    Cut = 32,
 }
 
 /// The signals that were given and not seen to.

@@ -127,6 +127,7 @@ impl Simulation {
         if self.workload.mark_bytes.is_some() {
             // Only who drains queues ends an alarm.
             self.drain()?;
+            self.end_alarm()?;
         }
         self.leave()?;
         let charged = self.shared.memory.gauge.bytes();
@@ -179,6 +180,23 @@ impl Simulation {
             }
         }
         self.rest("settling")
+    }
+
+    /// Clients that have parked all they may are not heard; those that hold what keeps the alarm on have to go.
+    fn end_alarm(&mut self) -> Option<()> {
+        let shared = Rc::clone(&self.shared);
+        for client in &mut self.clients {
+            let is_unheard = !shared.network.pipe(client.session).to_server.is_empty();
+            if shared.memory.is_alarmed.get() && is_unheard && !client.is_ended {
+                client.reset(&shared, &mut self.model);
+            }
+        }
+        self.rest("ending the alarm")?;
+        if shared.memory.is_alarmed.get() {
+            shared.violate(Property::Memory, || format!("the alarm does not end: {}", self.inventory()));
+            return None;
+        }
+        Some(())
     }
 
     /// Everybody goes.

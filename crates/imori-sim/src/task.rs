@@ -42,6 +42,8 @@ pub(crate) struct Task {
     protocol: Connection,
     state: State,
     carry: Vec<u8>,
+    /// It is told when the memory alarm ends.
+    is_listed: bool,
 }
 
 /// What a turn came to.
@@ -73,14 +75,15 @@ impl Task {
         let peer = Peer { is_loopback: true, address: String::from("127.0.0.1") };
         cell.begin_turn();
         let protocol = Connection::new(Arc::clone(&shared.stomp), id, peer, cell.now());
-        Task { id, pipe, signals, protocol, state: State::Open, carry: Vec::new() }
+        Task { id, pipe, signals, protocol, state: State::Open, carry: Vec::new(), is_listed: false }
     }
 
     /// Tells whether a turn would do something now.
     pub(crate) fn is_ready(&self, shared: &Shared) -> bool {
         let pipe = shared.network.pipe(self.pipe);
         let has = |signal| self.signals.has(signal);
-        if has(Signal::Broken) || has(Signal::End) || has(Signal::Write) && pipe.is_writable() {
+        let signals = [Signal::Broken, Signal::End, Signal::Cut, Signal::AlarmEnded];
+        if signals.into_iter().any(has) || has(Signal::Write) && pipe.is_writable() {
             return true;
         }
         let is_due = self.deadline().is_some_and(|at| at <= shared.clock.get());
@@ -89,7 +92,7 @@ impl Task {
                 State::Open => pipe.is_readable(),
                 State::Working => true,
                 State::Pressed(_) => has(Signal::Resume),
-                State::Parked => has(Signal::AlarmEnded),
+                State::Parked => false,
                 State::Lingering(_) => pipe.client_closed || pipe.is_reset,
                 State::Draining(_) => false,
             }
@@ -113,6 +116,9 @@ impl Task {
         if is_writable && self.signals.take(Signal::Write) {
             cell.flush(self.id);
         }
+        if self.signals.take(Signal::Cut) && !matches!(self.state, State::Draining(_) | State::Lingering(_)) {
+            self.state = State::Draining(cell.now().after(LINGER_MAX));
+        }
         if self.signals.take(Signal::End) {
             cell.shared.network.pipe(self.pipe).server_closed = true;
             self.state = State::Lingering(cell.now().after(LINGER_MAX));
@@ -120,14 +126,18 @@ impl Task {
         if self.signals.has(Signal::Broken) || self.meet_deadline(cell) == Turn::Over {
             return Turn::Over;
         }
+        if self.signals.take(Signal::AlarmEnded) {
+            self.is_listed = false;
+            if matches!(self.state, State::Open | State::Working | State::Parked) {
+                let next = self.protocol.alarm_ended(cell);
+                self.follow(cell, next);
+                return Turn::GoesOn;
+            }
+        }
         match self.state {
             State::Open => return self.read(cell),
             State::Working => self.work(cell),
             State::Pressed(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
-            State::Parked if self.signals.take(Signal::AlarmEnded) => {
-                let next = self.protocol.alarm_ended(cell);
-                self.follow(cell, next);
-            }
             State::Lingering(_) => {
                 let mut pipe = cell.shared.network.pipe(self.pipe);
                 pipe.to_server.clear();
@@ -209,12 +219,7 @@ impl Task {
                 let waits = cell.with_outbound(reader, |outbound| outbound.press(self.id)).unwrap_or(false);
                 if waits { State::Pressed(cell.now().after(PRESS_MAX)) } else { State::Working }
             }
-            (_, Next::Parked) => {
-                if !cell.shared.memory.park(self.id) {
-                    self.signals.set(Signal::AlarmEnded);
-                }
-                State::Parked
-            }
+            (_, Next::Parked) => State::Parked,
             (_, Next::Close) => {
                 cell.with_outbound(self.id, Outbound::finish);
                 if cell.with_link(self.id, |link| !link.outbound.has_unsent()).unwrap_or(true) {
@@ -223,6 +228,12 @@ impl Task {
                 State::Draining(linger_until())
             }
         };
+        if (self.state == State::Parked || self.protocol.waits_for_memory()) && !self.is_listed {
+            self.is_listed = true;
+            if !cell.shared.memory.park(self.id) {
+                self.signals.set(Signal::AlarmEnded);
+            }
+        }
     }
 
     fn meet_deadline(&mut self, cell: &CellWorld<'_>) -> Turn {

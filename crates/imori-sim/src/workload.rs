@@ -100,6 +100,7 @@ impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
         let mark_bytes = random.chance(1, 5).then(|| random.between(2, 6) * 10_000);
         let body_bytes_max = if mark_bytes.is_some() { 1_200 } else { *random.pick(&[24, 24, 200, 1_200]) };
+        let feed_bytes = *random.pick(&[200, 1_000, 4_000, 100_000]);
         Workload {
             cells: random.between(2, 3),
             clients: random.between(2, 6),
@@ -107,8 +108,8 @@ impl Workload {
             queues: queues(random),
             weights: weights(random),
             window: *random.pick(&[300, 1_000, 4_000, 64_000]),
-            feed_bytes: *random.pick(&[200, 1_000, 4_000, 100_000]),
-            unsent_bytes_max: *random.pick(&[6_000, 30_000, 1_000_000]),
+            feed_bytes,
+            unsent_bytes_max: feed_bytes + *random.pick(&[6_000, 30_000, 1_000_000]),
             mark_bytes,
             body_bytes_max,
             read_bytes: *random.pick(&[64, 512, 4_096]),

@@ -135,6 +135,9 @@ impl<'a> CellWorld<'a> {
         }
         if !was_ended && link.outbound.is_ended() {
             self.shared.cuts.borrow_mut().push((link.pipe, self.shared.step.get()));
+            if link.outbound.ended().is_some() {
+                link.signals.set(Signal::Cut);
+            }
         }
     }
 

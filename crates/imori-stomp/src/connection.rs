@@ -191,6 +191,12 @@ impl Connection {
         self.state != State::Greeting && !self.session.name.is_empty()
     }
 
+    /// Says that frames wait for the end of the memory alarm. Reading may go on meanwhile; the caller
+    /// sees to it that [`Connection::alarm_ended`] is called in any case.
+    pub fn waits_for_memory(&self) -> bool {
+        !self.parked.is_empty()
+    }
+
     /// When [`Connection::tick`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.state == State::Closed { None } else { self.pulse.next_deadline() }

@@ -169,8 +169,11 @@ impl Outbound {
     // ---- Answers of the connection's own protocol.
 
     /// Sends an answer once `confirm` is reached, behind all earlier answers.
+    ///
+    /// After it was cut nothing is answered: the reason is the last that its client hears, and one
+    /// that does not read must not fill memory with answers.
     pub fn answer(&mut self, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.is_closed {
+        if self.is_closed || self.ended.is_some() {
             return;
         }
         let position = match confirm {
@@ -198,7 +201,7 @@ impl Outbound {
 
     /// Sends bytes that answer nothing, such as heart-beats: they wait for no journal.
     pub fn beat(&mut self, bytes: &[u8]) {
-        if !self.is_closed {
+        if !self.is_closed && self.ended.is_none() {
             self.append(|out| out.extend_from_slice(bytes));
         }
     }
@@ -216,7 +219,14 @@ impl Outbound {
         self.encode_backlog(self.limits.unsent_bytes_max);
         let encoder = &mut self.encoder;
         self.buffer.append(|out| encoder.cut(out, &reason));
+        self.end(reason);
+    }
+
+    /// Nothing follows what it was told last.
+    fn end(&mut self, reason: CutReason) {
         self.ended = Some(reason);
+        self.backlog = Backlog::default();
+        self.held.clear();
     }
 
     /// Takes no more deliveries: the connection ends once all that waits is written.
@@ -246,11 +256,15 @@ impl Outbound {
         let Some(record) = self.readers.remove(id) else {
             return;
         };
+        if self.is_ended() {
+            return;
+        }
+        self.encode_backlog(self.limits.unsent_bytes_max);
         let encoder = &mut self.encoder;
         let mut next = AfterCancel::GoOn;
         self.buffer.append(|out| next = encoder.cancelled(out, &record.spec.label, queue));
         if next == AfterCancel::End {
-            self.ended = Some(CutReason::QueueDeleted { queue: queue.clone() });
+            self.end(CutReason::QueueDeleted { queue: queue.clone() });
         }
     }
 
@@ -582,3 +596,6 @@ impl Drop for Outbound {
         self.charge(0);
     }
 }
+
+#[cfg(test)]
+mod tests;
