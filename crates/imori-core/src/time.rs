@@ -10,7 +10,10 @@ use std::time::Duration;
 pub struct Time(pub u64);
 
 impl Time {
-    /// The point `duration` after this one; the far future where that overflows.
+    /// The far future: what is due then is not due.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// The point `duration` after this one; [`Time::NEVER`] where that overflows.
     pub fn after(self, duration: Duration) -> Time {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         Time(self.0.saturating_add(micros))

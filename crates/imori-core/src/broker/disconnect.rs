@@ -3,6 +3,7 @@
 use super::actor::Actor;
 use super::consume::forget_reader;
 use super::delete::delete_queue;
+use super::deliver::resume_publishers;
 use super::settle::settle_in_queues;
 use crate::delivery::Outcome;
 use crate::world::World;
@@ -24,6 +25,7 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) {
         Vec::new(),
         Outcome::Release { failed: true },
     );
+    resume_publishers(world, &remains.pressing);
     let exclusive = world.with_topology(|topology| topology.take_exclusive(actor.connection));
     for queue in exclusive {
         delete_queue(world, queue);

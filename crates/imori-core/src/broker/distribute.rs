@@ -40,11 +40,8 @@ pub(super) struct Letter<'a> {
 
 /// Sends a message to the inbox that has this key.
 pub(super) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'_>) -> PublishReport {
-    let sent = InboxAddress::from_key(key).and_then(|to| {
-        let address = Arc::new(Address::new(b"", key));
-        let delivery = fresh_delivery(publication, &address, None);
-        world.with_outbound(to.owner, |outbound| outbound.reply(&to, publication, &delivery))
-    });
+    let sent = InboxAddress::from_key(key)
+        .and_then(|to| world.with_outbound(to.owner, |outbound| outbound.reply(&to, publication)));
     match sent {
         Some(Reply::Taken) => PublishReport { receivers: 1, ..PublishReport::default() },
         Some(Reply::Cut) => {

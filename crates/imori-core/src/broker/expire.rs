@@ -11,7 +11,7 @@ pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
     let mut dead = Vec::new();
     let state = world.with_queue(id, |queue| {
-        queue.woken();
+        queue.woken(now);
         queue.expire(now, &mut dead);
         let is_idle = queue.is_idle_too_long(now);
         let wake_up = if is_idle { None } else { queue.new_wake_up() };

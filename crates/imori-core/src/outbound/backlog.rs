@@ -57,6 +57,11 @@ impl Backlog {
         self.bytes
     }
 
+    /// Bytes that it keeps besides its messages.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.waiting.len() * size_of::<Waiting>()
+    }
+
     pub(super) fn push(&mut self, waiting: Waiting) {
         self.bytes += waiting.bytes();
         self.waiting.push_back(waiting);

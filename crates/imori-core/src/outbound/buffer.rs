@@ -86,3 +86,83 @@ impl Buffer {
         if self.pieces.back()?.is_empty() { self.pieces.pop_back() } else { None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_long_backlog_waits_in_pieces() {
+        let mut buffer = Buffer::default();
+        for _ in 0..10 {
+            buffer.append(|out| out.extend_from_slice(&[7; PIECE_BYTES / 2]));
+        }
+        let mut pieces = Vec::new();
+        while let Some((piece, written)) = buffer.take() {
+            assert_eq!(written, 0);
+            pieces.push(piece.len());
+            buffer.put_back(piece, PIECE_BYTES);
+        }
+        assert_eq!(pieces, [PIECE_BYTES; 5]);
+        assert_eq!((buffer.unsent(), buffer.appended()), (0, 5 * PIECE_BYTES as u64));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Append(usize),
+        Lend,
+        Reclaim,
+        Take,
+        PutBack(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => prop_oneof![0..40_usize, PIECE_BYTES - 1..PIECE_BYTES + 2].prop_map(Step::Append),
+            1 => Just(Step::Lend),
+            1 => Just(Step::Reclaim),
+            3 => Just(Step::Take),
+            3 => prop_oneof![0..60_usize, Just(usize::MAX)].prop_map(Step::PutBack),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_buffer_does_what_a_vector_does(steps in prop::collection::vec(step(), 1..60)) {
+            let mut buffer = Buffer::default();
+            let (mut appended, mut sent) = (Vec::<u8>::new(), Vec::<u8>::new());
+            let mut taken: Option<(Vec<u8>, usize)> = None;
+            for step in steps {
+                match step {
+                    Step::Append(len) => {
+                        let bytes: Vec<u8> = (appended.len()..appended.len() + len).map(|at| at as u8).collect();
+                        buffer.append(|out| out.extend_from_slice(&bytes));
+                        appended.extend(bytes);
+                    }
+                    Step::Lend if !buffer.has_storage() => buffer.lend(Vec::with_capacity(9)),
+                    Step::Lend => {}
+                    Step::Reclaim => prop_assert!(buffer.reclaim().is_none_or(|storage| storage.is_empty())),
+                    Step::Take => {
+                        let has_more = buffer.unsent() > 0 && taken.is_none();
+                        let next = buffer.take();
+                        prop_assert_eq!(next.is_some(), has_more);
+                        taken = next.or(taken);
+                    }
+                    Step::PutBack(more) => {
+                        if let Some((piece, written)) = taken.take() {
+                            let now = written.saturating_add(more).min(piece.len());
+                            sent.extend_from_slice(&piece[written..now]);
+                            let is_whole = now == piece.len();
+                            prop_assert_eq!(buffer.put_back(piece, now).is_some(), is_whole);
+                        }
+                    }
+                }
+                prop_assert_eq!(buffer.unsent(), appended.len() - sent.len());
+                prop_assert_eq!(buffer.appended(), appended.len() as u64);
+                prop_assert_eq!(&appended[..sent.len()], &sent[..]);
+            }
+        }
+    }
+}

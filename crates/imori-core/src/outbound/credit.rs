@@ -50,3 +50,39 @@ impl Credit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_is_spent_and_comes_back_by_its_kind() {
+        // SECURITY LIM-16: any number from outside.
+        for (credit, allowed, after_settling) in [
+            (Credit::Unlimited, 5, true),
+            (Credit::window(0), 0, false),
+            (Credit::window(3), 3, true),
+            (Credit::window(u32::MAX), 5, true),
+            (Credit::Window { size: u32::MAX, used: u32::MAX }, 0, true),
+            (Credit::Window { size: 1, used: 2 }, 0, false),
+            (Credit::Granted { left: 0 }, 0, false),
+            (Credit::Granted { left: 2 }, 2, false),
+            (Credit::Granted { left: u32::MAX }, 5, true),
+        ] {
+            let mut left = credit;
+            let mut spent = 0;
+            while spent < 5 && left.has_any() {
+                left.spend();
+                spent += 1;
+            }
+            assert_eq!(spent, allowed, "{credit:?}");
+            left.settled();
+            assert_eq!(left.has_any(), after_settling, "{credit:?}");
+        }
+        let mut empty = Credit::Granted { left: 0 };
+        empty.spend();
+        let mut unused = Credit::window(1);
+        unused.settled();
+        assert_eq!((empty, unused), (Credit::Granted { left: 0 }, Credit::window(1)));
+    }
+}

@@ -1,7 +1,10 @@
 //! Reply addresses that the broker makes: found by where they say their owner sits,
 //! opened only by the 128 random bits they carry.
 
+use std::sync::Arc;
+
 use crate::id::ConnectionId;
+use crate::message::Address;
 
 /// How the routing key of an inbox begins, on the default exchange.
 pub const INBOX_PREFIX: &[u8] = b"imori.inbox.";
@@ -29,6 +32,8 @@ pub(super) struct Inbox {
     pub(super) name: Box<[u8]>,
     pub(super) label: Box<[u8]>,
     pub(super) secret: [u8; 16],
+    /// Where it is, as those who reply say it.
+    pub(super) address: Arc<Address>,
 }
 
 impl Inbox {
@@ -88,6 +93,10 @@ impl InboxAddress {
                 *places.next()? = (bits >> len & 0xff) as u8;
             }
         }
+        // An inbox has one address: bits that belong to no byte are zero.
+        if bits & ((1 << len) - 1) != 0 {
+            return None;
+        }
         let (cell, rest) = bytes.split_first_chunk::<2>()?;
         let (slot, rest) = rest.split_first_chunk::<4>()?;
         let (generation, rest) = rest.split_first_chunk::<4>()?;
@@ -124,5 +133,47 @@ fn value(digit: u8) -> Option<u8> {
         b'-' => Some(62),
         b'_' => Some(63),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address() -> InboxAddress {
+        let owner = ConnectionId { cell: 0x0102, slot: u32::MAX, generation: 0x1020_3040 };
+        InboxAddress { owner, index: 513, secret: *b"0123456789abcdef" }
+    }
+
+    #[test]
+    fn an_address_is_read_as_it_was_written() {
+        for cell in [0, 1, u16::MAX] {
+            for fill in [0, 0x55, 0xff] {
+                let owner = ConnectionId { cell, ..address().owner };
+                let written = InboxAddress { owner, secret: [fill; 16], ..address() };
+                let key = written.to_key();
+                assert_eq!(key.len(), INBOX_PREFIX.len() + ADDRESS_CHARS);
+                assert_eq!(InboxAddress::from_key(&key), Some(written));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_an_address_is_none() {
+        let key = address().to_key();
+        for len in 0..key.len() {
+            assert_eq!(InboxAddress::from_key(&key[..len]), None, "{len} bytes of it");
+        }
+        assert_eq!(InboxAddress::from_key(&[&key[..], b"A"].concat()), None);
+        for index in 0..key.len() {
+            for byte in 0..=u8::MAX {
+                let mut other = key.clone();
+                other[index] = byte;
+                let read = InboxAddress::from_key(&other);
+                assert_eq!(read == Some(address()), other == key, "byte {byte} at {index}");
+                // SECURITY AUTH-06: one address, one way to write it.
+                assert!(read.is_none_or(|read| read.to_key() == other), "byte {byte} at {index}");
+            }
+        }
     }
 }

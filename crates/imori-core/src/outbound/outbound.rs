@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 
 use super::backlog::{Backlog, Receiver, Waiting};
 use super::buffer::Buffer;
@@ -14,12 +15,16 @@ use crate::confirm::{Confirm, JournalPosition};
 use crate::delivery::{Delivery, Place, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
-use crate::message::Publication;
+use crate::message::{Address, DEFAULT_EXCHANGE, Publication};
 use crate::name::Name;
 
 /// A body from this size on waits as a message, below as the bytes of its frame:
 /// for small ones the frame takes less memory than the message would.
 const WAITING_BODY_MIN: usize = 512;
+
+/// Bytes that may wait without being charged: charging each delivery would make all cells write to
+/// one counter.
+const UNCHARGED_BYTES_MAX: usize = 64 * 1024;
 
 /// How much may be on its way to one connection.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +78,8 @@ pub struct Remains {
     pub unsettled: Vec<Unsettled>,
     /// Its readers and what they read.
     pub readers: Vec<(ReaderId, Source)>,
+    /// Publishers that waited for it to have room.
+    pub pressing: Vec<ConnectionId>,
 }
 
 /// The outbound half of a connection.
@@ -91,6 +98,8 @@ pub struct Outbound {
     durable: JournalPosition,
     /// Some reader was refused for want of room.
     is_starved: bool,
+    /// How often readers were told that there is room again.
+    rounds: usize,
     /// Publishers that wait until there is room.
     pressing: Vec<ConnectionId>,
     /// Unsent bytes that are charged to the gauge.
@@ -122,6 +131,7 @@ impl Outbound {
             held: VecDeque::new(),
             durable: JournalPosition::default(),
             is_starved: false,
+            rounds: 0,
             pressing: Vec::new(),
             charged: 0,
             is_touched: false,
@@ -169,11 +179,8 @@ impl Outbound {
     // ---- Answers of the connection's own protocol.
 
     /// Sends an answer once `confirm` is reached, behind all earlier answers.
-    ///
-    /// After it was cut nothing is answered: the reason is the last that its client hears, and one
-    /// that does not read must not fill memory with answers.
     pub fn answer(&mut self, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.is_closed || self.ended.is_some() {
+        if self.has_last_word() {
             return;
         }
         let position = match confirm {
@@ -201,7 +208,7 @@ impl Outbound {
 
     /// Sends bytes that answer nothing, such as heart-beats: they wait for no journal.
     pub fn beat(&mut self, bytes: &[u8]) {
-        if !self.is_closed && self.ended.is_none() {
+        if !self.has_last_word() {
             self.append(|out| out.extend_from_slice(bytes));
         }
     }
@@ -211,22 +218,15 @@ impl Outbound {
         !self.held.is_empty()
     }
 
-    /// Ends the connection: says why, and takes no more deliveries.
+    /// Ends the connection: says why, which is the last it hears. Deliveries that wait as messages are
+    /// dropped: it is far behind, and for a message shared by many the bytes for each would be too many.
     pub fn cut(&mut self, reason: CutReason) {
         if self.is_ended() {
             return;
         }
-        self.encode_backlog(self.limits.unsent_bytes_max);
         let encoder = &mut self.encoder;
         self.buffer.append(|out| encoder.cut(out, &reason));
         self.end(reason);
-    }
-
-    /// Nothing follows what it was told last.
-    fn end(&mut self, reason: CutReason) {
-        self.ended = Some(reason);
-        self.backlog = Backlog::default();
-        self.held.clear();
     }
 
     /// Takes no more deliveries: the connection ends once all that waits is written.
@@ -256,10 +256,9 @@ impl Outbound {
         let Some(record) = self.readers.remove(id) else {
             return;
         };
-        if self.is_ended() {
+        if self.has_last_word() {
             return;
         }
-        self.encode_backlog(self.limits.unsent_bytes_max);
         let encoder = &mut self.encoder;
         let mut next = AfterCancel::GoOn;
         self.buffer.append(|out| next = encoder.cancelled(out, &record.spec.label, queue));
@@ -339,17 +338,19 @@ impl Outbound {
         make: impl FnOnce() -> (Box<[u8]>, [u8; 16]),
     ) -> Option<InboxAddress> {
         let known = self.inboxes.iter().position(|inbox| *inbox.name == *name);
-        let index = match known {
-            Some(index) => index,
-            None if self.inboxes.len() >= usize::from(self.limits.inboxes_max) => return None,
-            None => {
-                let (label, secret) = make();
-                self.inboxes.push(Inbox { name: name.into(), label, secret });
-                self.inboxes.len() - 1
-            }
-        };
-        let secret = self.inboxes.get(index)?.secret;
-        Some(InboxAddress { owner: self.id, index: u16::try_from(index).ok()?, secret })
+        if let Some(index) = known {
+            let secret = self.inboxes.get(index)?.secret;
+            return Some(InboxAddress { owner: self.id, index: u16::try_from(index).ok()?, secret });
+        }
+        let index = u16::try_from(self.inboxes.len()).ok()?;
+        if index >= self.limits.inboxes_max {
+            return None;
+        }
+        let (label, secret) = make();
+        let inbox = InboxAddress { owner: self.id, index, secret };
+        let address = Arc::new(Address::new(DEFAULT_EXCHANGE, &inbox.to_key()));
+        self.inboxes.push(Inbox { name: name.into(), label, secret, address });
+        Some(inbox)
     }
 
     /// Tells whether the address is that of one of its inboxes.
@@ -359,17 +360,23 @@ impl Outbound {
     }
 
     /// Sends a message to an inbox.
-    pub fn reply(
-        &mut self,
-        to: &InboxAddress,
-        publication: &Publication<'_>,
-        delivery: &Delivery<'_>,
-    ) -> Reply {
+    pub fn reply(&mut self, to: &InboxAddress, publication: &Publication<'_>) -> Reply {
         if self.is_ended() || !self.has_inbox(to) {
             return Reply::Gone;
         }
+        let Some(inbox) = self.inboxes.get(usize::from(to.index)) else {
+            return Reply::Gone;
+        };
+        let address = Arc::clone(&inbox.address);
+        let delivery = Delivery {
+            message: publication.view(),
+            address: &address,
+            deaths: None,
+            failures: 0,
+            is_redelivered: false,
+        };
         let receiver = Receiver::Inbox(to.index);
-        if self.push(receiver, publication, delivery, &mut Tail::for_receivers(1)) {
+        if self.push(receiver, publication, &delivery, &mut Tail::for_receivers(1)) {
             Reply::Taken
         } else {
             Reply::Cut
@@ -447,19 +454,22 @@ impl Outbound {
     /// Puts back what was taken, `written` bytes of which are written now; where that is all, gives
     /// the emptied vector for other use.
     pub fn put_back(&mut self, bytes: Vec<u8>, written: usize) -> Option<Vec<u8>> {
+        // It was closed while its writer wrote: what is left of it is nobody's.
+        let written = if self.is_closed { bytes.len() } else { written };
         self.buffer.put_back(bytes, written)
     }
 
     /// To be called when writing stops, because all is written or no more can be: charges what waits, and
     /// tells which consumers and which publishers have room again.
     pub fn written(&mut self) -> (Vec<Wake>, Vec<ConnectionId>) {
-        self.charge(self.buffer.unsent());
+        self.charge(self.waiting_bytes());
         let is_drained = self.unsent() <= self.limits.feed_bytes / 2;
         if !is_drained {
             return (Vec::new(), Vec::new());
         }
         let mut wakes = Vec::new();
         if mem::take(&mut self.is_starved) {
+            self.rounds = self.rounds.wrapping_add(1);
             for (reader, record) in self.readers.iter_mut() {
                 if let Source::Queue(queue) = record.spec.source
                     && record.is_starved
@@ -469,6 +479,11 @@ impl Outbound {
                     wakes.push(Wake { queue, reader });
                 }
             }
+        }
+        if !wakes.is_empty() {
+            // The one told first can take all the room.
+            let first = self.rounds % wakes.len();
+            wakes.rotate_left(first);
         }
         (wakes, mem::take(&mut self.pressing))
     }
@@ -495,9 +510,21 @@ impl Outbound {
         self.backlog = Backlog::default();
         self.inboxes.clear();
         self.held.clear();
+        let pressing = mem::take(&mut self.pressing);
         let unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
         let readers = mem::take(&mut self.readers);
-        Remains { unsettled, readers: readers.into_sources() }
+        Remains { unsettled, readers: readers.into_sources(), pressing }
+    }
+
+    /// Tells whether nothing may follow what was written last.
+    fn has_last_word(&self) -> bool {
+        self.is_closed || self.ended.is_some()
+    }
+
+    fn end(&mut self, reason: CutReason) {
+        self.backlog = Backlog::default();
+        self.held.clear();
+        self.ended = Some(reason);
     }
 
     fn wake(&mut self, id: ReaderId) -> Option<Wake> {
@@ -542,6 +569,7 @@ impl Outbound {
         } else {
             self.encode(receiver, delivery, tail);
         }
+        self.charge_growth();
         true
     }
 
@@ -577,8 +605,22 @@ impl Outbound {
 
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.buffer.append(write);
+        self.charge_growth();
         if self.unsent() >= self.limits.unsent_bytes_max {
             self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
+        }
+    }
+
+    /// Bytes that nobody else charges: the messages of the backlog are charged as such.
+    fn waiting_bytes(&self) -> usize {
+        self.buffer.unsent() + self.backlog.own_bytes()
+    }
+
+    /// Charges what waits once it has grown by much.
+    fn charge_growth(&mut self) {
+        let waiting = self.waiting_bytes();
+        if waiting > self.charged + UNCHARGED_BYTES_MAX {
+            self.charge(waiting);
         }
     }
 

@@ -48,6 +48,9 @@ impl Numbers {
     }
 }
 
+/// Settled deliveries whose places are kept, beside as many as are not settled.
+const HOLES_MAX: usize = 64;
+
 /// Deliveries of one session: a number each, rising by one.
 #[derive(Debug, Default)]
 pub(super) struct Session {
@@ -102,9 +105,7 @@ impl Session {
         while self.unsettled.front().is_some_and(|(_, unsettled)| unsettled.is_none()) {
             self.unsettled.pop_front();
         }
-        if self.unsettled.is_empty() {
-            self.unsettled.shrink_to(64);
-        }
+        self.close_holes();
         taken
     }
 
@@ -115,6 +116,16 @@ impl Session {
         };
         let meant = self.unsettled.range(range).filter_map(|(_, unsettled)| *unsettled);
         meant.filter(|unsettled| numbers.mean(unsettled)).collect()
+    }
+
+    /// Keeps one delivery that is never settled from keeping the places of all that come after it.
+    fn close_holes(&mut self) {
+        if self.unsettled.len() > 2 * self.unsettled_len + HOLES_MAX {
+            self.unsettled.retain(|(_, unsettled)| unsettled.is_some());
+        }
+        if self.unsettled.capacity() > 8 * (self.unsettled.len() + HOLES_MAX) {
+            self.unsettled.shrink_to(2 * self.unsettled.len());
+        }
     }
 
     fn range(&self, numbers: Numbers) -> Option<RangeInclusive<usize>> {
@@ -128,5 +139,140 @@ impl Session {
     pub(super) fn settle_all(&mut self) -> Vec<Unsettled> {
         self.unsettled_len = 0;
         self.unsettled.drain(..).filter_map(|(_, unsettled)| unsettled).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::QueueId;
+
+    fn place(sequence: u64) -> Place {
+        Place { queue: QueueId { slot: 0, generation: 0 }, sequence }
+    }
+
+    fn reader(slot: u32) -> ReaderId {
+        ReaderId { slot, generation: 0 }
+    }
+
+    fn numbers(taken: &[Unsettled]) -> Vec<u64> {
+        taken.iter().map(|unsettled| unsettled.number).collect()
+    }
+
+    #[test]
+    fn clients_settle_one_or_up_to_one_or_those_of_a_reader() {
+        // Deliveries 1 to 6: 3 needs no settling, even ones are reader 2's, 5 is settled already.
+        for (meant, expected) in [
+            (Numbers::One(4), &[4][..]),
+            (Numbers::One(3), &[]),
+            (Numbers::One(5), &[]),
+            (Numbers::One(0), &[]),
+            (Numbers::One(7), &[]),
+            (Numbers::One(u64::MAX), &[]),
+            (Numbers::UpTo(4), &[1, 2, 4]),
+            (Numbers::UpTo(6), &[1, 2, 4, 6]),
+            (Numbers::UpTo(5), &[]),
+            (Numbers::UpTo(u64::MAX), &[]),
+            (Numbers::UpToOf(6, reader(2)), &[2, 4, 6]),
+            (Numbers::UpToOf(4, reader(1)), &[1]),
+            (Numbers::UpToOf(4, reader(9)), &[]),
+        ] {
+            let mut session = Session::default();
+            for number in 1..=6_u64 {
+                match number {
+                    3 => session.sent(),
+                    _ => session.sent_unsettled(place(number), reader(if number % 2 == 0 { 2 } else { 1 })),
+                }
+            }
+            session.settle(Numbers::One(5));
+            assert_eq!(numbers(&session.meant(meant)), expected, "{meant:?}");
+            assert_eq!(numbers(&session.settle(meant)), expected, "{meant:?}");
+            assert_eq!(session.unsettled_len(), 4 - expected.len(), "{meant:?}");
+            assert_eq!(session.settle_all().len(), 4 - expected.len(), "{meant:?}");
+            assert_eq!((session.unsettled_len(), session.next_number()), (0, 7));
+        }
+    }
+
+    #[test]
+    fn a_delivery_that_is_never_settled_does_not_keep_those_after_it() {
+        let mut session = Session::default();
+        for number in 1..=100_000 {
+            session.sent_unsettled(place(number), reader(1));
+            if number > 1 {
+                assert_eq!(session.settle(Numbers::One(number)).len(), 1);
+            }
+        }
+        assert_eq!(session.unsettled_len(), 1);
+        assert!(session.find(1).is_some());
+        let kept = session.unsettled.len();
+        assert!(kept < 1000, "{kept} places are kept for one delivery");
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Sent,
+        SentUnsettled(u32),
+        One(u64),
+        UpTo(u64),
+        UpToOf(u64, u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            1 => Just(Step::Sent),
+            6 => (0..3_u32).prop_map(Step::SentUnsettled),
+            4 => any::<u64>().prop_map(Step::One),
+            1 => any::<u64>().prop_map(Step::UpTo),
+            1 => (any::<u64>(), 0..3_u32).prop_map(|(number, slot)| Step::UpToOf(number, slot)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_session_does_what_a_map_does(steps in prop::collection::vec(step(), 1..400)) {
+            let mut session = Session::default();
+            let mut model = BTreeMap::<u64, u32>::new();
+            let mut last = 0;
+            for step in steps {
+                let near = |number: u64| number % (last + 2);
+                let meant = match step {
+                    Step::Sent => {
+                        last += 1;
+                        session.sent();
+                        continue;
+                    }
+                    Step::SentUnsettled(slot) => {
+                        last += 1;
+                        session.sent_unsettled(place(last), reader(slot));
+                        model.insert(last, slot);
+                        continue;
+                    }
+                    Step::One(number) => Numbers::One(near(number)),
+                    Step::UpTo(number) => Numbers::UpTo(near(number)),
+                    Step::UpToOf(number, slot) => Numbers::UpToOf(near(number), reader(slot)),
+                };
+                let named = meant.last();
+                let expected: Vec<u64> = model
+                    .iter()
+                    .filter(|(number, slot)| model.contains_key(&named) && match meant {
+                        Numbers::One(_) => **number == named,
+                        Numbers::UpTo(_) => **number <= named,
+                        Numbers::UpToOf(_, of) => **number <= named && reader(**slot) == of,
+                    })
+                    .map(|(number, _)| *number)
+                    .collect();
+                prop_assert_eq!(session.find(named).is_some(), model.contains_key(&named));
+                prop_assert_eq!(numbers(&session.meant(meant)), expected.clone());
+                prop_assert_eq!(numbers(&session.settle(meant)), expected.clone());
+                model.retain(|number, _| !expected.contains(number));
+                prop_assert_eq!(session.unsettled_len(), model.len());
+                prop_assert!(session.unsettled.len() <= 2 * model.len() + HOLES_MAX);
+            }
+            prop_assert_eq!(numbers(&session.settle_all()), model.into_keys().collect::<Vec<u64>>());
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Who reads a queue, and whose turn it is.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -20,22 +21,20 @@ pub enum ConsumeRefusal {
 #[derive(Debug, Default)]
 pub(super) struct Consumers {
     all: HashMap<Reader, Consumer, FixedState>,
-    /// Those who can take more, by falling priority.
-    turns: Vec<Turn>,
+    /// Those who can take more, by falling priority, then by who has waited longest.
+    turns: BTreeMap<Turn, Reader>,
+    last_turn: u64,
     exclusive: Option<Reader>,
 }
 
 #[derive(Debug)]
 struct Consumer {
     priority: i32,
-    is_waiting: bool,
+    /// `None` while it can take no more.
+    turn: Option<Turn>,
 }
 
-#[derive(Debug)]
-struct Turn {
-    priority: i32,
-    readers: VecDeque<Reader>,
-}
+type Turn = (Reverse<i32>, u64);
 
 impl Consumers {
     pub(super) fn len(&self) -> usize {
@@ -60,11 +59,12 @@ impl Consumers {
     }
 
     pub(super) fn add(&mut self, reader: Reader, priority: i32, is_exclusive: bool) {
+        self.remove(reader);
         if is_exclusive {
             self.exclusive = Some(reader);
         }
-        self.all.insert(reader, Consumer { priority, is_waiting: false });
-        self.turn(priority).push_back(reader);
+        self.all.insert(reader, Consumer { priority, turn: None });
+        self.wake(reader);
     }
 
     /// Forgets a consumer; tells whether it was one.
@@ -75,54 +75,41 @@ impl Consumers {
         if self.exclusive == Some(reader) {
             self.exclusive = None;
         }
-        if !consumer.is_waiting {
-            self.turn(consumer.priority).retain(|other| *other != reader);
+        if let Some(turn) = consumer.turn {
+            self.turns.remove(&turn);
         }
-        self.turns.retain(|turn| self.all.values().any(|other| other.priority == turn.priority));
         true
     }
 
     /// Whose turn it is.
     pub(super) fn next(&self) -> Option<Reader> {
-        self.turns.iter().find_map(|turn| turn.readers.front()).copied()
+        self.turns.first_key_value().map(|(_, reader)| *reader)
     }
 
     /// The one whose turn it was has been served: the next of its priority comes.
-    pub(super) fn served(&mut self) {
-        if let Some(turn) = self.turns.iter_mut().find(|turn| !turn.readers.is_empty()) {
-            turn.readers.rotate_left(1);
+    pub(super) fn served(&mut self, reader: Reader) {
+        // Alone, its turn is next again.
+        if self.turns.len() > 1 {
+            self.wait(reader);
+            self.wake(reader);
         }
     }
 
     /// The one whose turn it was cannot take more until it is woken.
     pub(super) fn wait(&mut self, reader: Reader) {
-        let Some(consumer) = self.all.get_mut(&reader) else {
-            return;
-        };
-        if !consumer.is_waiting {
-            consumer.is_waiting = true;
-            let priority = consumer.priority;
-            self.turn(priority).retain(|other| *other != reader);
-        }
+        let turn = self.all.get_mut(&reader).and_then(|consumer| consumer.turn.take());
+        turn.and_then(|turn| self.turns.remove(&turn));
     }
 
     /// A consumer can take more again.
     pub(super) fn wake(&mut self, reader: Reader) {
-        let Some(consumer) = self.all.get_mut(&reader) else {
-            return;
-        };
-        if consumer.is_waiting {
-            consumer.is_waiting = false;
-            let priority = consumer.priority;
-            self.turn(priority).push_back(reader);
+        if let Some(consumer) = self.all.get_mut(&reader)
+            && consumer.turn.is_none()
+        {
+            self.last_turn += 1;
+            let turn = (Reverse(consumer.priority), self.last_turn);
+            consumer.turn = Some(turn);
+            self.turns.insert(turn, reader);
         }
-    }
-
-    fn turn(&mut self, priority: i32) -> &mut VecDeque<Reader> {
-        let index = self.turns.partition_point(|turn| turn.priority > priority);
-        if self.turns.get(index).is_none_or(|turn| turn.priority != priority) {
-            self.turns.insert(index, Turn { priority, readers: VecDeque::new() });
-        }
-        &mut self.turns.get_mut(index).expect("it was found or inserted").readers
     }
 }

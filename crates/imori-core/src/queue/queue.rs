@@ -25,6 +25,9 @@ use crate::message::{Address, DeathReason, Deaths, Envelope, Message, Publicatio
 use crate::name::Name;
 use crate::time::Time;
 
+/// Unsettled deliveries for which a queue keeps room when it has none.
+const ROOM_KEPT: usize = 64;
+
 /// The circumstances of a publish.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
@@ -245,6 +248,7 @@ impl Queue {
         let Some(mut entry) = self.unsettled.remove(&sequence) else {
             return false;
         };
+        self.give_back_room();
         match outcome {
             Outcome::Accept => self.gauge.sub(Entry::CHARGE),
             Outcome::Reject => {
@@ -253,7 +257,7 @@ impl Queue {
             }
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
-                entry.envelope.failures += u32::from(failed);
+                entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
                 if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
                     self.gauge.sub(Entry::CHARGE);
                     self.bury(entry, DeathReason::DeliveryLimit, now, dead);
@@ -322,14 +326,23 @@ impl Queue {
         Some(next)
     }
 
-    /// Notes that a wake-up asked for has come.
-    pub fn woken(&mut self) {
-        self.wake_up = None;
+    /// Notes that a wake-up has come. One that was asked for before an earlier one was needed changes
+    /// nothing, else each of them would ask for another for ever.
+    pub fn woken(&mut self, now: Time) {
+        self.wake_up.take_if(|asked| *asked <= now);
+    }
+
+    /// Gives back the room of a burst, seldom enough that moving what is left costs little.
+    fn give_back_room(&mut self) {
+        let len = self.unsettled.len();
+        if self.unsettled.capacity() > ROOM_KEPT && len < self.unsettled.capacity() / 8 {
+            self.unsettled.shrink_to(2 * len);
+        }
     }
 
     fn idle_deadline(&self) -> Option<Time> {
         let expires = self.settings.expires.filter(|_| self.consumers.is_empty())?;
-        Some(self.last_used.after(expires))
+        Some(self.last_used.after(expires)).filter(|deadline| *deadline < Time::NEVER)
     }
 
     /// Offers a delivery to one consumer after the other; `None` or [`Taken::Full`] where nobody took it.
@@ -342,7 +355,7 @@ impl Queue {
         while let Some(reader) = self.consumers.next() {
             match offer(reader, delivery, sequence) {
                 taken @ (Taken::Settled | Taken::Unsettled) => {
-                    self.consumers.served();
+                    self.consumers.served(reader);
                     return Some(taken);
                 }
                 Taken::Full => self.consumers.wait(reader),
@@ -356,7 +369,9 @@ impl Queue {
     fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
         let head = publication.view().head;
         let message = publication.stored(&self.gauge);
-        let expiration = head.expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        // What its publisher said held for the queue it was sent to: a dead letter would be lost by it.
+        let expiration_ms = head.expiration_ms.filter(|_| arrival.deaths.is_none());
+        let expiration = expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let ttl = [self.settings.message_ttl, expiration].into_iter().flatten().min();
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -365,7 +380,7 @@ impl Queue {
             envelope: Envelope {
                 address: Arc::clone(arrival.address),
                 sequence,
-                deadline: ttl.map(|ttl| arrival.now.after(ttl)),
+                deadline: ttl.map(|ttl| arrival.now.after(ttl)).filter(|deadline| *deadline < Time::NEVER),
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
                 is_redelivered: false,
@@ -402,3 +417,6 @@ impl Drop for Queue {
         self.gauge.sub((self.ready.len() + self.unsettled.len()) * Entry::CHARGE);
     }
 }
+
+#[cfg(test)]
+mod tests;

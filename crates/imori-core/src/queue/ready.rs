@@ -110,6 +110,12 @@ impl Ready {
         Some(entry)
     }
 
+    /// For how many messages there is room without growing.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.levels.iter().flat_map(|level| &level.fresh.segments).map(VecDeque::capacity).sum()
+    }
+
     fn count(&mut self, entry: &Entry) {
         self.len += 1;
         self.body_bytes += entry.body_bytes();
@@ -148,6 +154,9 @@ struct Segments<T> {
 /// Elements of a segment: large enough to be rare, small enough to be given back soon.
 const SEGMENT_LEN: usize = 256;
 
+/// Elements for which an empty queue keeps room: many queues are empty most of the time.
+const SEGMENT_KEPT: usize = 32;
+
 impl<T> Default for Segments<T> {
     fn default() -> Segments<T> {
         Segments { segments: VecDeque::new() }
@@ -173,9 +182,10 @@ impl<T> Segments<T> {
     }
 
     fn pop_front(&mut self) -> Option<T> {
+        let is_last = self.segments.len() == 1;
         let first = self.segments.front_mut()?;
         let element = first.pop_front();
-        if first.is_empty() && self.segments.len() > 1 {
+        if first.is_empty() && (!is_last || first.capacity() > SEGMENT_KEPT) {
             self.segments.pop_front();
         }
         element

@@ -1,115 +1,583 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::super::inbox::INBOX_PREFIX;
+use super::super::readers::Subscription;
 use super::*;
 use crate::message::{Address, Head, OriginId};
+use crate::route::{BindingKey, Syntax};
 
-/// Writes `m` for a message, `c` for a cancelled reader, `x` for a cut.
-struct Letters(AfterCancel);
+const FEED_BYTES: usize = 100;
+const UNSENT_BYTES_MAX: usize = 10_000;
+const ME: ConnectionId = ConnectionId { cell: 3, slot: 5, generation: 7 };
+const QUEUE: QueueId = QueueId { slot: 1, generation: 0 };
 
-impl Encoder for Letters {
+/// Writes `label#number:body;`, with a `?` where the delivery has to be settled.
+struct Plain {
+    kind: u16,
+    after_cancel: AfterCancel,
+    tails: Arc<AtomicUsize>,
+}
+
+impl Encoder for Plain {
     fn kind(&self) -> u16 {
-        0
+        self.kind
     }
 
-    fn head(&mut self, out: &mut Vec<u8>, _: &[u8], _: u64, _: bool, _: &Delivery<'_>) {
-        out.push(b'm');
+    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, needs_settle: bool, _: &Delivery<'_>) {
+        out.extend_from_slice(label);
+        out.extend_from_slice(format!("#{number}{}", if needs_settle { "?" } else { "" }).as_bytes());
     }
 
     fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        self.tails.fetch_add(1, Ordering::Relaxed);
+        out.push(b':');
         out.extend_from_slice(delivery.message.body);
+        out.push(b';');
     }
 
-    fn cancelled(&mut self, out: &mut Vec<u8>, _: &[u8], _: &Name) -> AfterCancel {
-        out.push(b'c');
-        self.0
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
+        out.extend_from_slice(format!("cancelled {} {queue};", String::from_utf8_lossy(label)).as_bytes());
+        self.after_cancel
     }
 
-    fn cut(&mut self, out: &mut Vec<u8>, _: &CutReason) {
-        out.push(b'x');
-    }
-}
-
-fn outbound(after_cancel: AfterCancel, limits: OutboundLimits) -> (Outbound, ReaderId) {
-    let id = ConnectionId { cell: 0, slot: 0, generation: 0 };
-    let mut outbound = Outbound::new(id, Box::new(Letters(after_cancel)), limits, Gauge::default());
-    let reader = outbound.add_reader(ReaderSpec {
-        session: SessionId(0),
-        label: Box::default(),
-        source: Source::Queue(QueueId { slot: 0, generation: 0 }),
-        settles: false,
-        credit: crate::outbound::Credit::Unlimited,
-    });
-    (outbound, reader)
-}
-
-const LIMITS: OutboundLimits = OutboundLimits { feed_bytes: 1000, unsent_bytes_max: 4000, inboxes_max: 1 };
-
-fn all_bytes(outbound: &mut Outbound) -> String {
-    let mut all = Vec::new();
-    while let Some((bytes, written)) = outbound.take_unsent() {
-        all.extend_from_slice(&bytes[written..]);
-        let len = bytes.len();
-        outbound.put_back(bytes, len);
-    }
-    String::from_utf8(all).unwrap()
-}
-
-fn end(outbound: &mut Outbound, reader: ReaderId, is_cut: bool) {
-    match is_cut {
-        true => outbound.cut(CutReason::ShuttingDown),
-        false => outbound.cancel_reader(reader, &Name::from("q")),
+    fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
+        let text = match reason {
+            CutReason::TooSlow { .. } => "too slow",
+            _ => "cut",
+        };
+        out.extend_from_slice(format!("{text};").as_bytes());
     }
 }
 
-#[test]
-fn nothing_follows_the_reason_of_an_end() {
-    for (is_cut, expected) in [(true, "ax"), (false, "ac")] {
-        let (mut outbound, reader) = outbound(AfterCancel::End, LIMITS);
-        let second = outbound.add_reader(ReaderSpec {
-            session: SessionId(0),
-            label: Box::default(),
-            source: Source::Queue(QueueId { slot: 1, generation: 0 }),
-            settles: false,
-            credit: crate::outbound::Credit::Unlimited,
-        });
-        outbound.answer(Confirm::Now, |out| out.push(b'a'));
-        outbound.answer(Confirm::Pending(JournalPosition(1)), |out| out.push(b'b'));
-        end(&mut outbound, reader, is_cut);
-        outbound.answer(Confirm::Now, |out| out.push(b'a'));
-        outbound.confirmed(JournalPosition(1));
-        outbound.beat(b"\n");
-        outbound.cancel_reader(second, &Name::from("r"));
-        outbound.cut(CutReason::ShuttingDown);
-        assert_eq!(all_bytes(&mut outbound), expected);
-    }
+struct Stage {
+    outbound: Outbound,
+    gauge: Gauge,
+    tails: Arc<AtomicUsize>,
+    address: Arc<Address>,
+    head: Head,
 }
 
-#[test]
-fn what_waits_as_messages_comes_before_the_reason_of_an_end() {
-    for (is_cut, last) in [(true, 'x'), (false, 'c')] {
-        let (mut outbound, reader) = outbound(AfterCancel::End, OutboundLimits { feed_bytes: 1, ..LIMITS });
-        let (head, body) = (Head::new(OriginId::BROKER), [b'.'; 600]);
-        let address = Arc::new(Address::new(b"", b"q"));
-        for _ in 0..3 {
-            let publication = Publication::new(&head, b"", &body);
-            let message = publication.view();
-            let delivery =
-                Delivery { message, address: &address, deaths: None, failures: 0, is_redelivered: false };
-            outbound.send(reader, &publication, &delivery, &mut Tail::for_receivers(1));
+impl Stage {
+    fn new() -> Stage {
+        Stage::of_kind(1, AfterCancel::GoOn)
+    }
+
+    fn of_kind(kind: u16, after_cancel: AfterCancel) -> Stage {
+        let (gauge, tails) = (Gauge::default(), Arc::new(AtomicUsize::new(0)));
+        let encoder = Box::new(Plain { kind, after_cancel, tails: Arc::clone(&tails) });
+        let limits =
+            OutboundLimits { feed_bytes: FEED_BYTES, unsent_bytes_max: UNSENT_BYTES_MAX, inboxes_max: 2 };
+        Stage {
+            outbound: Outbound::new(ME, encoder, limits, gauge.clone()),
+            gauge,
+            tails,
+            address: Arc::new(Address::new(b"", b"q")),
+            head: Head::new(OriginId::BROKER),
         }
-        end(&mut outbound, reader, is_cut);
-        let bytes = all_bytes(&mut outbound);
-        assert!(bytes.ends_with(last) && bytes.contains('m'), "{bytes}");
-        assert_eq!(bytes.matches(last).count(), 1);
+    }
+
+    fn consume(&mut self, label: &str, queue: QueueId, settles: bool, credit: Credit) -> ReaderId {
+        self.outbound.add_reader(ReaderSpec {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            source: Source::Queue(queue),
+            settles,
+            credit,
+        })
+    }
+
+    fn subscribe(&mut self, label: &str) -> ReaderId {
+        let key = BindingKey::new(Syntax::Amqp, b"a");
+        let subscription = Subscription { exchange: Name::from("amq.topic"), key, group: None };
+        self.outbound.add_reader(ReaderSpec {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            source: Source::Live(Box::new(subscription)),
+            settles: false,
+            credit: Credit::Unlimited,
+        })
+    }
+
+    fn offer(&mut self, reader: ReaderId, sequence: u64, body: &str) -> Taken {
+        let publication = Publication::new(&self.head, b"", body.as_bytes());
+        let delivery = delivery(&publication, &self.address);
+        self.outbound.offer(reader, Place { queue: QUEUE, sequence }, &delivery)
+    }
+
+    fn send(&mut self, reader: ReaderId, body: &str) -> Live {
+        self.send_with(reader, body, &mut Tail::for_receivers(1))
+    }
+
+    fn send_with(&mut self, reader: ReaderId, body: &str, tail: &mut Tail) -> Live {
+        let publication = Publication::new(&self.head, b"", body.as_bytes());
+        let delivery = delivery(&publication, &self.address);
+        self.outbound.send(reader, &publication, &delivery, tail)
+    }
+
+    fn reply(&mut self, to: &InboxAddress, body: &str) -> Reply {
+        self.outbound.reply(to, &Publication::new(&self.head, b"", body.as_bytes()))
+    }
+
+    fn answer(&mut self, confirm: Confirm, text: &str) {
+        self.outbound.answer(confirm, |out| out.extend_from_slice(text.as_bytes()));
+    }
+
+    fn settle(&mut self, numbers: Numbers) -> (Vec<u64>, Vec<ReaderId>) {
+        let (settled, wakes) = self.outbound.settle(SessionId(0), numbers);
+        let numbers = settled.into_iter().map(|unsettled| unsettled.number).collect();
+        (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
+    }
+
+    /// What the writer finds, all of which it writes.
+    fn written(&mut self) -> String {
+        let mut text = Vec::new();
+        while let Some((bytes, written)) = self.outbound.take_unsent() {
+            text.extend_from_slice(&bytes[written..]);
+            let len = bytes.len();
+            self.outbound.put_back(bytes, len);
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    fn wakes(&mut self) -> Vec<ReaderId> {
+        self.outbound.written().0.into_iter().map(|wake| wake.reader).collect()
+    }
+}
+
+fn delivery<'a>(publication: &'a Publication<'_>, address: &'a Arc<Address>) -> Delivery<'a> {
+    Delivery { message: publication.view(), address, deaths: None, failures: 0, is_redelivered: false }
+}
+
+/// A body of which one fills the room for feeding.
+fn long(letter: &str) -> String {
+    letter.repeat(FEED_BYTES)
+}
+
+#[test]
+fn a_consumer_gets_what_its_credit_allows() {
+    use Taken::{Full, Settled, Unsettled};
+    for (settles, credit, taken) in [
+        (true, Credit::window(2), [Unsettled, Unsettled, Full]),
+        (true, Credit::Granted { left: 1 }, [Unsettled, Full, Full]),
+        (true, Credit::Unlimited, [Unsettled, Unsettled, Unsettled]),
+        (false, Credit::Unlimited, [Settled, Settled, Settled]),
+        (false, Credit::Granted { left: 2 }, [Settled, Settled, Full]),
+        (true, Credit::window(0), [Full, Full, Full]),
+    ] {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, settles, credit);
+        let offered = [1, 2, 3].map(|sequence| stage.offer(reader, sequence, "m"));
+        assert_eq!(offered, taken, "{settles} {credit:?}");
     }
 }
 
 #[test]
-fn a_cut_connection_gathers_nothing_more() {
-    let (mut outbound, _) = outbound(AfterCancel::End, LIMITS);
-    for _ in 0..LIMITS.unsent_bytes_max {
-        outbound.answer(Confirm::Now, |out| out.extend_from_slice(b"receipt"));
+fn settling_wakes_a_consumer_once_and_only_if_it_was_refused() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::window(2));
+    assert_eq!(stage.offer(reader, 1, "m"), Taken::Unsettled);
+    assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]), "it was never refused");
+    for sequence in 2..4 {
+        stage.offer(reader, sequence, "m");
     }
-    assert!(outbound.ended().is_some());
-    assert!(outbound.unsent() < LIMITS.unsent_bytes_max + 16, "{} bytes are unsent", outbound.unsent());
+    assert_eq!(stage.offer(reader, 4, "m"), Taken::Full);
+    assert_eq!(stage.settle(Numbers::UpTo(3)), (vec![2, 3], vec![reader]));
+    assert_eq!(stage.settle(Numbers::UpTo(3)), (vec![], vec![]));
+    assert_eq!(stage.offer(reader, 4, "m"), Taken::Unsettled);
+}
+
+#[test]
+fn a_grant_wakes_and_settling_does_not_give_it_back() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::Granted { left: 1 });
+    stage.offer(reader, 1, "m");
+    assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+    assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]));
+    assert_eq!(stage.outbound.set_credit(reader, Credit::Granted { left: 0 }), None);
+    let wake = stage.outbound.set_credit(reader, Credit::Granted { left: u32::MAX });
+    assert_eq!(wake, Some(Wake { queue: QUEUE, reader }));
+    let gone = ReaderId { slot: 9, generation: 0 };
+    assert_eq!(stage.outbound.set_credit(gone, Credit::Unlimited), None);
+}
+
+#[test]
+fn a_consumer_without_room_is_woken_when_half_is_written() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::window(3));
+    assert_eq!(stage.offer(reader, 1, &long("x")), Taken::Unsettled);
+    assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+    let (bytes, _) = stage.outbound.take_unsent().unwrap();
+    let len = bytes.len();
+    assert_eq!(stage.outbound.take_unsent(), None, "there is one writer");
+    stage.outbound.put_back(bytes, len - FEED_BYTES / 2 - 1);
+    assert_eq!(stage.wakes(), []);
+    let (bytes, _) = stage.outbound.take_unsent().unwrap();
+    stage.outbound.put_back(bytes, len - FEED_BYTES / 2);
+    assert_eq!(stage.wakes(), [reader]);
+    assert_eq!(stage.wakes(), [], "it was told");
+}
+
+#[test]
+fn credit_that_comes_back_without_room_wakes_when_there_is_room() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+    stage.offer(reader, 1, &long("x"));
+    assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+    assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]), "there is no room");
+    stage.written();
+    assert_eq!(stage.wakes(), [reader]);
+}
+
+#[test]
+fn room_that_comes_back_without_credit_wakes_when_there_is_credit() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+    stage.offer(reader, 1, &long("x"));
+    assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+    stage.written();
+    assert_eq!(stage.wakes(), []);
+    assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![reader]));
+}
+
+#[test]
+fn consumers_of_one_connection_are_first_by_turns() {
+    let mut stage = Stage::new();
+    let readers = ["a", "b", "c"].map(|label| stage.consume(label, QUEUE, false, Credit::Unlimited));
+    stage.offer(readers[0], 1, &long("x"));
+    let mut first = BTreeSet::new();
+    for sequence in 2..5 {
+        // All are refused; when there is room again, the one told first takes it all.
+        for reader in readers {
+            assert_eq!(stage.offer(reader, sequence, "m"), Taken::Full);
+        }
+        stage.written();
+        let wakes = stage.wakes();
+        assert_eq!(wakes.iter().collect::<BTreeSet<_>>(), readers.iter().collect());
+        first.insert(wakes[0]);
+        assert_eq!(stage.offer(wakes[0], sequence, &long("x")), Taken::Settled);
+    }
+    assert_eq!(first.len(), 3, "each was first once");
+}
+
+#[test]
+fn what_is_not_there_takes_nothing() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+    assert_eq!(stage.outbound.source(reader), Some(&Source::Queue(QUEUE)));
+    assert_eq!(stage.outbound.remove_reader(reader), Some(Source::Queue(QUEUE)));
+    assert_eq!(stage.outbound.remove_reader(reader), None);
+    let again = stage.consume("b", QUEUE, true, Credit::window(1));
+    assert_eq!((again.slot, again.generation), (reader.slot, reader.generation + 1));
+    assert_eq!(stage.offer(reader, 1, "m"), Taken::Gone, "its slot is another's now");
+    assert_eq!(stage.send(reader, "m"), Live::Gone);
+    assert_eq!(stage.outbound.readers_len(), 1);
+    assert_eq!(stage.settle(Numbers::One(1)), (vec![], vec![]));
+    let (unsettled, wakes) = stage.outbound.settle(SessionId(9), Numbers::UpTo(u64::MAX));
+    assert_eq!((unsettled, wakes), (vec![], vec![]));
+    assert_eq!(stage.outbound.meant(SessionId(9), Numbers::One(0)), []);
+}
+
+#[test]
+fn unsettled_deliveries_outlive_their_reader() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+    stage.offer(reader, 1, "m");
+    stage.outbound.remove_reader(reader);
+    assert_eq!(stage.outbound.unsettled_len(), 1);
+    assert_eq!(
+        stage.outbound.find_unsettled(SessionId(0), 1).map(|unsettled| unsettled.reader),
+        Some(reader)
+    );
+    assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]));
+}
+
+#[test]
+fn deliveries_of_all_kinds_are_numbered_by_their_session() {
+    let mut stage = Stage::new();
+    let consumer = stage.consume("c", QUEUE, true, Credit::window(9));
+    let live = stage.subscribe("l");
+    let inbox = stage.outbound.inbox(b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
+    stage.offer(consumer, 1, "1");
+    assert_eq!(stage.send(live, "2"), Live::Taken);
+    assert_eq!(stage.reply(&inbox, "3"), Reply::Taken);
+    stage.offer(consumer, 2, "4");
+    assert_eq!(stage.written(), "c#1?:1;l#2:2;i#3:3;c#4?:4;");
+    let (unsettled, _) = stage.outbound.settle(SessionId(0), Numbers::UpTo(4));
+    let places: Vec<u64> = unsettled.iter().map(|unsettled| unsettled.place.sequence).collect();
+    assert_eq!(places, [1, 2]);
+}
+
+#[test]
+fn answers_that_wait_for_the_journal_leave_in_order() {
+    let pending = |position| Confirm::Pending(JournalPosition(position));
+    let mut stage = Stage::new();
+    stage.answer(Confirm::Now, "a;");
+    stage.answer(pending(2), "b;");
+    stage.answer(Confirm::Now, "c;");
+    stage.answer(pending(1), "d;");
+    stage.answer(pending(5), "e;");
+    assert_eq!(stage.written(), "a;");
+    for (position, expected, held) in [(1, "", true), (2, "b;c;d;", true), (4, "", true), (9, "e;", false)] {
+        stage.outbound.confirmed(JournalPosition(position));
+        assert_eq!(stage.written(), expected, "{position}");
+        assert_eq!(stage.outbound.has_held_answers(), held);
+    }
+    stage.answer(pending(9), "f;");
+    assert_eq!(stage.written(), "f;", "it is durable already");
+    stage.outbound.confirmed(JournalPosition(3));
+    stage.answer(pending(9), "g;");
+    assert_eq!(stage.written(), "g;", "the journal does not go back");
+}
+
+#[test]
+fn a_backlog_waits_as_messages_and_keeps_its_order() {
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("l");
+    let consumer = stage.consume("c", QUEUE, false, Credit::Unlimited);
+    let big = "b".repeat(WAITING_BODY_MIN);
+    assert_eq!(stage.send(reader, "1"), Live::Taken);
+    assert_eq!(stage.send(reader, &long("2")), Live::Pressed);
+    assert_eq!(stage.send(reader, "3"), Live::Pressed);
+    assert_eq!(stage.tails.load(Ordering::Relaxed), 3, "small ones wait as bytes");
+    assert_eq!(stage.send(reader, &big), Live::Pressed);
+    assert_eq!(stage.send(reader, "5"), Live::Pressed);
+    assert_eq!(stage.tails.load(Ordering::Relaxed), 3, "what is behind a message waits as one");
+    assert_eq!(stage.offer(consumer, 1, "6"), Taken::Full, "a queue does not overtake");
+    let expected = format!("l#1:1;l#2:{};l#3:3;l#4:{big};l#5:5;", long("2"));
+    assert!(stage.outbound.unsent() > big.len());
+    assert_eq!(stage.written(), expected);
+    assert_eq!(stage.outbound.unsent(), 0);
+    assert!(stage.outbound.has_room());
+    assert_eq!(stage.wakes(), [consumer]);
+}
+
+#[test]
+fn a_backlog_of_a_reader_that_is_gone_is_not_written() {
+    let mut stage = Stage::new();
+    let (gone, stays) = (stage.subscribe("gone"), stage.subscribe("stays"));
+    stage.send(gone, &long("x"));
+    let big = "b".repeat(WAITING_BODY_MIN);
+    stage.send(gone, &big);
+    stage.send(stays, "m");
+    stage.outbound.remove_reader(gone);
+    assert_eq!(stage.written(), format!("gone#1:{};stays#2:m;", long("x")));
+}
+
+#[test]
+fn a_tail_is_written_once_for_receivers_of_one_kind() {
+    let mut stages = [1, 1, 2, 2].map(|kind| Stage::of_kind(kind, AfterCancel::GoOn));
+    let mut tail = Tail::for_receivers(stages.len());
+    for stage in &mut stages {
+        let reader = stage.subscribe("l");
+        assert_eq!(stage.send_with(reader, "m", &mut tail), Live::Taken);
+        assert_eq!(stage.written(), "l#1:m;");
+    }
+    let tails = stages.map(|stage| stage.tails.load(Ordering::Relaxed));
+    assert_eq!(tails, [1, 0, 1, 0]);
+}
+
+#[test]
+fn who_reads_too_slowly_is_cut_and_told_last() {
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("l");
+    let inbox = stage.outbound.inbox(b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
+    let big = "b".repeat(WAITING_BODY_MIN);
+    let mut sent = 0;
+    while stage.send(reader, &big) != Live::Cut {
+        sent += 1;
+        assert!(sent < 2 * UNSENT_BYTES_MAX / WAITING_BODY_MIN);
+    }
+    assert!(sent > 2, "{sent}");
+    assert_eq!(stage.outbound.ended(), Some(&CutReason::TooSlow { unsent_max: UNSENT_BYTES_MAX }));
+    assert_eq!(stage.send(reader, "m"), Live::Gone);
+    assert_eq!(stage.reply(&inbox, "m"), Reply::Gone);
+    stage.answer(Confirm::Now, "receipt;");
+    stage.outbound.beat(b"\n");
+    let text = stage.written();
+    assert!(text.starts_with("l#1:b"), "{text}");
+    assert!(text.ends_with(";too slow;"), "{text}");
+    // What waited as messages was not turned into bytes for somebody who does not read.
+    assert_eq!(stage.tails.load(Ordering::Relaxed), 1);
+    drop(stage.outbound);
+    assert_eq!(stage.gauge.bytes(), 0);
+}
+
+#[test]
+fn a_reply_to_an_owner_who_is_behind_cuts_the_owner() {
+    let mut stage = Stage::new();
+    let inbox = stage.outbound.inbox(b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
+    let replies: Vec<Reply> = (0..1000).map(|_| stage.reply(&inbox, &long("r"))).collect();
+    let taken = replies.iter().take_while(|reply| **reply == Reply::Taken).count();
+    assert!(taken >= UNSENT_BYTES_MAX / 200);
+    assert_eq!(replies.get(taken), Some(&Reply::Cut));
+    assert!(replies[taken + 1..].iter().all(|reply| *reply == Reply::Gone));
+}
+
+#[test]
+fn answers_that_nobody_reads_end_the_connection() {
+    let mut stage = Stage::new();
+    for _ in 0..UNSENT_BYTES_MAX / FEED_BYTES {
+        assert_eq!(stage.outbound.ended(), None);
+        stage.answer(Confirm::Now, &long("r"));
+    }
+    assert!(stage.outbound.ended().is_some());
+    assert!(stage.written().ends_with("rtoo slow;"));
+}
+
+#[test]
+fn held_answers_are_dropped_with_the_connection_and_kept_by_a_good_bye() {
+    let mut stage = Stage::new();
+    stage.answer(Confirm::Pending(JournalPosition(1)), "a;");
+    stage.outbound.finish();
+    let reader = stage.subscribe("l");
+    assert_eq!(stage.send(reader, "m"), Live::Gone);
+    stage.outbound.confirmed(JournalPosition(1));
+    assert_eq!(stage.written(), "a;");
+
+    let mut stage = Stage::new();
+    stage.answer(Confirm::Pending(JournalPosition(1)), "a;");
+    stage.outbound.cut(CutReason::ShuttingDown);
+    stage.outbound.cut(CutReason::Fault);
+    stage.outbound.confirmed(JournalPosition(1));
+    assert_eq!(stage.written(), "cut;", "nothing follows the last word");
+    assert!(!stage.outbound.has_held_answers());
+}
+
+#[test]
+fn a_reader_whose_queue_is_deleted_is_told() {
+    for (after_cancel, is_ended) in [(AfterCancel::GoOn, false), (AfterCancel::End, true)] {
+        let mut stage = Stage::of_kind(1, after_cancel);
+        let (reader, live) = (stage.consume("a", QUEUE, true, Credit::window(9)), stage.subscribe("l"));
+        stage.send(live, &long("x"));
+        stage.send(live, &"b".repeat(WAITING_BODY_MIN));
+        stage.outbound.cancel_reader(reader, &Name::from("q"));
+        stage.outbound.cancel_reader(reader, &Name::from("q"));
+        assert_eq!(stage.outbound.is_ended(), is_ended);
+        let text = stage.written();
+        assert_eq!(text.matches("cancelled a q;").count(), 1);
+        assert_eq!(text.ends_with("cancelled a q;"), is_ended, "{text}");
+    }
+}
+
+#[test]
+fn an_inbox_opens_to_its_secret_alone() {
+    let mut stage = Stage::new();
+    let address = stage.outbound.inbox(b"a", || (b"A".as_slice().into(), [1; 16])).unwrap();
+    let same = stage.outbound.inbox(b"a", || unreachable!("it is known")).unwrap();
+    assert_eq!(address, same);
+    let other = stage.outbound.inbox(b"b", || (b"B".as_slice().into(), [2; 16])).unwrap();
+    assert_eq!(stage.outbound.inbox(b"c", || (b"C".as_slice().into(), [3; 16])), None, "LIM: two");
+    // SECURITY AUTH-06: one wrong bit, another's secret, another index.
+    let mut wrong_bit = address;
+    wrong_bit.secret[15] ^= 1;
+    for (to, expected) in [
+        (address, Reply::Taken),
+        (other, Reply::Taken),
+        (wrong_bit, Reply::Gone),
+        (InboxAddress { secret: other.secret, ..address }, Reply::Gone),
+        (InboxAddress { index: other.index, ..address }, Reply::Gone),
+        (InboxAddress { index: u16::MAX, ..address }, Reply::Gone),
+    ] {
+        assert_eq!(stage.outbound.has_inbox(&to), expected == Reply::Taken, "{to:?}");
+        assert_eq!(stage.reply(&to, "m"), expected, "{to:?}");
+    }
+    assert_eq!(stage.written(), "A#1:m;B#2:m;");
+    assert!(address.to_key().starts_with(INBOX_PREFIX));
+    stage.outbound.close();
+    assert_eq!(stage.reply(&address, "m"), Reply::Gone);
+    assert!(!stage.outbound.has_inbox(&address));
+}
+
+#[test]
+fn a_publisher_who_presses_is_let_go_on() {
+    let (one, two) = (ConnectionId { slot: 1, ..ME }, ConnectionId { slot: 2, ..ME });
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("l");
+    assert!(!stage.outbound.press(one), "there is room");
+    assert_eq!(stage.send(reader, &long("x")), Live::Pressed);
+    assert!(stage.outbound.press(one) && stage.outbound.press(two) && stage.outbound.press(one));
+    assert_eq!(stage.outbound.written().1, []);
+    stage.written();
+    assert_eq!(stage.outbound.written().1, [one, two]);
+    assert_eq!(stage.outbound.written().1, []);
+
+    stage.send(reader, &long("x"));
+    assert!(stage.outbound.press(two));
+    assert_eq!(stage.outbound.close().pressing, [two], "also when it is gone");
+    assert!(!stage.outbound.press(one));
+}
+
+#[test]
+fn closing_gives_all_that_is_left_once() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::window(9));
+    let live = stage.subscribe("l");
+    for sequence in 1..4 {
+        stage.offer(reader, sequence, "m");
+    }
+    stage.settle(Numbers::One(2));
+    let (bytes, _) = stage.outbound.take_unsent().unwrap();
+    let remains = stage.outbound.close();
+    let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
+    assert_eq!(numbers, [1, 3]);
+    let readers: Vec<ReaderId> = remains.readers.iter().map(|(id, _)| *id).collect();
+    assert_eq!(readers, [reader, live]);
+    assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
+    stage.answer(Confirm::Now, "answer");
+    // The writer that was under way finds nothing to go on with.
+    assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
+    assert_eq!(stage.outbound.take_unsent(), None);
+    assert!(!stage.outbound.has_unsent());
+    let again = stage.outbound.close();
+    assert!(again.unsettled.is_empty() && again.readers.is_empty());
+    assert_eq!(stage.gauge.bytes(), 0);
+}
+
+#[test]
+fn what_waits_for_a_slow_reader_is_charged_while_it_waits() {
+    let mut stage = Stage::new();
+    stage.outbound.limits =
+        OutboundLimits { feed_bytes: 100_000, unsent_bytes_max: 10_000_000, inboxes_max: 0 };
+    let reader = stage.subscribe("l");
+    // Nobody calls: the socket is full and nothing is written.
+    for body in ["s".repeat(WAITING_BODY_MIN - 1), "b".repeat(WAITING_BODY_MIN)] {
+        for _ in 0..2000 {
+            stage.send(reader, &body);
+        }
+        let (charged, unsent) = (stage.gauge.bytes(), stage.outbound.unsent());
+        assert!(charged * 10 > unsent * 8, "{charged} of {unsent} unsent bytes are charged");
+        assert!(charged <= unsent, "{charged} of {unsent} unsent bytes are charged");
+    }
+    stage.written();
+    stage.outbound.written();
+    assert_eq!(stage.gauge.bytes(), 0);
+}
+
+#[test]
+fn storage_that_is_lent_comes_back() {
+    let mut stage = Stage::new();
+    let (storage, other) = (Vec::with_capacity(1000), Vec::with_capacity(10));
+    assert!(stage.outbound.lend(|| Some(storage)));
+    assert!(!stage.outbound.lend(|| Some(other)), "it has some");
+    assert_eq!(stage.outbound.reclaim().map(|storage| storage.capacity()), Some(1000));
+    assert_eq!(stage.outbound.reclaim(), None);
+    assert!(!stage.outbound.lend(|| None));
+    assert!(stage.outbound.lend(|| Some(Vec::with_capacity(1000))));
+    stage.answer(Confirm::Now, "a");
+    assert_eq!(stage.outbound.reclaim(), None, "it is in use");
+    let (bytes, written) = stage.outbound.take_unsent().unwrap();
+    assert_eq!((&bytes[..], written), (&b"a"[..], 0));
+    let spare = stage.outbound.put_back(bytes, 1).unwrap();
+    assert_eq!((spare.len(), spare.capacity()), (0, 1000));
+}
+
+#[test]
+fn it_is_on_one_list_of_those_to_write() {
+    let mut stage = Stage::new();
+    assert!(stage.outbound.touch());
+    assert!(!stage.outbound.touch());
+    stage.outbound.untouch();
+    assert!(stage.outbound.touch());
 }
