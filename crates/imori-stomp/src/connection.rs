@@ -276,7 +276,8 @@ impl Connection {
             Action::ParkWithTransaction => {
                 let waits = match frame.headers.value("transaction") {
                     Some(name) => self.parked.has_transaction(&name) || self.must_park(world, frame),
-                    None => false,
+                    // A later ACK of all before it would settle what a transaction that waits names.
+                    None => self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack),
                 };
                 if waits {
                     self.park(world, frame, bytes);
@@ -401,7 +402,12 @@ impl Connection {
 
     fn park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
         let transaction = frame.headers.value("transaction");
-        self.parked.park(bytes, transaction.as_deref(), world.gauge());
+        let settles = match frame.command {
+            Command::Ack | Command::Nack => true,
+            Command::Commit => transaction.as_deref().is_some_and(|name| self.session.transactions.settles(name)),
+            _ => false,
+        };
+        self.parked.park(bytes, transaction.as_deref(), settles, world.gauge());
         if frame.command == Command::Disconnect {
             self.state = State::Leaving;
         }
