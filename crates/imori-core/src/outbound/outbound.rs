@@ -229,8 +229,10 @@ impl Outbound {
         self.end(reason);
     }
 
-    /// Takes no more deliveries: the connection ends once all that waits is written.
+    /// Takes no more deliveries: the connection ends once all that is unsent is written. Deliveries that
+    /// wait as messages are dropped, or they would follow the answer after which it ends.
     pub fn finish(&mut self) {
+        self.backlog = Backlog::default();
         self.is_finished = true;
     }
 

@@ -357,6 +357,20 @@ fn a_backlog_waits_as_messages_and_keeps_its_order() {
 }
 
 #[test]
+fn a_backlog_does_not_follow_a_good_bye() {
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("s");
+    for letter in ["a", "b", "c"] {
+        stage.send(reader, &long(letter));
+    }
+    stage.answer(Confirm::Now, "last;");
+    stage.outbound.finish();
+    let written = stage.written();
+    assert!(written.ends_with("last;"), "{written}");
+    assert_eq!(stage.gauge.bytes(), stage.outbound.unsent());
+}
+
+#[test]
 fn a_backlog_of_a_reader_that_is_gone_is_not_written() {
     let mut stage = Stage::new();
     let (gone, stays) = (stage.subscribe("gone"), stage.subscribe("stays"));
