@@ -21,7 +21,9 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
         let is_alarmed = shared.memory.is_alarmed.get();
         if !client.receipts.is_empty() && !is_alarmed {
             let waits = client.receipts.front();
-            shared.violate(Property::Receipts, || format!("session {} waits for {waits:?} for ever", client.session));
+            shared.violate(Property::Receipts, || {
+                format!("session {} waits for {waits:?} for ever", client.session)
+            });
         }
         let pipe = shared.network.pipe(client.session);
         let (unread, unheard) = (pipe.to_server.len(), pipe.to_client.len());
@@ -72,7 +74,9 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
     };
     let spec = model.queue(queue);
     if spec.ttl_ms.is_some() && !spec.is_volatile {
-        shared.violate(Property::Expiry, || format!("{ready} messages in `{name}` are over their time to live"));
+        shared.violate(Property::Expiry, || {
+            format!("{ready} messages in `{name}` are over their time to live")
+        });
     }
     if shared.memory.is_alarmed.get() {
         // A client that has parked as much as it may is not heard, so its credit is not known.
@@ -84,7 +88,10 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
             let has_credit = record.mode == Mode::Auto || record.unsettled < record.prefetch;
             if record.reads == Reads::Queue(queue) && has_credit {
                 shared.violate(Property::Starvation, || {
-                    format!("{ready} messages wait in `{name}` although session {} could take them", client.session)
+                    format!(
+                        "{ready} messages wait in `{name}` although session {} could take them",
+                        client.session
+                    )
                 });
             }
         }
@@ -99,9 +106,15 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
     }
     let mut left = Vec::new();
     shared.queues.each(|_, queue| {
-        if queue.ready_len() + queue.unsettled_len() + queue.consumers_len() > 0 || queue.name().as_bytes().starts_with(b"stomp-") {
-            let (ready, unsettled, consumers) = (queue.ready_len(), queue.unsettled_len(), queue.consumers_len());
-            left.push(format!("queue `{}` with {ready} + {unsettled} messages, {consumers} consumers", queue.name()));
+        if queue.ready_len() + queue.unsettled_len() + queue.consumers_len() > 0
+            || queue.name().as_bytes().starts_with(b"stomp-")
+        {
+            let (ready, unsettled, consumers) =
+                (queue.ready_len(), queue.unsettled_len(), queue.consumers_len());
+            left.push(format!(
+                "queue `{}` with {ready} + {unsettled} messages, {consumers} consumers",
+                queue.name()
+            ));
         }
     });
     for cell in &shared.cells {
@@ -116,7 +129,9 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
         if let Ok(route) = route
             && !route.subscriptions.is_empty()
         {
-            shared.violate(Property::Leftovers, || format!("`{subject}` still goes to {:?}", route.subscriptions));
+            shared.violate(Property::Leftovers, || {
+                format!("`{subject}` still goes to {:?}", route.subscriptions)
+            });
         }
     }
     check_messages(shared, model);
@@ -164,7 +179,10 @@ fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
     };
     if !is_well && !model.is_incomplete {
         shared.violate(Property::Loss, || {
-            format!("message {message} of queue `{}` is gone: its latest delivery is {fate:?}, buried {buried:?}", spec.name)
+            format!(
+                "message {message} of queue `{}` is gone: its latest delivery is {fate:?}, buried {buried:?}",
+                spec.name
+            )
         });
     }
 }
@@ -173,7 +191,9 @@ fn check_reply(shared: &Shared, model: &Model, reply: usize, owner: usize) {
     let Some(confirmed) = model.messages.get(reply).and_then(|message| message.confirmed_at) else { return };
     let end = end_of(shared, model, owner);
     if confirmed < end && !model.replies.contains(&reply) && !model.is_incomplete {
-        shared.violate(Property::Loss, || format!("reply {reply} did not come to session {owner}, which was there"));
+        shared.violate(Property::Loss, || {
+            format!("reply {reply} did not come to session {owner}, which was there")
+        });
     }
 }
 
@@ -191,7 +211,9 @@ fn check_visibility(shared: &Shared, model: &Model) {
         return;
     }
     for (index, subscription) in model.subscriptions.iter().enumerate() {
-        let (Reads::Topic(pattern), Some(since)) = (&subscription.reads, subscription.receipt_at) else { continue };
+        let (Reads::Topic(pattern), Some(since)) = (&subscription.reads, subscription.receipt_at) else {
+            continue;
+        };
         let ended = end_of(shared, model, subscription.session);
         let until = ended.min(subscription.unsubscribed_at.unwrap_or(u64::MAX));
         for (message, record) in model.messages.iter().enumerate() {
@@ -200,7 +222,9 @@ fn check_visibility(shared: &Shared, model: &Model) {
                 && record.confirmed_at.is_some_and(|confirmed| confirmed < until);
             if was_there && is_match(pattern, subject) && !subscription.got.contains(&message) {
                 shared.violate(Property::Visibility, || {
-                    format!("message {message} to `{subject}` did not reach subscription {index} to `{pattern}`")
+                    format!(
+                        "message {message} to `{subject}` did not reach subscription {index} to `{pattern}`"
+                    )
                 });
             }
         }

@@ -113,7 +113,9 @@ impl CellWorld<'_> {
                 Write::Bytes(len) => {
                     let trace = &self.shared.trace;
                     trace.note_bytes(rest.get(..len).unwrap_or_default());
-                    trace.note(&[pipe as u64], || format!("cell {} writes {len} bytes to session {pipe}", self.id));
+                    trace.note(&[pipe as u64], || {
+                        format!("cell {} writes {len} bytes to session {pipe}", self.id)
+                    });
                     *written += len;
                 }
                 Write::WouldBlock => return Outcome::Blocked,

@@ -160,7 +160,9 @@ impl Model {
             });
         }
         if arrived.is_redelivered || !self.replies.insert(message) {
-            shared.violate(Property::Duplication, || format!("reply {message} came twice to session {session}"));
+            shared.violate(Property::Duplication, || {
+                format!("reply {message} came twice to session {session}")
+            });
         }
         self.check_live_order(shared, session, message);
     }
@@ -199,7 +201,13 @@ impl Model {
     }
 
     /// A message came from a queue.
-    pub(crate) fn queue_arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>, subscription: usize, queue: usize) {
+    pub(crate) fn queue_arrived(
+        &mut self,
+        shared: &Shared,
+        arrived: &Arrived<'_>,
+        subscription: usize,
+        queue: usize,
+    ) {
         let (session, message) = (arrived.session, arrived.message);
         self.text_bytes.insert(message, arrived.text_bytes);
         let record = self.subscription(subscription);
@@ -208,7 +216,8 @@ impl Model {
             record.unsettled += 1;
             if record.unsettled > record.prefetch {
                 let (have, may) = (record.unsettled, record.prefetch);
-                shared.violate(Property::Credit, || format!("subscription {subscription} has {have} of {may}"));
+                shared
+                    .violate(Property::Credit, || format!("subscription {subscription} has {have} of {may}"));
             }
         }
         self.check_address(shared, arrived, queue);
@@ -228,11 +237,14 @@ impl Model {
         if !spec.is_dead_letter_queue {
             let is_meant = match self.messages.get(message).map(|message| &message.to) {
                 Some(To::Queue(to)) => *to == queue,
-                Some(To::Topic(subject)) => spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject)),
+                Some(To::Topic(subject)) => {
+                    spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+                }
                 _ => false,
             };
             if !is_meant || arrived.death.is_some() {
-                shared.violate(Property::Visibility, || format!("message {message} is not for queue `{name}`"));
+                shared
+                    .violate(Property::Visibility, || format!("message {message} is not for queue `{name}`"));
             }
             return;
         }
@@ -240,13 +252,17 @@ impl Model {
             shared.violate(Property::DeadLetter, || format!("message {message} came to `{name}` alive"));
             return;
         };
-        let origin = self.queues.iter().position(|spec| spec.name == died_in && spec.dead_letter == Some(queue));
+        let origin =
+            self.queues.iter().position(|spec| spec.name == died_in && spec.dead_letter == Some(queue));
         let Some(origin) = origin else {
-            shared.violate(Property::DeadLetter, || format!("message {message} died in `{died_in}`, came to `{name}`"));
+            shared.violate(Property::DeadLetter, || {
+                format!("message {message} died in `{died_in}`, came to `{name}`")
+            });
             return;
         };
         let spec = self.queue(origin);
-        let (has_ttl, has_length, has_limit) = (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
+        let (has_ttl, has_length, has_limit) =
+            (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
         let fate = self.fates.get(&(message, origin)).copied();
         let has_ttl = has_ttl || self.message(message).has_ttl;
         let is_allowed = match reason {
@@ -263,7 +279,9 @@ impl Model {
         });
         if !is_allowed || is_with_consumer {
             shared.violate(Property::DeadLetter, || {
-                format!("message {message} died of `{reason}` in `{died_in}`; its latest delivery is {fate:?}")
+                format!(
+                    "message {message} died of `{reason}` in `{died_in}`; its latest delivery is {fate:?}"
+                )
             });
         }
     }
@@ -332,7 +350,9 @@ pub(crate) fn is_match(pattern: &str, subject: &str) -> bool {
             (None, None) => true,
             (Some((&"#", rest)), None) => words(rest, subject),
             (Some((&"#", rest)), Some((_, later))) => words(rest, subject) || words(pattern, later),
-            (Some((word, rest)), Some((first, later))) => (*word == "*" || word == first) && words(rest, later),
+            (Some((word, rest)), Some((first, later))) => {
+                (*word == "*" || word == first) && words(rest, later)
+            }
             _ => false,
         }
     }

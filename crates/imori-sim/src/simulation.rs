@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use corosensei::stack::DefaultStack;
 use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
 use imori_core::id::VhostId;
 use imori_core::memory::Gauge;
 use imori_core::outbound::OutboundLimits;
@@ -136,7 +136,8 @@ impl Simulation {
         let waiting = self.drained();
         let expected = expected_charge(&self.model, &waiting);
         if charged != expected && !self.workload.has_expirations {
-            let text = || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
+            let text =
+                || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
             self.shared.violate(Property::Memory, text);
             return None;
         }
@@ -229,7 +230,15 @@ impl Simulation {
             let client = self.clients.last_mut()?;
             let prefix = "/amq/queue/";
             let destination = [prefix, &spec.name].concat();
-            client.subscribe(&shared, &mut self.model, Reads::Queue(queue), &destination, &[], Mode::Individual, 1000);
+            client.subscribe(
+                &shared,
+                &mut self.model,
+                Reads::Queue(queue),
+                &destination,
+                &[],
+                Mode::Individual,
+                1000,
+            );
         }
         self.rest("draining")
     }
@@ -238,7 +247,12 @@ impl Simulation {
     fn inventory(&self) -> String {
         let mut text = format!("{} bytes are charged", self.shared.memory.gauge.bytes());
         self.shared.queues.each(|_, queue| {
-            text.push_str(&format!(", {} + {} in `{}`", queue.ready_len(), queue.unsettled_len(), queue.name()));
+            text.push_str(&format!(
+                ", {} + {} in `{}`",
+                queue.ready_len(),
+                queue.unsettled_len(),
+                queue.name()
+            ));
         });
         text
     }

@@ -190,7 +190,9 @@ impl Task {
         }
         shared.trace.note_bytes(self.carry.get(before..).unwrap_or_default());
         let len = self.carry.len() - before;
-        shared.trace.note(&[self.pipe as u64], || format!("cell {} reads {len} bytes of session {}", cell.id, self.pipe));
+        shared.trace.note(&[self.pipe as u64], || {
+            format!("cell {} reads {len} bytes of session {}", cell.id, self.pipe)
+        });
         self.work(cell);
         Turn::GoesOn
     }

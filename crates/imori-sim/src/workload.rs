@@ -130,7 +130,8 @@ fn weights(random: &Random) -> Vec<usize> {
         Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
         Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
     };
-    let mut weights: Vec<usize> = Deed::ALL.iter().map(|deed| usual(deed) * random.pick(&[0, 1, 1, 2, 4])).collect();
+    let mut weights: Vec<usize> =
+        Deed::ALL.iter().map(|deed| usual(deed) * random.pick(&[0, 1, 1, 2, 4])).collect();
     // There is always something to do.
     if let Some(first) = weights.first_mut() {
         *first += 4;

@@ -293,7 +293,9 @@ impl Connection {
                 let waits = match frame.headers.value("transaction") {
                     Some(name) => self.parked.has_transaction(&name) || self.must_park(world, frame),
                     // A later ACK of all before it would settle what a transaction that waits names.
-                    None => self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack),
+                    None => {
+                        self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack)
+                    }
                 };
                 if waits {
                     self.park(world, frame, bytes);
@@ -444,7 +446,9 @@ impl Connection {
         let transaction = frame.headers.value("transaction");
         let settles = match frame.command {
             Command::Ack | Command::Nack => true,
-            Command::Commit => transaction.as_deref().is_some_and(|name| self.session.transactions.settles(name)),
+            Command::Commit => {
+                transaction.as_deref().is_some_and(|name| self.session.transactions.settles(name))
+            }
             _ => false,
         };
         self.parked.park(bytes, transaction.as_deref(), settles, world.gauge());
