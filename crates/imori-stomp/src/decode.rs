@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2_iter};
 use crate::command::Command;
 use crate::error::{DecodeError, Excerpt};
 use crate::escape::Escaping;
-use crate::frame::{Frame, HeaderTable, Headers};
+use crate::frame::{Frame, HeaderTable, Headers, Span};
 use crate::limits::Limits;
 use crate::scan::{HeadLimits, scan};
 use crate::version::Version;
@@ -91,6 +91,12 @@ impl Decoder {
         self.version
     }
 
+    /// The caller took the next frame by itself.
+    #[inline]
+    pub(crate) fn pass_over(&mut self) {
+        self.progress = Progress::Start;
+    }
+
     /// Takes what the input begins with.
     ///
     /// After `Incomplete` the next input must begin with the same bytes. After an error there is
@@ -157,17 +163,21 @@ impl Decoder {
                 return Ok(Step::Incomplete { needed: progress.needed() });
             }
         };
+        let block = lines.get(..head.block_len).unwrap_or_default();
+        let spans = spans.get(..head.count).unwrap_or_default();
+        let is_escaped = head.has_backslash && escaping != Escaping::None;
+        if is_escaped {
+            check_escapes(block, spans, escaping)?;
+        }
         let headers = Headers {
-            block: lines.get(..head.block_len).unwrap_or_default(),
-            spans: spans.get(..head.count).unwrap_or_default(),
-            is_escaped: head.has_backslash && escaping != Escaping::None,
+            block,
+            spans,
+            is_escaped,
             // Before a version is agreed on, a CONNECT may come from a client of any version.
             is_trimmed: is_trimmed && self.is_connected,
-            is_plain: head.is_plain,
+            // A space that is no part of the value here would be one in another version.
+            is_plain: head.is_plain && !(is_trimmed && has_space_before_value(block, spans)),
         };
-        if headers.is_escaped {
-            check_escapes(&headers, escaping)?;
-        }
         let body = input.get(body_start..body_start + body_len).unwrap_or_default();
         Ok(Step::Frame { frame: Frame { command, headers, body }, consumed: body_start + body_len + 1 })
     }
@@ -283,10 +293,17 @@ fn ends_head(input: &[u8], from: usize) -> bool {
         .any(|at| matches!(new.get(at..), Some([b'\0', ..] | [b'\n', b'\n', ..] | [b'\n', b'\r', b'\n', ..])))
 }
 
+fn has_space_before_value(block: &[u8], spans: &[Span]) -> bool {
+    spans.iter().any(|span| block.get(span.colon.wrapping_add(1)) == Some(&b' '))
+}
+
 #[cold]
-fn check_escapes(headers: &Headers<'_>, escaping: Escaping) -> Result<(), DecodeError> {
-    for (index, header) in headers.iter().enumerate() {
-        if let Some(escape) = escaping.undefined(header.name).or_else(|| escaping.undefined(header.value)) {
+fn check_escapes(block: &[u8], spans: &[Span], escaping: Escaping) -> Result<(), DecodeError> {
+    for (index, span) in spans.iter().enumerate() {
+        let line = block.get(span.start..span.end).unwrap_or_default();
+        // A colon ends an escape that the name has begun.
+        let (name, value) = line.split_at_checked(span.colon - span.start).unwrap_or_default();
+        if let Some(escape) = escaping.undefined(name).or_else(|| escaping.undefined(value)) {
             return Err(DecodeError::UndefinedEscape { line: index + 1, escape: Excerpt::new(escape) });
         }
     }

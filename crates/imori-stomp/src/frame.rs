@@ -60,7 +60,8 @@ impl<'a> Headers<'a> {
 
     /// Says that the block means the same in every version, so that it can be passed on as it is.
     ///
-    /// Then no line has an escape, a carriage return, a second colon or a space after its colon.
+    /// Then no line has a backslash, a carriage return or a second colon, nor, in 1.0, a space
+    /// after its colon.
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }

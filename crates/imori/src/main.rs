@@ -31,7 +31,7 @@ const TIMED_OUT: u8 = 3;
 
 fn main() -> ExitCode {
     match Cli::parse().run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         // `imori sub … | head -1` has what it wanted.
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {

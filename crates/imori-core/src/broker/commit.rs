@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{Letter, PublishReport, bury, distribute_live, reply, resolve};
+use super::distribute::{Letter, PublishReport, bury, distribute_live, live_receivers, reply, resolve};
 use crate::authorize::{Action, Object, authorize};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::message::{Address, Message, Publication};
-use crate::outbound::{INBOX_PREFIX, Numbers, SessionId};
+use crate::outbound::{INBOX_PREFIX, Numbers, SessionId, SharedHeaders};
 use crate::queue::{Arrival, Dead};
 use crate::route::Route;
 use crate::world::{Event, World};
@@ -128,7 +128,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         match &publish.route {
             Some(route) => {
                 let letter = Letter { publication: &publication, deaths: None, echo_to: None };
-                distribute_live(world, route, &letter, &mut report);
+                let mut shared = SharedHeaders::for_receivers(live_receivers(route));
+                distribute_live(world, route, &letter, &mut shared, &mut report);
                 if route.is_empty() {
                     world.count(Event::Unroutable);
                 }

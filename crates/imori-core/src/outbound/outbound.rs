@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::backlog::{Backlog, Receiver, Waiting};
 use super::buffer::Buffer;
 use super::credit::Credit;
-use super::encoder::{AfterCancel, CutReason, Encoder, Tail};
+use super::encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
 use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Source};
 use super::session::{Numbers, Session, SessionId, Unsettled};
@@ -235,8 +235,10 @@ impl Outbound {
         self.end(reason);
     }
 
-    /// Takes no more deliveries: the connection ends once all that waits is written.
+    /// Takes no more deliveries: the connection ends once all that is unsent is written. Deliveries that
+    /// wait as messages are dropped, or they would follow the answer after which it ends.
     pub fn finish(&mut self) {
+        self.backlog = Backlog::default();
         self.is_finished = true;
     }
 
@@ -306,7 +308,8 @@ impl Outbound {
         let (encoder, number) = (&mut self.encoder, session.next_number());
         self.buffer.append(|out| {
             encoder.head(out, &spec.label, number, spec.settles, delivery);
-            encoder.tail(out, delivery);
+            encoder.headers(out, delivery);
+            encoder.body(out, delivery);
         });
         if spec.settles {
             session.sent_unsettled(place, id);
@@ -318,18 +321,18 @@ impl Outbound {
         }
     }
 
-    /// Sends a message to a live subscription. `tail` serves all receivers of this message.
+    /// Sends a message to a live subscription. `shared` serves all receivers of this message.
     pub fn send(
         &mut self,
         id: ReaderId,
         publication: &Publication<'_>,
         delivery: &Delivery<'_>,
-        tail: &mut Tail,
+        shared: &mut SharedHeaders,
     ) -> Live {
         if self.is_ended() || self.readers.get(id).is_none() {
             return Live::Gone;
         }
-        if !self.push(Receiver::Reader(id), publication, delivery, tail) {
+        if !self.push(Receiver::Reader(id), publication, delivery, shared) {
             return Live::Cut;
         }
         if self.has_room() { Live::Taken } else { Live::Pressed }
@@ -383,7 +386,7 @@ impl Outbound {
             is_redelivered: false,
         };
         let receiver = Receiver::Inbox(to.index);
-        if self.push(receiver, publication, &delivery, &mut Tail::for_receivers(1)) {
+        if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken
         } else {
             Reply::Cut
@@ -561,13 +564,13 @@ impl Outbound {
         receiver: Receiver,
         publication: &Publication<'_>,
         delivery: &Delivery<'_>,
-        tail: &mut Tail,
+        shared: &mut SharedHeaders,
     ) -> bool {
         if self.unsent() >= self.limits.unsent_bytes_max {
             self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
             return false;
         }
-        let waits_smaller = tail.is_shared() || delivery.message.body.len() >= WAITING_BODY_MIN;
+        let waits_smaller = shared.is_shared() || delivery.message.body.len() >= WAITING_BODY_MIN;
         let is_behind = self.buffer.unsent() >= self.limits.feed_bytes;
         if !self.backlog.is_empty() || is_behind && waits_smaller {
             self.backlog.push(Waiting {
@@ -577,13 +580,13 @@ impl Outbound {
                 deaths: delivery.deaths.cloned(),
             });
         } else {
-            self.encode(receiver, delivery, tail);
+            self.encode(receiver, delivery, shared);
         }
         self.charge_change();
         true
     }
 
-    fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, tail: &mut Tail) {
+    fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, shared: &mut SharedHeaders) {
         let (label, session) = match receiver {
             Receiver::Reader(id) => match self.readers.get(id) {
                 Some(record) => (&record.spec.label, record.spec.session),
@@ -600,7 +603,8 @@ impl Outbound {
         let (encoder, number) = (&mut *self.encoder, session.next_number());
         self.buffer.append(|out| {
             encoder.head(out, label, number, false, delivery);
-            tail.append(encoder, out, delivery);
+            shared.append(encoder, out, delivery);
+            encoder.body(out, delivery);
         });
         session.sent();
     }
@@ -609,7 +613,7 @@ impl Outbound {
         while self.buffer.unsent() < until_bytes
             && let Some(waiting) = self.backlog.pop()
         {
-            self.encode(waiting.receiver, &waiting.delivery(), &mut Tail::for_receivers(1));
+            self.encode(waiting.receiver, &waiting.delivery(), &mut SharedHeaders::for_receivers(1));
         }
     }
 

@@ -278,8 +278,11 @@ impl Encoder for Plain {
         }
     }
 
-    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
         out.push(b':');
+    }
+
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         out.extend_from_slice(delivery.message.body);
         for death in delivery.deaths.iter().flat_map(|deaths| deaths.iter()) {
             let text = format!("({} {} {})", death.queue, death.reason.as_str(), death.count);

@@ -33,15 +33,20 @@ enum Command {
     Sub(subscribe::Sub),
     Call(call::Call),
     Respond(respond::Respond),
+    /// Put load on a broker, this one or another, and check everything that comes back.
+    ///
+    /// Exit codes: 0 done, 1 could not run, 2 a budget is broken, 3 a message was lost or altered, 4 the run is invalid.
+    Bench(imori_bench::BenchArgs),
     Config(config::Config),
     /// Print the version.
     Version,
 }
 
 impl Cli {
-    /// Does what the command line asks for.
-    pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.command {
+    /// Does what the command line asks for, and gives the exit code.
+    pub(crate) fn run(self) -> anyhow::Result<u8> {
+        let done = match self.command {
+            Command::Bench(bench) => return imori_bench::run(&bench),
             Command::Serve(serve) => serve.run(),
             Command::Pub(publish) => publish.run(),
             Command::Sub(subscribe) => subscribe.run(),
@@ -49,7 +54,8 @@ impl Cli {
             Command::Respond(respond) => respond.run(),
             Command::Config(config) => config.run(),
             Command::Version => version::run(),
-        }
+        };
+        done.map(|()| 0)
     }
 }
 

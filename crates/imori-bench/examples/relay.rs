@@ -1,0 +1,186 @@
+//! The least that a broker can do: passes frames on between connections, for the ceiling of a machine and of
+//! the load tool.
+//!
+//! One thread, one epoll. It knows CONNECT, SUBSCRIBE, receipts and SEND, stores nothing, checks
+//! nothing, limits nothing, and copies a frame once: `cargo run --profile quick --example relay 127.0.0.1:61999`, then
+//! `imori bench rpc --url stomp://127.0.0.1:61999 --reply named`.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use memchr::{memchr, memmem};
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+
+const LISTENER: Token = Token(usize::MAX);
+const READ_BYTES: usize = 256 * 1024;
+
+/// A client.
+struct Link {
+    socket: TcpStream,
+    partial: Vec<u8>,
+    out: Vec<u8>,
+    written: usize,
+    is_readable: bool,
+}
+
+/// Where frames go.
+struct Relay {
+    links: Vec<Option<Link>>,
+    subscribers: HashMap<Vec<u8>, Vec<usize>>,
+    touched: Vec<usize>,
+}
+
+fn main() -> Result<()> {
+    let address: SocketAddr = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "127.0.0.1:61999".to_owned())
+        .parse()
+        .context("name an address")?;
+    let mut listener = TcpListener::bind(address)?;
+    let mut poll = Poll::new()?;
+    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+    let mut events = Events::with_capacity(1024);
+    let mut relay = Relay { links: Vec::new(), subscribers: HashMap::new(), touched: Vec::new() };
+    let mut buffer = vec![0; READ_BYTES];
+    let mut pending: Vec<usize> = Vec::new();
+    loop {
+        let timeout = (!pending.is_empty()).then_some(std::time::Duration::ZERO);
+        match poll.poll(&mut events, timeout) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+            _ => {}
+        }
+        for event in &events {
+            if event.token() == LISTENER {
+                while let Ok((mut socket, _)) = listener.accept() {
+                    socket.set_nodelay(true)?;
+                    let token = Token(relay.links.len());
+                    poll.registry().register(&mut socket, token, Interest::READABLE | Interest::WRITABLE)?;
+                    let link =
+                        Link { socket, partial: Vec::new(), out: Vec::new(), written: 0, is_readable: true };
+                    relay.links.push(Some(link));
+                    pending.push(token.0);
+                }
+                continue;
+            }
+            if let Some(Some(link)) = relay.links.get_mut(event.token().0) {
+                link.is_readable |= event.is_readable() || event.is_read_closed();
+                pending.push(event.token().0);
+            }
+        }
+        for index in std::mem::take(&mut pending) {
+            if relay.read(index, &mut buffer) {
+                pending.push(index);
+            }
+            relay.touched.push(index);
+        }
+        for index in std::mem::take(&mut relay.touched) {
+            relay.flush(index);
+        }
+    }
+}
+
+impl Relay {
+    /// Reads once; true if there may be more.
+    fn read(&mut self, index: usize, buffer: &mut Vec<u8>) -> bool {
+        let Some(Some(link)) = self.links.get_mut(index) else {
+            return false;
+        };
+        if !link.is_readable {
+            return false;
+        }
+        let kept = link.partial.len();
+        buffer.resize(kept + READ_BYTES, 0);
+        buffer[..kept].copy_from_slice(&link.partial);
+        let length = match link.socket.read(&mut buffer[kept..]) {
+            Ok(0) => {
+                self.links[index] = None;
+                return false;
+            }
+            Ok(length) => length,
+            Err(_) => {
+                link.is_readable = false;
+                return false;
+            }
+        };
+        link.is_readable = length == READ_BYTES;
+        let mut rest = &buffer[..kept + length];
+        while let Some(used) = self.frame(index, rest) {
+            rest = &rest[used..];
+        }
+        let is_readable = length == READ_BYTES;
+        if let Some(Some(link)) = self.links.get_mut(index) {
+            link.partial.clear();
+            link.partial.extend_from_slice(rest);
+        }
+        is_readable
+    }
+
+    /// Takes the first frame; its length, or nothing if it is not complete.
+    fn frame(&mut self, from: usize, bytes: &[u8]) -> Option<usize> {
+        let head = memmem::find(bytes, b"\n\n")?;
+        let body_at = head + 2;
+        let command_end = memchr(b'\n', bytes)?;
+        let headers = &bytes[command_end..head + 1];
+        let length = match header(headers, b"\ncontent-length:") {
+            Some(digits) => std::str::from_utf8(digits).ok()?.parse().ok()?,
+            None => memchr(0, &bytes[body_at..])?,
+        };
+        let end = body_at + length + 1;
+        if bytes.len() < end {
+            return None;
+        }
+        match &bytes[..command_end] {
+            b"CONNECT" => self.answer(from, b"CONNECTED\nversion:1.2\nserver:relay/1\n\n\0"),
+            b"SUBSCRIBE" => {
+                let destination = header(headers, b"\ndestination:")?.to_vec();
+                self.subscribers.entry(destination).or_default().push(from);
+                if let Some(receipt) = header(headers, b"\nreceipt:") {
+                    let answer = [&b"RECEIPT\nreceipt-id:"[..], receipt, b"\n\n\0"].concat();
+                    self.answer(from, &answer);
+                }
+            }
+            b"SEND" => {
+                let destination = header(headers, b"\ndestination:")?;
+                for to in self.subscribers.get(destination).into_iter().flatten() {
+                    if let Some(Some(link)) = self.links.get_mut(*to) {
+                        link.out.extend_from_slice(b"MESSAGE");
+                        link.out.extend_from_slice(&bytes[command_end..end]);
+                        self.touched.push(*to);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Some(end)
+    }
+
+    fn answer(&mut self, to: usize, bytes: &[u8]) {
+        if let Some(Some(link)) = self.links.get_mut(to) {
+            link.out.extend_from_slice(bytes);
+        }
+        self.touched.push(to);
+    }
+
+    fn flush(&mut self, index: usize) {
+        let Some(Some(link)) = self.links.get_mut(index) else {
+            return;
+        };
+        while link.written < link.out.len() {
+            match link.socket.write(&link.out[link.written..]) {
+                Ok(length) => link.written += length,
+                Err(_) => return,
+            }
+        }
+        link.out.clear();
+        link.written = 0;
+    }
+}
+
+/// The value of a header, found by its line end, name and colon.
+fn header<'a>(headers: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let after = &headers[memmem::find(headers, name)? + name.len()..];
+    Some(&after[..memchr(b'\n', after)?])
+}

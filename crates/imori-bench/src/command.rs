@@ -1,0 +1,60 @@
+//! `imori bench`: picks the scenario, runs it, and says what it found.
+
+use std::fs;
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+
+use crate::options::{BrokerOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
+use crate::report::Report;
+use crate::{idle, oneway, rpc};
+
+/// Puts load on a broker and checks everything that comes back.
+#[derive(Debug, Clone, Args)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub scenario: Scenario,
+}
+
+/// What to measure.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Scenario {
+    /// Requests and replies: round trips, or pipelined calls, each reply checked.
+    Rpc(RpcOptions),
+    /// Publishers, queues, consumers with acknowledgement.
+    Queue(QueueOptions),
+    /// Publishers with a subject each, subscribers to each subject, nothing stored.
+    #[command(visible_alias = "fan-out")]
+    Pubsub(PubsubOptions),
+    /// Connections that do nothing, for their memory.
+    Idle(IdleOptions),
+}
+
+/// Runs the scenario, prints or writes the report, and returns the exit code of the command.
+pub fn run(args: &BenchArgs) -> Result<u8> {
+    let (report, options) = match &args.scenario {
+        Scenario::Rpc(options) => (rpc::run(options)?, &options.broker),
+        Scenario::Queue(options) => (oneway::run_queue(options)?, &options.broker),
+        Scenario::Pubsub(options) => (oneway::run_pubsub(options)?, &options.broker),
+        Scenario::Idle(options) => (idle::run(options)?, &options.broker),
+    };
+    publish(&report, options)?;
+    Ok(report.exit_code())
+}
+
+fn publish(report: &Report, options: &BrokerOptions) -> Result<()> {
+    let mut json = serde_json::to_string_pretty(report)?;
+    json.push('\n');
+    let text = match options.json.as_deref() {
+        Some("-") => json,
+        Some(file) => {
+            fs::write(file, json)
+                .with_context(|| format!("`{file}` cannot be written; name another with `--json`"))?;
+            report.to_string()
+        }
+        None => report.to_string(),
+    };
+    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")
+}

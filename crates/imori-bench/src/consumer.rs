@@ -1,0 +1,270 @@
+//! A connection that consumes: every delivery is checked for origin, content, order and repetition.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use imori_stomp::command::Command;
+
+use crate::frame::Frame;
+use crate::latency::Recorder;
+use crate::ledger::Ledger;
+use crate::options::AckMode;
+use crate::publisher::Flow;
+use crate::seen::Seen;
+use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
+
+/// What the consumers of a loop count together.
+#[derive(Debug)]
+pub(crate) struct Received {
+    /// What became of the deliveries; `sent` and `lost` are filled in at the end.
+    pub(crate) ledger: Ledger,
+    /// Deliveries whose stamp cannot be read, so that they stand for an unknown message.
+    pub(crate) unreadable: u64,
+    /// Deliveries of this run, wanted or not.
+    pub(crate) deliveries: u64,
+    /// How long deliveries took from the publisher's buffer to here.
+    pub(crate) recorder: Recorder,
+    /// What has arrived, for each place where a message is due once.
+    pub(crate) places: Vec<Place>,
+}
+
+/// A place where each message of one publisher is due once: a queue, or one subscriber of a subject.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    seen: Seen,
+    /// One more than the highest number that has arrived.
+    next: u64,
+}
+
+impl Received {
+    /// Nothing received yet, at so many places.
+    pub(crate) fn new(places: usize) -> Received {
+        Received {
+            ledger: Ledger::default(),
+            unreadable: 0,
+            deliveries: 0,
+            recorder: Recorder::new(),
+            places: std::iter::repeat_with(Place::default).take(places).collect(),
+        }
+    }
+
+    /// Different messages that have arrived, over all places; an unreadable one counts as one.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.places.iter().map(|place| place.seen.count()).sum::<u64>() + self.unreadable
+    }
+}
+
+/// One consumer.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    run: u16,
+    ack: AckMode,
+    filler: Arc<[u8]>,
+    flow: Arc<Flow>,
+    /// Place of publisher p = p × `stride` + `offset`.
+    stride: usize,
+    offset: usize,
+    /// For each publisher: one more than the highest number this consumer has had.
+    order: Vec<u64>,
+    /// SUBSCRIBE, if it is still to be sent.
+    subscribe: Option<Vec<u8>>,
+    /// What the last delivery of a read is acknowledged with.
+    ack_due: Vec<u8>,
+}
+
+/// Which places a consumer reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    /// Publishers of the run.
+    pub(crate) publishers: usize,
+    /// Places of each publisher.
+    pub(crate) stride: usize,
+    /// Which of them is this consumer's.
+    pub(crate) offset: usize,
+}
+
+impl Consumer {
+    /// A consumer that is subscribed already.
+    pub(crate) fn new(
+        run: u16,
+        ack: AckMode,
+        filler: Arc<[u8]>,
+        flow: Arc<Flow>,
+        places: Places,
+    ) -> Consumer {
+        Consumer {
+            run,
+            ack,
+            filler,
+            flow,
+            stride: places.stride,
+            offset: places.offset,
+            order: vec![0; places.publishers],
+            subscribe: None,
+            ack_due: Vec::new(),
+        }
+    }
+
+    /// Lets it subscribe now.
+    pub(crate) fn subscribe(&mut self, frame: Vec<u8>) {
+        self.subscribe = Some(frame);
+    }
+
+    /// Takes a frame and acknowledges it.
+    pub(crate) fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut Received, out: &mut Vec<u8>) {
+        if frame.command != Command::Message {
+            return;
+        }
+        match self.ack {
+            AckMode::Auto => {}
+            AckMode::Client => {
+                self.ack_due.clear();
+                self.ack_due.extend_from_slice(frame.ack);
+            }
+            AckMode::ClientIndividual => acknowledge(frame.ack, out),
+        }
+        match Stamp::read(frame.body, self.run) {
+            Ok(stamp) => self.judge(stamp, frame, now, board),
+            Err(NoStamp::Foreign) => board.ledger.foreign += 1,
+            Err(NoStamp::Altered) => {
+                board.ledger.altered += 1;
+                board.unreadable += 1;
+                board.deliveries += 1;
+                self.flow.passed.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Sends what is due: the subscription, or the ACK for what the last read brought.
+    pub(crate) fn fill(&mut self, out: &mut Vec<u8>) {
+        if let Some(subscribe) = self.subscribe.take() {
+            out.extend_from_slice(&subscribe);
+        }
+        if !self.ack_due.is_empty() {
+            acknowledge(&self.ack_due, out);
+            self.ack_due.clear();
+        }
+    }
+
+    fn judge(&mut self, stamp: Stamp, frame: &Frame<'_>, now: u64, board: &mut Received) {
+        let ledger = &mut board.ledger;
+        let publisher = usize::from(stamp.publisher);
+        let place = publisher.saturating_mul(self.stride).saturating_add(self.offset);
+        let (Some(order), Some(place)) = (self.order.get_mut(publisher), board.places.get_mut(place)) else {
+            ledger.foreign += 1;
+            return;
+        };
+        let number = u64::from(stamp.number);
+        if number >= self.flow.published.load(Ordering::Relaxed) {
+            ledger.foreign += 1;
+            return;
+        }
+        board.deliveries += 1;
+        if !place.seen.insert(stamp.number) {
+            match frame.redelivered {
+                b"true" => ledger.redelivered += 1,
+                _ => ledger.duplicated += 1,
+            }
+            return;
+        }
+        if number < *order && frame.redelivered != b"true" {
+            ledger.reordered += 1;
+        }
+        *order = (*order).max(number.saturating_add(1));
+        // A message that was overtaken is no longer waited for, so a loss does not close the window.
+        if number >= place.next {
+            self.flow.passed.fetch_add(number.saturating_add(1).saturating_sub(place.next), Ordering::SeqCst);
+            place.next = number.saturating_add(1);
+        }
+        let micros = ((now / 1_000) as u32).wrapping_sub(stamp.sent_micros);
+        board.recorder.record(u64::from(micros).saturating_mul(1_000));
+        match frame.body.get(STAMP_BYTES..) == Some(&*self.filler) {
+            true => ledger.good += 1,
+            false => ledger.altered += 1,
+        }
+    }
+}
+
+fn acknowledge(id: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"ACK\nid:");
+    out.extend_from_slice(id);
+    out.extend_from_slice(b"\n\n\0");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::taken;
+
+    fn flow() -> Arc<Flow> {
+        let flow = Flow::new(1, 10);
+        flow.published.store(10, Ordering::SeqCst);
+        Arc::new(flow)
+    }
+
+    fn consumer(ack: AckMode) -> Consumer {
+        let places = Places { publishers: 1, stride: 1, offset: 0 };
+        Consumer::new(7, ack, Arc::from(&b"fill"[..]), flow(), places)
+    }
+
+    fn hear(consumer: &mut Consumer, board: &mut Received, headers: &str, body: &[u8]) -> Vec<u8> {
+        let mut bytes = format!("MESSAGE\n{headers}content-length:{}\n\n", body.len()).into_bytes();
+        bytes.extend_from_slice(body);
+        bytes.push(0);
+        let mut out = Vec::new();
+        taken(&bytes, |frame| consumer.frame(frame, 2_000, board, &mut out));
+        out
+    }
+
+    fn body(run: u16, publisher: u16, number: u32, rest: &[u8]) -> Vec<u8> {
+        [&Stamp { run, publisher, number, sent_micros: 1 }.bytes()[..], rest].concat()
+    }
+
+    #[test]
+    fn each_delivery_is_judged_by_origin_content_order_and_repetition() {
+        let (mut consumer, mut board) = (consumer(AckMode::Auto), Received::new(1));
+        for (headers, body) in [
+            ("", body(7, 0, 0, b"fill")),
+            ("", body(7, 0, 0, b"fill")),
+            ("redelivered:true\n", body(7, 0, 0, b"fill")),
+            ("", body(7, 0, 3, b"fill")),
+            ("", body(7, 0, 2, b"fill")),
+            ("", body(7, 0, 4, b"fell")),
+            ("", body(8, 0, 5, b"fill")),
+            ("", body(7, 1, 5, b"fill")),
+            ("", body(7, 0, 10, b"fill")),
+            ("", b"short".to_vec()),
+        ] {
+            hear(&mut consumer, &mut board, headers, &body);
+        }
+        let expected = Ledger {
+            good: 3,
+            duplicated: 1,
+            redelivered: 1,
+            reordered: 1,
+            altered: 2,
+            foreign: 3,
+            ..Ledger::default()
+        };
+        assert_eq!(board.ledger, expected);
+        assert_eq!(board.arrived(), 5);
+        assert_eq!(consumer.flow.passed.load(Ordering::SeqCst), 6, "five numbers passed and one unreadable");
+    }
+
+    #[test]
+    fn acknowledgement_follows_its_mode() {
+        for (ack, at_once, at_the_end) in [
+            (AckMode::Auto, "", ""),
+            (AckMode::Client, "", "ACK\nid:b\n\n\0"),
+            (AckMode::ClientIndividual, "ACK\nid:b\n\n\0", ""),
+        ] {
+            let (mut consumer, mut board) = (consumer(ack), Received::new(1));
+            hear(&mut consumer, &mut board, "ack:a\n", &body(7, 0, 0, b"fill"));
+            let out = hear(&mut consumer, &mut board, "ack:b\n", &body(7, 0, 1, b"fill"));
+            assert_eq!(out, at_once.as_bytes(), "{ack:?}");
+            let mut out = Vec::new();
+            consumer.fill(&mut out);
+            assert_eq!(out, at_the_end.as_bytes(), "{ack:?}");
+        }
+    }
+}

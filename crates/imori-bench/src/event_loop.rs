@@ -1,0 +1,316 @@
+//! One thread, one epoll, all its connections: reads much at once, writes much at once.
+//!
+//! What is said on a connection is its role's business; the loop moves bytes. It stays on the
+//! cheap side on purpose, because client and broker share a machine and what the client burns
+//! the broker does not get.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use imori_stomp::command::Command;
+use imori_stomp::frame::HeaderTable;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use crate::frame::{Frame, Reader};
+use crate::handshake::Session;
+use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES};
+
+/// The token of the waker; connections count from 0.
+const WAKER: Token = Token(usize::MAX);
+
+/// What one connection says and hears.
+pub(crate) trait Role {
+    /// What all connections of a loop count together.
+    type Board;
+
+    /// Takes a frame of the broker; an answer is appended to `out`.
+    fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut Self::Board, out: &mut Vec<u8>);
+
+    /// Appends what is due without being asked; true if it stopped only because `out` is full.
+    fn fill(&mut self, now: u64, board: &mut Self::Board, out: &mut Vec<u8>) -> bool;
+
+    /// Whether the connection is read now, given how many bytes wait to be written.
+    fn reads(&self, unwritten: usize) -> bool;
+
+    /// Whether `fill` must be tried in every turn, because something else than a frame makes room.
+    fn is_producer(&self) -> bool;
+
+    /// Lets time pass.
+    fn tick(&mut self, now: u64, board: &mut Self::Board);
+}
+
+/// Nanoseconds since the run began; the threads of a run share one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    /// Starts at zero.
+    pub(crate) fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    /// Nanoseconds since the start.
+    pub(crate) fn now(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// All connections of one thread.
+pub(crate) struct EventLoop<R: Role> {
+    poll: Poll,
+    events: Events,
+    waker: Arc<Waker>,
+    links: Vec<Link<R>>,
+    producers: Vec<usize>,
+    /// Connections with something to do; each is in it once.
+    active: Vec<usize>,
+    /// Those being served in this turn; kept for its memory.
+    serving: Vec<usize>,
+    /// Shared by all connections: what a frame leaves over moves to its connection.
+    buffer: Vec<u8>,
+    table: HeaderTable,
+    clock: Clock,
+    /// What the roles count together.
+    pub(crate) board: R::Board,
+    /// Frames read so far.
+    pub(crate) frames_read: u64,
+    /// Bytes written so far.
+    pub(crate) bytes_written: u64,
+}
+
+struct Link<R> {
+    socket: TcpStream,
+    role: R,
+    reader: Reader,
+    /// The beginning of a frame whose rest has not come.
+    partial: Vec<u8>,
+    out: Vec<u8>,
+    /// How much of `out` is written.
+    written: usize,
+    is_readable: bool,
+    is_writable: bool,
+    is_active: bool,
+}
+
+impl<R: Role> EventLoop<R> {
+    /// A loop without connections.
+    pub(crate) fn new(board: R::Board, clock: Clock) -> Result<EventLoop<R>> {
+        let poll = Poll::new().context("the kernel gives no epoll")?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        Ok(EventLoop {
+            poll,
+            events: Events::with_capacity(1024),
+            waker,
+            links: Vec::new(),
+            producers: Vec::new(),
+            active: Vec::new(),
+            serving: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+            table: HeaderTable::default(),
+            clock,
+            board,
+            frames_read: 0,
+            bytes_written: 0,
+        })
+    }
+
+    /// Takes over a connection.
+    pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
+        let (socket, partial) = session.into_parts()?;
+        let mut socket = TcpStream::from_std(socket);
+        let index = self.links.len();
+        self.poll.registry().register(&mut socket, Token(index), Interest::READABLE | Interest::WRITABLE)?;
+        if role.is_producer() {
+            self.producers.push(index);
+        }
+        // Frames may have come with the handshake, so the connection counts as readable.
+        self.links.push(Link {
+            socket,
+            role,
+            reader: Reader::new(),
+            partial,
+            out: Vec::new(),
+            written: 0,
+            is_readable: true,
+            is_writable: true,
+            is_active: false,
+        });
+        self.activate(index);
+        Ok(())
+    }
+
+    /// Ends a wait of this loop from another thread.
+    pub(crate) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// What the connections say and hear.
+    pub(crate) fn roles(&mut self) -> impl Iterator<Item = &mut R> {
+        self.links.iter_mut().map(|link| &mut link.role)
+    }
+
+    /// Bytes that the sockets have not taken.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.links.iter().map(Link::unwritten).sum()
+    }
+
+    /// Looks at every connection in the next turn, because what they wait for has changed.
+    pub(crate) fn kick(&mut self) {
+        for index in 0..self.links.len() {
+            self.activate(index);
+        }
+    }
+
+    /// Lets time pass for every role.
+    pub(crate) fn tick(&mut self) {
+        let now = self.clock.now();
+        for link in &mut self.links {
+            link.role.tick(now, &mut self.board);
+        }
+        self.kick();
+    }
+
+    /// Waits for sockets, at most this long, and serves them once.
+    pub(crate) fn turn(&mut self, timeout: Duration) -> Result<()> {
+        let timeout = if self.active.is_empty() { timeout } else { Duration::ZERO };
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+            _ => {}
+        }
+        for event in &self.events {
+            let Some(link) = self.links.get_mut(event.token().0) else {
+                continue;
+            };
+            link.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+            link.is_writable |= event.is_writable();
+            if !link.is_active {
+                link.is_active = true;
+                self.active.push(event.token().0);
+            }
+        }
+        for at in 0..self.producers.len() {
+            if let Some(index) = self.producers.get(at).copied() {
+                self.activate(index);
+            }
+        }
+        std::mem::swap(&mut self.active, &mut self.serving);
+        for at in 0..self.serving.len() {
+            if let Some(index) = self.serving.get(at).copied() {
+                self.serve(index)?;
+            }
+        }
+        self.serving.clear();
+        Ok(())
+    }
+
+    fn activate(&mut self, index: usize) {
+        if let Some(link) = self.links.get_mut(index)
+            && !link.is_active
+        {
+            link.is_active = true;
+            self.active.push(index);
+        }
+    }
+
+    /// Reads once, writes once; what is left keeps the connection active.
+    fn serve(&mut self, index: usize) -> Result<()> {
+        let Some(link) = self.links.get_mut(index) else {
+            return Ok(());
+        };
+        link.is_active = false;
+        if link.may_read() {
+            self.frames_read += link.read(&mut self.buffer, &mut self.table, self.clock, &mut self.board)?;
+        }
+        let has_more = link.unwritten() < BACKLOG_BYTES_MAX
+            && link.role.fill(self.clock.now(), &mut self.board, &mut link.out);
+        self.bytes_written += link.flush()?;
+        if link.may_read() || (has_more && link.is_writable) {
+            self.activate(index);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Role> Link<R> {
+    fn unwritten(&self) -> usize {
+        self.out.len().saturating_sub(self.written)
+    }
+
+    fn may_read(&self) -> bool {
+        let unwritten = self.unwritten();
+        self.is_readable && unwritten < BACKLOG_BYTES_MAX && self.role.reads(unwritten)
+    }
+
+    /// Reads once and hands all complete frames to the role; says how many there were.
+    fn read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        table: &mut HeaderTable,
+        clock: Clock,
+        board: &mut R::Board,
+    ) -> Result<u64> {
+        let kept = self.partial.len();
+        if buffer.len() < kept.saturating_add(READ_BYTES) {
+            buffer.resize(kept.saturating_add(READ_BYTES), 0);
+        }
+        let (head, tail) = buffer.split_at_mut(kept);
+        head.copy_from_slice(&self.partial);
+        let length = match self.socket.read(tail) {
+            Ok(0) => bail!("the broker closed a connection during the run; look into its log"),
+            Ok(length) => {
+                // A short read emptied the socket; epoll tells when there is more.
+                self.is_readable = length == tail.len();
+                length
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                0
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+            Err(error) => return Err(anyhow!(error).context("the broker broke a connection during the run")),
+        };
+        let now = clock.now();
+        let mut rest = buffer.get(..kept.saturating_add(length)).unwrap_or_default();
+        let mut frames = 0;
+        while let Some((frame, used)) = self.reader.take(rest, table)? {
+            if frame.command == Command::Error {
+                bail!("the broker ends the run: {}", frame.error_text());
+            }
+            self.role.frame(&frame, now, board, &mut self.out);
+            rest = rest.get(used..).unwrap_or_default();
+            frames += 1;
+        }
+        self.partial.clear();
+        self.partial.extend_from_slice(rest);
+        Ok(frames)
+    }
+
+    /// Writes what the socket takes; says how much.
+    fn flush(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        while self.is_writable && self.written < self.out.len() {
+            match self.socket.write(self.out.get(self.written..).unwrap_or_default()) {
+                Ok(length) => {
+                    self.written += length;
+                    bytes += length as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_writable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(anyhow!(error).context("the broker broke a connection during the run"));
+                }
+            }
+        }
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+        } else if self.written >= BACKLOG_BYTES_MAX {
+            self.out.drain(..self.written);
+            self.written = 0;
+        }
+        Ok(bytes)
+    }
+}

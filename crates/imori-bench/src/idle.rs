@@ -1,0 +1,90 @@
+//! Scenario `idle`: connections that log in and do nothing, for what they cost the broker.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use crate::event_loop::{Clock, EventLoop, Role};
+use crate::frame::Frame;
+use crate::handshake::Session;
+use crate::options::IdleOptions;
+use crate::phase::{Bounds, Meter, Progress, drive};
+use crate::report::{Count, Report, Subject, asked};
+
+/// Runs the scenario.
+pub fn run(options: &IdleOptions) -> Result<Report> {
+    let progress = Progress::new(options.broker.progress);
+    let mut idle = EventLoop::new((), Clock::start())?;
+    let meter = Meter::start(&options.broker.pid)?;
+    let mut server = String::new();
+    for index in 0..options.connections {
+        let session = Session::open(&options.broker.url).with_context(|| {
+            format!("connection `{index}` cannot be opened; raise the limits of open files on both sides")
+        })?;
+        server.clone_from(&session.server);
+        idle.add(session, IdleRole)?;
+        if index % 100 == 0 {
+            progress.show("connect", u64::from(index), Some(u64::from(options.connections)));
+        }
+    }
+    let opened = meter.stop()?;
+    let hold = Meter::start(&options.broker.pid)?;
+    let bounds = Bounds { time: Some(options.hold), quiet: Duration::MAX, writes_count: false };
+    drive(&mut idle, bounds, |()| false, |()| progress.show("hold", u64::from(options.connections), None))?;
+    let held = hold.stop()?;
+    progress.clear();
+    let subject = Subject {
+        scenario: "idle",
+        mode: format!("{} connections", options.connections),
+        depth: None,
+        server,
+        asked: asked([
+            ("connections", json!(options.connections)),
+            ("hold_s", json!(options.hold.as_secs_f64())),
+            ("heart_beat", json!("0,0")),
+        ]),
+        unit: "connections",
+    };
+    let connections = u64::from(options.connections);
+    let mut report = Report::new(subject, &options.broker, &opened, connections, 0);
+    report.notes.clear();
+    report.counters.push(Count { name: "still_open", value: idle.roles().count() as u64 });
+    if let Some(broker) = &mut report.broker {
+        broker.rss_end = held.broker_after.rss_bytes;
+        broker.rss_peak = broker.rss_peak.max(held.broker_rss_peak);
+        let grown = broker.rss_end.saturating_sub(broker.rss_start);
+        let idle_cpu_s = held.broker_after.cpu_seconds_since(&held.broker_before);
+        report.counters.extend([
+            Count { name: "rss_bytes_per_connection", value: grown / connections.max(1) },
+            Count {
+                name: "idle_cpu_ms_per_s",
+                value: (idle_cpu_s * 1_000.0 / held.elapsed.as_secs_f64()) as u64,
+            },
+        ]);
+    }
+    Ok(report)
+}
+
+/// A connection that says nothing.
+struct IdleRole;
+
+impl Role for IdleRole {
+    type Board = ();
+
+    fn frame(&mut self, _frame: &Frame<'_>, _now: u64, _board: &mut (), _out: &mut Vec<u8>) {}
+
+    fn fill(&mut self, _now: u64, _board: &mut (), _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn reads(&self, _unwritten: usize) -> bool {
+        true
+    }
+
+    fn is_producer(&self) -> bool {
+        false
+    }
+
+    fn tick(&mut self, _now: u64, _board: &mut ()) {}
+}

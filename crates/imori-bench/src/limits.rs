@@ -1,0 +1,42 @@
+//! Limits of the load tool: each with its unit, the reason, and what happens when it is reached.
+
+use std::time::Duration;
+
+/// Bytes read from a socket at once, so that a batch of replies costs one system call.
+pub(crate) const READ_BYTES: usize = 256 * 1024;
+
+/// Bytes of one frame from the broker. More: the run ends, for the broker sends what nobody asked for.
+pub(crate) const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes that a sender prepares before it writes. It bounds the memory of a run that sends everything first.
+pub(crate) const FILL_BYTES: usize = 128 * 1024;
+
+/// Unwritten bytes at which a connection is no longer read, as a client that blocks in its write would do.
+pub(crate) const BACKLOG_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long nothing may move before a run ends as "blocked".
+pub(crate) const BLOCKED_AFTER: Duration = Duration::from_secs(10);
+
+/// How often time-outs, the progress bar and the blocked rule are looked at.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// How often the memory of the broker is read, to find its peak.
+pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(500);
+
+/// How long connecting and subscribing may take, for each connection.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Requesters in one run; the correlation id has four hexadecimal digits for them.
+pub(crate) const REQUESTERS_MAX: u32 = 65_535;
+
+/// Calls of one requester; the correlation id has eight hexadecimal digits for them.
+pub(crate) const CALLS_MAX: u64 = u32::MAX as u64;
+
+/// Publishers in one run; the stamp has two bytes for them.
+pub(crate) const PUBLISHERS_MAX: u32 = 65_535;
+
+/// Samples that must lie above a percentile before it is printed.
+pub(crate) const SAMPLES_ABOVE_MIN: u64 = 10;
+
+/// A run that measures for less than this is marked as short: a stall or a collection may fall outside it.
+pub(crate) const SHORT_RUN: Duration = Duration::from_secs(10);

@@ -1,0 +1,202 @@
+//! A connection that publishes as fast as its socket takes, within a window.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use imori_stomp::command::Command;
+
+use crate::frame::Frame;
+use crate::limits::{CALLS_MAX, FILL_BYTES};
+use crate::stamp::Stamp;
+use crate::template::MessageTemplate;
+
+/// What publishers and consumers tell each other, also across threads.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Messages handed to the sockets.
+    pub(crate) published: AtomicU64,
+    /// Deliveries that are over: arrived, or overtaken by a later one.
+    pub(crate) passed: AtomicU64,
+    /// Deliveries of one message.
+    pub(crate) fan_out: u64,
+    /// Messages that may be on their way.
+    pub(crate) window: u64,
+    /// What the publishers may send.
+    phase: Mutex<Phase>,
+    /// Set by a publisher that the window has stopped and that waits to be woken.
+    is_waiting: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Phase {
+    number: u64,
+    /// Messages of each publisher in this phase.
+    share: u64,
+}
+
+impl Flow {
+    /// Nothing to send yet.
+    pub(crate) fn new(fan_out: u64, window: u64) -> Flow {
+        Flow {
+            published: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
+            fan_out,
+            window,
+            phase: Mutex::new(Phase::default()),
+            is_waiting: AtomicBool::new(false),
+        }
+    }
+
+    /// Lets each publisher send so many more.
+    pub(crate) fn begin(&self, share: u64) {
+        let mut phase = self.phase();
+        *phase = Phase { number: phase.number + 1, share };
+    }
+
+    /// Lets no publisher send any more; when this returns, `published` is final.
+    pub(crate) fn stop(&self) {
+        self.phase().share = 0;
+    }
+
+    /// A publisher holds it while it sends.
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Messages that may be sent now.
+    fn room(&self) -> u64 {
+        let passed = self.passed.load(Ordering::SeqCst) / self.fan_out;
+        let under_way = self.published.load(Ordering::SeqCst).saturating_sub(passed);
+        self.window.saturating_sub(under_way)
+    }
+
+    /// Whether a publisher waits and the window is open far enough to wake it; says so once.
+    pub(crate) fn takes_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::SeqCst)
+            && self.room() >= self.window / 4
+            && self.is_waiting.swap(false, Ordering::SeqCst)
+    }
+
+    /// Deliveries that are due for what was published so far.
+    pub(crate) fn due(&self) -> u64 {
+        self.published.load(Ordering::SeqCst).saturating_mul(self.fan_out)
+    }
+}
+
+/// One publisher.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    run: u16,
+    index: u16,
+    template: MessageTemplate,
+    /// The same with a `receipt` header, to learn when the broker has taken everything.
+    last: MessageTemplate,
+    asks_receipt: bool,
+    flow: Arc<Flow>,
+    sent: u64,
+    /// The phase it knows of, and what it had sent when that began.
+    phase: u64,
+    base: u64,
+}
+
+impl Publisher {
+    /// A publisher that has nothing to send until the flow says so.
+    pub(crate) fn new(
+        run: u16,
+        index: u16,
+        template: MessageTemplate,
+        last: MessageTemplate,
+        asks_receipt: bool,
+        flow: Arc<Flow>,
+    ) -> Publisher {
+        Publisher { run, index, template, last, asks_receipt, flow, sent: 0, phase: 0, base: 0 }
+    }
+
+    /// Takes a frame; says whether it confirms the last message.
+    pub(crate) fn frame(&self, frame: &Frame<'_>) -> bool {
+        frame.command == Command::Receipt
+    }
+
+    /// Sends what window and phase allow.
+    pub(crate) fn fill(&mut self, now: u64, out: &mut Vec<u8>) -> bool {
+        let phase = self.flow.phase();
+        if phase.number != self.phase {
+            self.phase = phase.number;
+            self.base = self.sent;
+        }
+        let until = self.base.saturating_add(phase.share).min(CALLS_MAX);
+        let left = until.saturating_sub(self.sent);
+        if left == 0 {
+            return false;
+        }
+        let mut room = self.flow.room();
+        if room < left {
+            self.flow.is_waiting.store(true, Ordering::SeqCst);
+            // Looked at again, for the window may have opened just before.
+            room = self.flow.room();
+        }
+        let due = left.min(room);
+        let sent_micros = (now / 1_000) as u32;
+        let mut sent = 0;
+        while sent < due && out.len() < FILL_BYTES {
+            let number = self.sent as u32;
+            let stamp = Stamp { run: self.run, publisher: self.index, number, sent_micros }.bytes();
+            self.sent += 1;
+            match self.asks_receipt && self.sent == until {
+                true => self.last.append(out, &stamp),
+                false => self.template.append(out, &stamp),
+            }
+            sent += 1;
+        }
+        self.flow.published.fetch_add(sent, Ordering::SeqCst);
+        sent < due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::destination::{Destination, Style};
+
+    #[test]
+    fn window_and_phase_bound_what_is_sent() {
+        for (share, window, passed, fan_out, expected) in [
+            (0, 5, 0, 1, 0),
+            (3, 5, 0, 1, 3),
+            (9, 5, 0, 1, 5),
+            (9, 5, 2, 1, 7),
+            (9, 5, 4, 2, 7),
+            (9, 5, 5, 2, 7),
+        ] {
+            let flow = Arc::new(Flow::new(fan_out, window));
+            flow.begin(share);
+            let topic = Destination::topic(Style::Rabbitmq, "t");
+            let template = || MessageTemplate::new(&topic, "", b"");
+            let mut publisher = Publisher::new(1, 0, template(), template(), false, Arc::clone(&flow));
+            let mut out = Vec::new();
+            assert!(!publisher.fill(0, &mut out));
+            flow.passed.store(passed, Ordering::SeqCst);
+            publisher.fill(0, &mut out);
+            assert_eq!(publisher.sent, expected, "share {share}, window {window}, passed {passed}");
+            assert_eq!(flow.published.load(Ordering::SeqCst), expected);
+        }
+    }
+
+    #[test]
+    fn a_phase_adds_to_what_was_sent_and_can_be_stopped() {
+        let flow = Arc::new(Flow::new(1, 100));
+        let topic = Destination::topic(Style::Rabbitmq, "t");
+        let template = || MessageTemplate::new(&topic, "", b"");
+        let mut publisher = Publisher::new(1, 0, template(), template(), false, Arc::clone(&flow));
+        let mut out = Vec::new();
+        for (share, expected) in [(3, 3), (4, 7), (u64::MAX, 100)] {
+            flow.begin(share);
+            publisher.fill(0, &mut out);
+            assert_eq!(publisher.sent, expected);
+        }
+        flow.passed.store(50, Ordering::SeqCst);
+        flow.stop();
+        publisher.fill(0, &mut out);
+        assert_eq!(publisher.sent, 100);
+    }
+}

@@ -1,0 +1,265 @@
+//! A connection that asks: sends n, expects n + 1, and believes nothing.
+
+use std::time::Duration;
+
+use imori_stomp::command::Command;
+
+use crate::calls::{Calls, Settled};
+use crate::destination::Destination;
+use crate::frame::Frame;
+use crate::latency::Recorder;
+use crate::ledger::Ledger;
+use crate::limits::{CALLS_MAX, FILL_BYTES};
+use crate::options::Depth;
+use crate::template::{Correlation, RequestTemplate, put_decimal};
+
+/// What the requesters of a loop count together.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// What became of the calls; `lost` is filled in at the end.
+    pub(crate) ledger: Ledger,
+    /// Calls that are answered or given up.
+    pub(crate) settled: u64,
+    /// How long the calls took.
+    pub(crate) recorder: Recorder,
+}
+
+impl Asked {
+    /// Nothing asked yet.
+    pub(crate) fn new() -> Asked {
+        Asked { ledger: Ledger::default(), settled: 0, recorder: Recorder::new() }
+    }
+}
+
+/// One requester.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    template: RequestTemplate,
+    identity: Correlation,
+    /// How many requesters there are; with the own number it makes values unique in the run.
+    requesters: u64,
+    depth: Depth,
+    timeout: Duration,
+    padding: Vec<u8>,
+    calls: Calls,
+    in_flight: u64,
+    /// Calls to send, those of earlier phases included.
+    until: u64,
+}
+
+/// Who a requester is among the others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    /// The run.
+    pub(crate) run: u32,
+    /// Which requester, from 0.
+    pub(crate) index: u16,
+    /// Of how many.
+    pub(crate) requesters: u32,
+}
+
+impl Requester {
+    /// A requester that has nothing to send yet.
+    pub(crate) fn new(
+        identity: Identity,
+        destination: &Destination,
+        reply_to: &str,
+        size: usize,
+        depth: Depth,
+        timeout: Duration,
+    ) -> Requester {
+        let Identity { run, index, requesters } = identity;
+        Requester {
+            template: RequestTemplate::new(destination, reply_to, size, run, index),
+            identity: Correlation { run, requester: index, number: 0 },
+            requesters: u64::from(requesters),
+            depth,
+            timeout,
+            padding: vec![b' '; size],
+            calls: Calls::default(),
+            in_flight: 0,
+            until: 0,
+        }
+    }
+
+    /// Lets it send so many more.
+    pub(crate) fn extend(&mut self, count: u64) {
+        self.until = self.calls.sent().saturating_add(count).min(CALLS_MAX);
+    }
+
+    /// Whether everything that it may send is sent.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.calls.sent() >= self.until
+    }
+
+    /// Gives up what was sent before this time.
+    pub(crate) fn give_up_before(&mut self, time: u64, board: &mut Asked) {
+        let given_up = self.calls.give_up_before(time);
+        self.in_flight = self.in_flight.saturating_sub(given_up);
+        board.settled += given_up;
+        board.ledger.timeouts += given_up;
+    }
+
+    /// Takes a frame.
+    pub(crate) fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut Asked) {
+        if frame.command != Command::Message {
+            return;
+        }
+        let ledger = &mut board.ledger;
+        let Some(correlation) = Correlation::read(frame.correlation_id) else {
+            ledger.foreign += 1;
+            return;
+        };
+        if (Correlation { number: 0, ..correlation }) != self.identity {
+            ledger.foreign += 1;
+            return;
+        }
+        match self.calls.answer(u64::from(correlation.number)) {
+            Settled::InTime(sent_at) => {
+                self.in_flight = self.in_flight.saturating_sub(1);
+                board.settled += 1;
+                board.recorder.record(now.saturating_sub(sent_at));
+            }
+            Settled::Late => ledger.late += 1,
+            Settled::Again => {
+                ledger.duplicated += 1;
+                return;
+            }
+            Settled::Unknown => {
+                ledger.foreign += 1;
+                return;
+            }
+        }
+        match self.is_successor(frame.body, self.value(u64::from(correlation.number))) {
+            true => ledger.good += 1,
+            false => ledger.altered += 1,
+        }
+    }
+
+    /// Sends what depth and phase allow.
+    pub(crate) fn fill(&mut self, now: u64, board: &mut Asked, out: &mut Vec<u8>) -> bool {
+        let room = match self.depth {
+            Depth::InFlight(depth) => u64::from(depth).saturating_sub(self.in_flight),
+            Depth::All => u64::MAX,
+        };
+        let due = room.min(self.until.saturating_sub(self.calls.sent()));
+        let mut sent = 0;
+        while sent < due && out.len() < FILL_BYTES {
+            let number = self.calls.sent();
+            self.template.append(out, number as u32, self.value(number));
+            self.calls.send(now);
+            sent += 1;
+        }
+        self.in_flight += sent;
+        board.ledger.sent += sent;
+        sent < due
+    }
+
+    /// With depth `all` nothing is read before all is written.
+    pub(crate) fn reads(&self, unwritten: usize) -> bool {
+        match self.depth {
+            Depth::InFlight(_) => true,
+            Depth::All => unwritten == 0 && self.has_sent_all(),
+        }
+    }
+
+    /// Gives up calls that are too old.
+    pub(crate) fn tick(&mut self, now: u64, board: &mut Asked) {
+        if self.depth != Depth::All {
+            let timeout = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
+            self.give_up_before(now.saturating_sub(timeout), board);
+        }
+    }
+
+    fn value(&self, number: u64) -> u64 {
+        number.saturating_mul(self.requesters).saturating_add(u64::from(self.identity.requester))
+    }
+
+    /// Whether the body is the next number, padded as the request was.
+    fn is_successor(&self, body: &[u8], value: u64) -> bool {
+        let mut digits = [0; 20];
+        let length = put_decimal(&mut digits, value.saturating_add(1));
+        let Some((head, rest)) = body.split_at_checked(length) else {
+            return false;
+        };
+        body.len() == self.padding.len()
+            && digits.get(..length) == Some(head)
+            && self.padding.get(length..) == Some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::destination::Style;
+    use crate::frame::taken;
+
+    const IDENTITY: Identity = Identity { run: 0xabc, index: 1, requesters: 2 };
+
+    fn requester(depth: Depth) -> Requester {
+        let queue = Destination::queue(Style::Rabbitmq, "q");
+        Requester::new(IDENTITY, &queue, "/temp-queue/r", 8, depth, Duration::from_secs(1))
+    }
+
+    fn hear(requester: &mut Requester, board: &mut Asked, correlation: &str, body: &str) {
+        let bytes = format!("MESSAGE\ncorrelation-id:{correlation}\n\n{body}\0");
+        taken(bytes.as_bytes(), |frame| requester.frame(frame, 5, board));
+    }
+
+    #[test]
+    fn depth_bounds_what_is_in_flight() {
+        for (depth, expected) in [(Depth::InFlight(1), 1), (Depth::InFlight(4), 4), (Depth::All, 10)] {
+            let (mut requester, mut board, mut out) = (requester(depth), Asked::new(), Vec::new());
+            requester.extend(10);
+            assert!(!requester.fill(0, &mut board, &mut out));
+            assert_eq!(board.ledger.sent, expected, "{depth:?}");
+        }
+    }
+
+    #[test]
+    fn depth_all_reads_only_when_all_is_written() {
+        let (mut requester, mut board, mut out) = (requester(Depth::All), Asked::new(), Vec::new());
+        requester.extend(2);
+        assert!(!requester.reads(0));
+        requester.fill(0, &mut board, &mut out);
+        assert!(!requester.reads(1));
+        assert!(requester.reads(0));
+    }
+
+    #[test]
+    fn each_reply_is_judged_by_identity_value_and_count() {
+        // Requester 1 of 2 sends 1, 3, 5, 7 with the numbers 0 to 3.
+        let (mut requester, mut board, mut out) = (requester(Depth::InFlight(4)), Asked::new(), Vec::new());
+        requester.extend(4);
+        requester.fill(0, &mut board, &mut out);
+        for (correlation, body) in [
+            ("00000abc-0001-00000000", "2       "),
+            ("00000abc-0001-00000000", "2       "),
+            ("00000abc-0001-00000001", "5       "),
+            ("00000abc-0001-00000002", "6      "),
+            ("00000abc-0001-00000003", "8      x"),
+            ("00000abc-0001-00000009", "20      "),
+            ("00000abc-0000-00000000", "1       "),
+            ("00000fff-0001-00000000", "2       "),
+            ("", "2       "),
+        ] {
+            hear(&mut requester, &mut board, correlation, body);
+        }
+        let expected =
+            Ledger { sent: 4, good: 1, altered: 3, duplicated: 1, foreign: 4, ..Ledger::default() };
+        assert_eq!(board.ledger, expected);
+        assert_eq!(board.settled, 4);
+    }
+
+    #[test]
+    fn a_call_given_up_makes_room_and_may_come_late() {
+        let (mut requester, mut board, mut out) = (requester(Depth::InFlight(1)), Asked::new(), Vec::new());
+        requester.extend(2);
+        requester.fill(1, &mut board, &mut out);
+        requester.tick(2_000_000_000, &mut board);
+        requester.fill(2_000_000_000, &mut board, &mut out);
+        hear(&mut requester, &mut board, "00000abc-0001-00000000", "2       ");
+        let expected = Ledger { sent: 2, good: 1, timeouts: 1, late: 1, ..Ledger::default() };
+        assert_eq!(board.ledger, expected);
+    }
+}

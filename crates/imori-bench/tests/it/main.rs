@@ -1,0 +1,101 @@
+//! The load tool against a broker that lies: each lie is counted exactly.
+
+#![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
+
+mod liar;
+
+use clap::Parser;
+use imori_bench::{BenchArgs, Ledger, Outcome, Report, Scenario};
+
+use liar::{Liar, Lie};
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    bench: BenchArgs,
+}
+
+/// Runs a scenario as the command line would.
+fn run(liar: &Liar, arguments: &str) -> Report {
+    let url = liar.url();
+    let arguments = format!("bench {arguments} --url {url}");
+    match Command::parse_from(arguments.split_whitespace()).bench.scenario {
+        Scenario::Rpc(options) => imori_bench::run_rpc(&options).unwrap(),
+        Scenario::Queue(options) => imori_bench::run_queue(&options).unwrap(),
+        Scenario::Pubsub(options) => imori_bench::run_pubsub(&options).unwrap(),
+        Scenario::Idle(options) => imori_bench::run_idle(&options).unwrap(),
+    }
+}
+
+#[test]
+fn an_honest_broker_has_a_clean_ledger() {
+    for (arguments, sent, good) in [
+        ("rpc --requests 1k --warmup 100 --requesters 3 --responders 2", 1_100, 1_100),
+        ("rpc --requests 1k --warmup 0 --depth 16 --threads 2 --reply named", 1_000, 1_000),
+        ("rpc --requests 5k --warmup 10 --depth all", 5_010, 5_010),
+        ("rpc --time 300ms --warmup 50ms --depth 4 --requesters 2", 0, 0),
+        ("queue --messages 1k --warmup 100 --publishers 4 --consumers 3 --queues 2", 1_100, 1_100),
+        ("queue --messages 1k --ack client-individual --prefetch 10 --window 20 --warmup 0", 1_000, 1_000),
+        ("queue --messages 1k --phase fill-drain --ack client", 1_000, 1_000),
+        ("pubsub --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
+        ("pubsub --time 300ms --warmup 50ms --publishers 2 --subscribers 2", 0, 0),
+    ] {
+        let report = run(&Liar::start(Lie::None, "/", 0), arguments);
+        let ledger = report.ledger;
+        assert!(ledger.sent > 0 && report.outcome == Outcome::Done && report.exit_code() == 0, "{arguments}");
+        if sent > 0 {
+            assert_eq!(ledger, Ledger { sent, good, ..Ledger::default() }, "{arguments}");
+        }
+    }
+}
+
+#[test]
+fn each_lie_about_a_reply_is_counted() {
+    let clean = Ledger { sent: 2_000, good: 1_980, ..Ledger::default() };
+    for (lie, expected) in [
+        (Lie::Lose, Ledger { lost: 20, timeouts: 20, ..clean }),
+        (Lie::Repeat, Ledger { good: 2_000, duplicated: 20, ..clean }),
+        (Lie::Alter, Ledger { altered: 20, ..clean }),
+        (Lie::Disguise, Ledger { lost: 20, timeouts: 20, foreign: 20, ..clean }),
+    ] {
+        for depth in [
+            "--requesters 4 --depth 8 --timeout 200ms",
+            "--requesters 2 --depth 64 --timeout 200ms --threads 2",
+        ] {
+            let liar = Liar::start(lie, "/reply-queue/", 100);
+            let report = run(&liar, &format!("rpc --requests 2k --warmup 0 {depth}"));
+            assert_eq!(report.ledger, expected, "{lie:?} {depth}");
+            assert_eq!(liar.lies(), 20);
+            assert_eq!(report.exit_code(), 3);
+        }
+    }
+}
+
+#[test]
+fn each_lie_about_a_delivery_is_counted() {
+    let clean = Ledger { sent: 1_000, good: 1_980, ..Ledger::default() };
+    for (lie, expected) in [
+        (Lie::Lose, Ledger { lost: 20, ..clean }),
+        (Lie::Repeat, Ledger { good: 2_000, duplicated: 20, ..clean }),
+        (Lie::Alter, Ledger { altered: 20, ..clean }),
+        (Lie::Disguise, Ledger { altered: 20, ..clean }),
+    ] {
+        for size in [16, 100] {
+            let liar = Liar::start(lie, "/topic/", 100);
+            let report = run(
+                &liar,
+                &format!("pubsub --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"),
+            );
+            assert_eq!(report.ledger, expected, "{lie:?} {size}");
+            assert_eq!(liar.lies(), 20);
+            assert_eq!(report.exit_code(), 3);
+        }
+    }
+}
+
+#[test]
+fn idle_connections_stay_open() {
+    let report = run(&Liar::start(Lie::None, "/", 0), "idle --connections 20 --hold 50ms");
+    let still_open = report.counters.iter().find(|count| count.name == "still_open").map(|count| count.value);
+    assert_eq!(still_open, Some(20));
+}

@@ -1,0 +1,9 @@
+//! Whole conversations with the real core, in a world of one cell.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
+
+mod client;
+mod split;
+mod talk;
+mod turn;
+mod world;

@@ -1,0 +1,177 @@
+//! The smallest world in which the core runs: one cell, no threads, a clock that is told the time.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::rc::Rc;
+
+use imori_core::broker::queue_woken;
+use imori_core::id::{ConnectionId, QueueId, VhostId};
+use imori_core::memory::Gauge;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
+use imori_core::queue::Queue;
+use imori_core::route::hamt::Seed;
+use imori_core::route::{Router, Table, TableLimits};
+use imori_core::time::Time;
+use imori_core::topology::Topology;
+use imori_core::world::{Event, World};
+
+/// What may be on its way to one client.
+pub(crate) const OUTBOUND_LIMITS: OutboundLimits =
+    OutboundLimits { feed_bytes: 1024 * 1024, unsent_bytes_max: 16 * 1024 * 1024, inboxes_max: 4 };
+
+/// The world. Locks are cells, so that a lock taken twice is found.
+pub(crate) struct TinyWorld {
+    now: Cell<Time>,
+    secrets: Cell<u8>,
+    is_alarmed: Cell<bool>,
+    gauge: Gauge,
+    router: RefCell<Router>,
+    table: RefCell<Table>,
+    topology: RefCell<Topology>,
+    queues: RefCell<Vec<Rc<RefCell<Option<Queue>>>>>,
+    outbounds: RefCell<Vec<Rc<RefCell<Option<Outbound>>>>>,
+    wakes: RefCell<Vec<(Time, QueueId)>>,
+}
+
+impl Default for TinyWorld {
+    fn default() -> TinyWorld {
+        let mut table = Table::new(Seed(1), TableLimits::default());
+        table.add_vhost(VhostId(0));
+        table.add_vhost(VhostId(1));
+        TinyWorld {
+            now: Cell::new(Time(1_000_000)),
+            secrets: Cell::new(0),
+            is_alarmed: Cell::new(false),
+            gauge: Gauge::default(),
+            router: RefCell::default(),
+            table: RefCell::new(table.clone()),
+            topology: RefCell::new(Topology::new(table)),
+            queues: RefCell::default(),
+            outbounds: RefCell::default(),
+            wakes: RefCell::default(),
+        }
+    }
+}
+
+impl TinyWorld {
+    /// Takes in the outbound half of a connection.
+    pub(crate) fn connect(&self, encoder: Box<dyn Encoder>) -> ConnectionId {
+        let mut outbounds = self.outbounds.borrow_mut();
+        let slot = u32::try_from(outbounds.len()).expect("tests have few connections");
+        let id = ConnectionId { cell: 0, slot, generation: 0 };
+        let outbound = Outbound::new(id, encoder, OUTBOUND_LIMITS, self.gauge.clone());
+        outbounds.push(Rc::new(RefCell::new(Some(outbound))));
+        id
+    }
+
+    /// Forgets the outbound half of a connection.
+    pub(crate) fn forget(&self, id: ConnectionId) {
+        if let Some(outbound) = self.outbounds.borrow().get(id.slot as usize) {
+            outbound.borrow_mut().take();
+        }
+    }
+
+    /// Lets memory be short, or not.
+    pub(crate) fn set_alarmed(&self, is_alarmed: bool) {
+        self.is_alarmed.set(is_alarmed);
+    }
+
+    /// Sets the clock and wakes the queues that asked for it.
+    pub(crate) fn set_time(&self, now: Time) {
+        self.now.set(now);
+        loop {
+            let due = {
+                let mut wakes = self.wakes.borrow_mut();
+                let index = wakes.iter().position(|(at, _)| *at <= now);
+                index.map(|index| wakes.swap_remove(index).1)
+            };
+            match due {
+                Some(queue) => queue_woken(self, queue),
+                None => return,
+            }
+        }
+    }
+
+    /// Bytes that waiting messages are charged with.
+    pub(crate) fn charged(&self) -> usize {
+        self.gauge.bytes()
+    }
+
+    /// How many queues there are.
+    pub(crate) fn queues_len(&self) -> usize {
+        self.queues.borrow().iter().filter(|queue| queue.borrow().is_some()).count()
+    }
+}
+
+impl World for TinyWorld {
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        let secret = self.secrets.get();
+        self.secrets.set(secret.wrapping_add(1));
+        [secret; 16]
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.is_alarmed.get()
+    }
+
+    fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    fn count(&self, _: Event) {}
+
+    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
+        f(&mut self.router.borrow_mut(), &self.table.borrow())
+    }
+
+    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
+        let mut topology = self.topology.borrow_mut();
+        let result = f(&mut topology);
+        *self.table.borrow_mut() = topology.table().clone();
+        result
+    }
+
+    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
+        let mut queues = self.queues.borrow_mut();
+        let slot = u32::try_from(queues.len()).ok()?;
+        queues.push(Rc::new(RefCell::new(Some(queue))));
+        Some(QueueId { slot, generation: 0 })
+    }
+
+    fn remove_queue(&self, id: QueueId) -> Option<Queue> {
+        self.queues.borrow().get(id.slot as usize)?.borrow_mut().take()
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        let queue = Rc::clone(self.queues.borrow().get(id.slot as usize)?);
+        let mut queue = queue.borrow_mut();
+        queue.as_mut().map(f)
+    }
+
+    fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
+        let cells: Vec<_> = ids.iter().map(|id| Rc::clone(&self.queues.borrow()[id.slot as usize])).collect();
+        let mut locked: Vec<RefMut<'_, Option<Queue>>> = cells.iter().map(|cell| cell.borrow_mut()).collect();
+        let mut queues: Vec<Option<&mut Queue>> = locked.iter_mut().map(|queue| queue.as_mut()).collect();
+        f(&mut queues)
+    }
+
+    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
+        let outbound = Rc::clone(self.outbounds.borrow().get(id.slot as usize)?);
+        let mut outbound = outbound.borrow_mut();
+        outbound.as_mut().map(f)
+    }
+
+    fn wake_queue_at(&self, id: QueueId, at: Time) {
+        self.wakes.borrow_mut().push((at, id));
+    }
+
+    fn resume(&self, _: ConnectionId) {}
+
+    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
+        imori_stomp::header_reader(origin)
+    }
+}
