@@ -573,6 +573,25 @@ fn what_waits_for_a_slow_reader_is_charged_while_it_waits() {
 }
 
 #[test]
+fn unsettled_deliveries_are_charged_until_they_are_settled() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::Unlimited);
+    for count in [UNCHARGED_UNSETTLED_MAX, 1000, 100_000] {
+        for sequence in 0..count {
+            assert_eq!(stage.offer(reader, sequence as u64, "m"), Taken::Unsettled);
+            stage.written();
+        }
+        stage.outbound.written();
+        let expected = (count - UNCHARGED_UNSETTLED_MAX) * Session::UNSETTLED_BYTES;
+        assert_eq!(stage.gauge.bytes(), expected);
+        assert_eq!(stage.outbound.unsettled_len(), count);
+        let last = stage.outbound.sessions[0].next_number() - 1;
+        assert_eq!(stage.settle(Numbers::UpTo(last)).0.len(), count);
+        assert_eq!(stage.gauge.bytes(), 0, "though nothing is written");
+    }
+}
+
+#[test]
 fn storage_that_is_lent_comes_back() {
     let mut stage = Stage::new();
     let (storage, other) = (Vec::with_capacity(1000), Vec::with_capacity(10));
