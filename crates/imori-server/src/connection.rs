@@ -337,7 +337,7 @@ impl Task {
             }
             (_, Next::Close) => {
                 cell.with_outbound(self.id, Outbound::finish);
-                if cell.shared.with_link(self.id, |link| !link.outbound.has_unsent()).unwrap_or(true) {
+                if cell.shared.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
                     self.signals.set(Signal::End);
                 }
                 State::Draining(linger_until())
