@@ -58,7 +58,7 @@ pub(crate) enum Awaited {
 #[derive(Debug, Clone, Copy)]
 enum Unconfirmed {
     Message(usize),
-    Settled(usize, usize),
+    Settled(usize, usize, u64),
 }
 
 /// A subscription as its client has it.
@@ -121,11 +121,21 @@ impl Client {
     // ---- What it says.
 
     /// Sends a frame.
-    pub(crate) fn say(&mut self, shared: &Shared, command: Command, write: impl FnOnce(&mut FrameWriter<'_>), body: &[u8]) {
+    pub(crate) fn say(
+        &mut self,
+        shared: &Shared,
+        command: Command,
+        write: impl FnOnce(&mut FrameWriter<'_>),
+        body: &[u8],
+    ) {
         let mut bytes = Vec::new();
         let mut frame = FrameWriter::new(&mut bytes, command, self.version);
         write(&mut frame);
-        if command == Command::Send { frame.body(body) } else { frame.end() }
+        if command == Command::Send {
+            frame.body(body)
+        } else {
+            frame.end()
+        }
         self.frames += 1;
         shared.trace.note_bytes(&bytes);
         shared.trace.note(&[self.session as u64], || {
@@ -179,7 +189,9 @@ impl Client {
                 }
             }
             frame.header("n", message.to_string().as_bytes());
-            for (name, number) in [("priority", mail.priority.map(u64::from)), ("expiration", mail.expiration_ms)] {
+            for (name, number) in
+                [("priority", mail.priority.map(u64::from)), ("expiration", mail.expiration_ms)]
+            {
                 if let Some(number) = number {
                     frame.header_u64(name, number);
                 }
@@ -189,7 +201,14 @@ impl Client {
     }
 
     /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.
-    pub(crate) fn settle(&mut self, shared: &Shared, model: &mut Model, last: &Unsettled, outcome: Outcome, is_in_transaction: bool) {
+    pub(crate) fn settle(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        last: &Unsettled,
+        outcome: Outcome,
+        is_in_transaction: bool,
+    ) {
         let mode = model.subscription(last.subscription).mode;
         let is_meant = |other: &Unsettled| match mode {
             Mode::Client => other.subscription == last.subscription && other.number <= last.number,
@@ -228,15 +247,24 @@ impl Client {
     }
 
     /// Notes that these count as settled once the frame of this number is worked off.
-    pub(crate) fn note_settled(&mut self, model: &mut Model, settled: &[Unsettled], outcome: Outcome, frame: u64) {
+    pub(crate) fn note_settled(
+        &mut self,
+        model: &mut Model,
+        settled: &[Unsettled],
+        outcome: Outcome,
+        frame: u64,
+    ) {
         for unsettled in settled {
             let record = model.subscription(unsettled.subscription);
             record.unsettled = record.unsettled.saturating_sub(1);
             let fate = model.fates.get_mut(&(unsettled.message, unsettled.queue));
-            if let Some(fate) = fate.filter(|fate| fate.session == self.session) {
+            if let Some(fate) =
+                fate.filter(|fate| (fate.session, fate.number) == (self.session, unsettled.number))
+            {
                 fate.outcome = outcome;
             }
-            self.unconfirmed.push_back((frame, Unconfirmed::Settled(unsettled.message, unsettled.queue)));
+            let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
+            self.unconfirmed.push_back((frame, settled));
         }
     }
 
@@ -262,7 +290,9 @@ impl Client {
                 Ok(Step::LineEnds { consumed: len }) => consumed += len,
                 Ok(Step::Incomplete { .. }) => break,
                 Err(error) => {
-                    shared.violate(Property::Framing, || format!("session {} reads no frame: {error}", self.session));
+                    shared.violate(Property::Framing, || {
+                        format!("session {} reads no frame: {error}", self.session)
+                    });
                     break;
                 }
             }
@@ -272,18 +302,23 @@ impl Client {
     }
 
     fn take(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {
-        let header = |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
+        let header =
+            |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
         shared.trace.note(&[self.session as u64, frame.body.len() as u64], || {
             let text = String::from_utf8_lossy(frame.headers.block()).replace('\n', " | ");
             format!("session {} gets {} {text}", self.session, frame.command)
         });
         if self.has_error {
-            shared.violate(Property::Framing, || format!("session {} got {} after ERROR", self.session, frame.command));
+            shared.violate(Property::Framing, || {
+                format!("session {} got {} after ERROR", self.session, frame.command)
+            });
         }
         match frame.command {
             Command::Connected => {
                 self.is_connected = true;
-                let version = Version::ALL.into_iter().find(|version| Some(version.as_str()) == header("version").as_deref());
+                let version = Version::ALL
+                    .into_iter()
+                    .find(|version| Some(version.as_str()) == header("version").as_deref());
                 if version != Some(self.version) {
                     shared.violate(Property::Framing, || format!("session {} got {version:?}", self.session));
                 }
@@ -311,9 +346,11 @@ impl Client {
         while let Some((_, unconfirmed)) = self.unconfirmed.pop_front_if(|(frame, _)| *frame <= number) {
             match unconfirmed {
                 Unconfirmed::Message(message) => model.message(message).confirmed_at = Some(now),
-                Unconfirmed::Settled(message, queue) => {
+                Unconfirmed::Settled(message, queue, number) => {
                     let fate = model.fates.get_mut(&(message, queue));
-                    if let Some(fate) = fate.filter(|fate| fate.session == self.session) {
+                    if let Some(fate) =
+                        fate.filter(|fate| (fate.session, fate.number) == (self.session, number))
+                    {
                         fate.is_processed = true;
                     }
                 }
@@ -336,7 +373,8 @@ impl Client {
     }
 
     fn take_message(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {
-        let header = |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
+        let header =
+            |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
         let id = header("message-id").unwrap_or_default();
         let number = id.rsplit(['-', '.']).next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
         if number != self.last_number + 1 {
@@ -361,6 +399,7 @@ impl Client {
         let arrived = Arrived {
             session: self.session,
             message,
+            number,
             is_redelivered: header("redelivered").as_deref() == Some("true"),
             text_bytes: own_lines(frame),
             death: reason.as_deref().zip(died_in.as_deref()),
@@ -372,7 +411,10 @@ impl Client {
         let name = header("subscription").unwrap_or_default();
         let Some(own) = self.subscriptions.iter().find(|own| own.id == name) else {
             return shared.violate(Property::Visibility, || {
-                format!("message {message} came to session {} for subscription `{name}`, which is not", self.session)
+                format!(
+                    "message {message} came to session {} for subscription `{name}`, which is not",
+                    self.session
+                )
             });
         };
         let subscription = own.record;
@@ -404,12 +446,16 @@ impl Client {
         let is_expected = match message {
             "Connection too slow" => true,
             "resource_error" => model.queues.iter().any(|queue| queue.refuses),
-            "not_found" | "precondition_failed" | "Server cancelled subscription" | "resource_locked" => has_volatile,
+            "not_found" | "precondition_failed" | "Server cancelled subscription" | "resource_locked" => {
+                has_volatile
+            }
             _ => false,
         };
         if !is_expected {
             let text = String::from_utf8_lossy(text).into_owned();
-            shared.violate(Property::Framing, || format!("session {} is told `{message}`: {text}", self.session));
+            shared.violate(Property::Framing, || {
+                format!("session {} is told `{message}`: {text}", self.session)
+            });
         }
         self.end(shared, model);
     }
@@ -501,8 +547,10 @@ fn body(message: usize, size: usize) -> Vec<u8> {
 /// Bytes of the header lines that the broker did not add.
 fn own_lines(frame: &Frame<'_>) -> usize {
     let is_added = |name: &[u8]| {
-        matches!(name, b"subscription" | b"message-id" | b"ack" | b"redelivered" | b"destination" | b"content-length")
-            || name.starts_with(b"x-first-death-")
+        matches!(
+            name,
+            b"subscription" | b"message-id" | b"ack" | b"redelivered" | b"destination" | b"content-length"
+        ) || name.starts_with(b"x-first-death-")
             || name.starts_with(b"x-death-")
     };
     let own = frame.headers.iter().filter(|header| !is_added(header.name));

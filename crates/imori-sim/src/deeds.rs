@@ -103,7 +103,13 @@ impl Client {
         self.send(shared, model, &mail);
     }
 
-    pub(crate) fn subscribe_queue(&mut self, shared: &Shared, model: &mut Model, queue: usize, prefetch_max: usize) {
+    pub(crate) fn subscribe_queue(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        queue: usize,
+        prefetch_max: usize,
+    ) {
         let mode = *shared.random.pick(&[Mode::Auto, Mode::Client, Mode::Individual]);
         let prefetch = shared.random.between(1, prefetch_max);
         let spec = model.queue(queue).clone();
@@ -186,8 +192,9 @@ impl Client {
     }
 
     pub(crate) fn unsubscribe(&mut self, shared: &Shared, model: &mut Model) {
-        let active: Vec<usize> =
-            (0..self.subscriptions.len()).filter(|index| self.subscriptions.get(*index).is_some_and(|own| own.is_active)).collect();
+        let active: Vec<usize> = (0..self.subscriptions.len())
+            .filter(|index| self.subscriptions.get(*index).is_some_and(|own| own.is_active))
+            .collect();
         if active.is_empty() {
             return;
         }
@@ -207,13 +214,16 @@ impl Client {
     fn settle_some(&mut self, shared: &Shared, model: &mut Model) {
         let random = &shared.random;
         let is_in_transaction = self.transaction.is_some() && random.chance(1, 2);
-        let has_claim = |of: usize| self.unsettled.iter().any(|other| other.subscription == of && other.is_claimed);
+        let has_claim =
+            |of: usize| self.unsettled.iter().any(|other| other.subscription == of && other.is_claimed);
         let open: Vec<Unsettled> = self
             .unsettled
             .iter()
             .filter(|unsettled| {
-                let is_cumulative =
-                    model.subscriptions.get(unsettled.subscription).is_some_and(|record| record.mode == Mode::Client);
+                let is_cumulative = model
+                    .subscriptions
+                    .get(unsettled.subscription)
+                    .is_some_and(|record| record.mode == Mode::Client);
                 // What a transaction claims must not be settled twice.
                 !unsettled.is_claimed && !(is_cumulative && has_claim(unsettled.subscription))
             })
@@ -222,7 +232,13 @@ impl Client {
         if open.is_empty() {
             return;
         }
-        let outcome = *random.pick(&[Outcome::Accept, Outcome::Accept, Outcome::Accept, Outcome::Release, Outcome::Reject]);
+        let outcome = *random.pick(&[
+            Outcome::Accept,
+            Outcome::Accept,
+            Outcome::Accept,
+            Outcome::Release,
+            Outcome::Reject,
+        ]);
         let last = random.pick(&open).clone();
         self.settle(shared, model, &last, outcome, is_in_transaction);
     }

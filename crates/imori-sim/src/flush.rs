@@ -5,7 +5,8 @@ use imori_core::id::ConnectionId;
 
 use crate::network::Write;
 use crate::planted::Bug;
-use crate::shared::{Link, Signal};
+use crate::resting::Signal;
+use crate::shared::Link;
 use crate::world::CellWorld;
 
 /// Bytes to write, and how many of them are written.
@@ -113,7 +114,9 @@ impl CellWorld<'_> {
                 Write::Bytes(len) => {
                     let trace = &self.shared.trace;
                     trace.note_bytes(rest.get(..len).unwrap_or_default());
-                    trace.note(&[pipe as u64], || format!("cell {} writes {len} bytes to session {pipe}", self.id));
+                    trace.note(&[pipe as u64], || {
+                        format!("cell {} writes {len} bytes to session {pipe}", self.id)
+                    });
                     *written += len;
                 }
                 Write::WouldBlock => return Outcome::Blocked,

@@ -15,10 +15,13 @@ fn main() -> ExitCode {
         arguments.get(at + 1).map(String::as_str)
     };
     let is_traced = arguments.iter().any(|argument| argument == "--trace");
-    let bug = value("--bug").and_then(|name| Bug::ALL.into_iter().find(|(bug, _)| format!("{bug:?}") == name));
+    let bug =
+        value("--bug").and_then(|name| Bug::ALL.into_iter().find(|(bug, _)| format!("{bug:?}") == name));
     let seeds = match (value("--seed"), value("--seeds")) {
         (Some(seed), _) => seed.parse().ok().map(|seed: u64| seed..seed.saturating_add(1)),
-        (None, Some(range)) => range.split_once("..").and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?)),
+        (None, Some(range)) => {
+            range.split_once("..").and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?))
+        }
         (None, None) => None,
     };
     let Some(seeds) = seeds else {

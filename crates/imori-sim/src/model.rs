@@ -87,6 +87,8 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fate {
     pub(crate) session: usize,
+    /// Its number in the session.
+    pub(crate) number: u64,
     pub(crate) outcome: Outcome,
     /// Its consumer knows that the broker heard the outcome.
     pub(crate) is_processed: bool,
@@ -97,6 +99,8 @@ pub(crate) struct Fate {
 pub(crate) struct Arrived<'a> {
     pub(crate) session: usize,
     pub(crate) message: usize,
+    /// Its number in the session.
+    pub(crate) number: u64,
     pub(crate) is_redelivered: bool,
     /// Bytes of the header lines that are the message's own.
     pub(crate) text_bytes: usize,
@@ -160,7 +164,9 @@ impl Model {
             });
         }
         if arrived.is_redelivered || !self.replies.insert(message) {
-            shared.violate(Property::Duplication, || format!("reply {message} came twice to session {session}"));
+            shared.violate(Property::Duplication, || {
+                format!("reply {message} came twice to session {session}")
+            });
         }
         self.check_live_order(shared, session, message);
     }
@@ -199,7 +205,13 @@ impl Model {
     }
 
     /// A message came from a queue.
-    pub(crate) fn queue_arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>, subscription: usize, queue: usize) {
+    pub(crate) fn queue_arrived(
+        &mut self,
+        shared: &Shared,
+        arrived: &Arrived<'_>,
+        subscription: usize,
+        queue: usize,
+    ) {
         let (session, message) = (arrived.session, arrived.message);
         self.text_bytes.insert(message, arrived.text_bytes);
         let record = self.subscription(subscription);
@@ -208,7 +220,8 @@ impl Model {
             record.unsettled += 1;
             if record.unsettled > record.prefetch {
                 let (have, may) = (record.unsettled, record.prefetch);
-                shared.violate(Property::Credit, || format!("subscription {subscription} has {have} of {may}"));
+                shared
+                    .violate(Property::Credit, || format!("subscription {subscription} has {have} of {may}"));
             }
         }
         self.check_address(shared, arrived, queue);
@@ -217,7 +230,8 @@ impl Model {
             self.check_queue_order(shared, session, message, queue);
         }
         let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
-        self.fates.insert((message, queue), Fate { session, outcome, is_processed: false });
+        self.fates
+            .insert((message, queue), Fate { session, number: arrived.number, outcome, is_processed: false });
     }
 
     /// The message was sent to this queue, or died on the way here by rule.
@@ -228,11 +242,14 @@ impl Model {
         if !spec.is_dead_letter_queue {
             let is_meant = match self.messages.get(message).map(|message| &message.to) {
                 Some(To::Queue(to)) => *to == queue,
-                Some(To::Topic(subject)) => spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject)),
+                Some(To::Topic(subject)) => {
+                    spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+                }
                 _ => false,
             };
             if !is_meant || arrived.death.is_some() {
-                shared.violate(Property::Visibility, || format!("message {message} is not for queue `{name}`"));
+                shared
+                    .violate(Property::Visibility, || format!("message {message} is not for queue `{name}`"));
             }
             return;
         }
@@ -240,13 +257,17 @@ impl Model {
             shared.violate(Property::DeadLetter, || format!("message {message} came to `{name}` alive"));
             return;
         };
-        let origin = self.queues.iter().position(|spec| spec.name == died_in && spec.dead_letter == Some(queue));
+        let origin =
+            self.queues.iter().position(|spec| spec.name == died_in && spec.dead_letter == Some(queue));
         let Some(origin) = origin else {
-            shared.violate(Property::DeadLetter, || format!("message {message} died in `{died_in}`, came to `{name}`"));
+            shared.violate(Property::DeadLetter, || {
+                format!("message {message} died in `{died_in}`, came to `{name}`")
+            });
             return;
         };
         let spec = self.queue(origin);
-        let (has_ttl, has_length, has_limit) = (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
+        let (has_ttl, has_length, has_limit) =
+            (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
         let fate = self.fates.get(&(message, origin)).copied();
         let has_ttl = has_ttl || self.message(message).has_ttl;
         let is_allowed = match reason {
@@ -263,7 +284,9 @@ impl Model {
         });
         if !is_allowed || is_with_consumer {
             shared.violate(Property::DeadLetter, || {
-                format!("message {message} died of `{reason}` in `{died_in}`; its latest delivery is {fate:?}")
+                format!(
+                    "message {message} died of `{reason}` in `{died_in}`; its latest delivery is {fate:?}"
+                )
             });
         }
     }
@@ -332,7 +355,9 @@ pub(crate) fn is_match(pattern: &str, subject: &str) -> bool {
             (None, None) => true,
             (Some((&"#", rest)), None) => words(rest, subject),
             (Some((&"#", rest)), Some((_, later))) => words(rest, subject) || words(pattern, later),
-            (Some((word, rest)), Some((first, later))) => (*word == "*" || word == first) && words(rest, later),
+            (Some((word, rest)), Some((first, later))) => {
+                (*word == "*" || word == first) && words(rest, later)
+            }
             _ => false,
         }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use corosensei::stack::DefaultStack;
 use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
 use imori_core::id::VhostId;
 use imori_core::memory::Gauge;
 use imori_core::outbound::OutboundLimits;
@@ -100,6 +100,7 @@ impl Simulation {
             haste: workload.haste,
             read_bytes: workload.read_bytes,
             cuts: RefCell::default(),
+            rests: RefCell::default(),
             violation: RefCell::default(),
         });
         let fibers = (0..workload.cells).map(|id| fiber(id, Rc::clone(&shared))).collect();
@@ -136,7 +137,8 @@ impl Simulation {
         let waiting = self.drained();
         let expected = expected_charge(&self.model, &waiting);
         if charged != expected && !self.workload.has_expirations {
-            let text = || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
+            let text =
+                || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
             self.shared.violate(Property::Memory, text);
             return None;
         }
@@ -173,6 +175,7 @@ impl Simulation {
         let settles_all = self.workload.mark_bytes.is_some();
         for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
             client.is_reading = true;
+            client.deeds_left = 0;
             if !client.is_silent() && (settles_all || shared.random.chance(1, 2)) {
                 client.commit(&shared, &mut self.model);
                 client.settle_all(&shared, &mut self.model);
@@ -182,16 +185,20 @@ impl Simulation {
         self.rest("settling")
     }
 
-    /// Clients that have parked all they may are not heard; those that hold what keeps the alarm on have to go.
+    /// Clients that have parked all they may are not heard, nor are their settles: those who hold what
+    /// keeps the alarm on have to go. Without them it ends.
     fn end_alarm(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
-        for client in &mut self.clients {
-            let is_unheard = !shared.network.pipe(client.session).to_server.is_empty();
-            if shared.memory.is_alarmed.get() && is_unheard && !client.is_ended {
-                client.reset(&shared, &mut self.model);
-            }
+        if !shared.memory.is_alarmed.get() {
+            return Some(());
+        }
+        let drainer = self.clients.len() - 1;
+        for client in self.clients.iter_mut().take(drainer) {
+            client.reset(&shared, &mut self.model);
         }
         self.rest("ending the alarm")?;
+        // Queues of those who went may have come up again.
+        self.drain()?;
         if shared.memory.is_alarmed.get() {
             shared.violate(Property::Memory, || format!("the alarm does not end: {}", self.inventory()));
             return None;
@@ -229,7 +236,15 @@ impl Simulation {
             let client = self.clients.last_mut()?;
             let prefix = "/amq/queue/";
             let destination = [prefix, &spec.name].concat();
-            client.subscribe(&shared, &mut self.model, Reads::Queue(queue), &destination, &[], Mode::Individual, 1000);
+            client.subscribe(
+                &shared,
+                &mut self.model,
+                Reads::Queue(queue),
+                &destination,
+                &[],
+                Mode::Individual,
+                1000,
+            );
         }
         self.rest("draining")
     }
@@ -238,7 +253,12 @@ impl Simulation {
     fn inventory(&self) -> String {
         let mut text = format!("{} bytes are charged", self.shared.memory.gauge.bytes());
         self.shared.queues.each(|_, queue| {
-            text.push_str(&format!(", {} + {} in `{}`", queue.ready_len(), queue.unsettled_len(), queue.name()));
+            text.push_str(&format!(
+                ", {} + {} in `{}`",
+                queue.ready_len(),
+                queue.unsettled_len(),
+                queue.name()
+            ));
         });
         text
     }
@@ -290,6 +310,9 @@ impl Simulation {
         }
         if !shared.is_violated() {
             check_rest(&shared, &mut self.model, &self.clients);
+        }
+        if self.clients.iter().all(|client| client.is_ended || client.is_reading) {
+            shared.rests.borrow_mut().push(shared.step.get());
         }
         if shared.is_violated() { None } else { Some(()) }
     }

@@ -30,7 +30,8 @@ impl Trace {
         for chunk in &mut chunks {
             self.mix(u64::from_le_bytes(*chunk.first_chunk().expect("chunks have eight bytes")));
         }
-        let rest = chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte));
+        let rest =
+            chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte));
         self.mix(rest);
     }
 

@@ -20,10 +20,11 @@ use imori_stomp::frame::HeaderTable;
 use crate::lock::Lock;
 use crate::planted::Bug;
 use crate::property::Property;
-use crate::shared::{CellState, Link, Shared, Signal, Status};
+use crate::resting::Signal;
+use crate::shared::{CellState, Link, Shared, Status};
 
 /// A message and an ERROR: by so much what is unsent may be over its limit.
-const BOUND_SLACK_BYTES: usize = 4096;
+const BOUND_SLACK_BYTES: usize = 2_500;
 
 /// A virtual cell while it runs.
 pub(crate) struct CellWorld<'a> {
@@ -95,7 +96,9 @@ impl<'a> CellWorld<'a> {
     fn lock_one_of(&self, lock: Lock, is_one_of_many: bool) -> Held<'a> {
         let shared = self.shared;
         if let Some(held) = shared.locks.misorder(self.id, lock, is_one_of_many) {
-            shared.violate(Property::LockOrder, || format!("cell {} holds {held:?} and wants {lock:?}", self.id));
+            shared.violate(Property::LockOrder, || {
+                format!("cell {} holds {held:?} and wants {lock:?}", self.id)
+            });
             loop {
                 self.stop(Status::Failed);
             }
@@ -110,7 +113,9 @@ impl<'a> CellWorld<'a> {
             Lock::Queue(slot) => (1, slot),
             Lock::Outbound(cell, slot) => (2 + u64::from(cell), slot),
         };
-        shared.trace.note(&[self.id as u64, kind, u64::from(number)], || format!("cell {} locks {lock:?}", self.id));
+        shared
+            .trace
+            .note(&[self.id as u64, kind, u64::from(number)], || format!("cell {} locks {lock:?}", self.id));
         Held { shared, lock }
     }
 
@@ -120,8 +125,7 @@ impl<'a> CellWorld<'a> {
         let _held = self.lock(Lock::Outbound(id.cell, id.slot));
         let slot = cell.links.slot(id.slot)?;
         let mut slot = slot.borrow_mut();
-        let generation =
-            if self.shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
+        let generation = if self.shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
         slot.of(generation).map(f)
     }
 
@@ -213,7 +217,13 @@ impl World for CellWorld<'_> {
         };
         self.pause();
         self.shared.queues.release(id.slot);
-        self.shared.trace.note(&[u64::from(id.slot)], || format!("cell {} removes queue {}", self.id, queue.name()));
+        if self.shared.has(Bug::Uncharged) {
+            std::mem::forget(queue);
+            return None;
+        }
+        self.shared
+            .trace
+            .note(&[u64::from(id.slot)], || format!("cell {} removes queue {}", self.id, queue.name()));
         Some(queue)
     }
 
@@ -231,10 +241,13 @@ impl World for CellWorld<'_> {
             order.reverse();
         }
         order.dedup();
-        let _held: Vec<Held<'_>> = order.iter().map(|slot| self.lock_one_of(Lock::Queue(*slot), true)).collect();
+        let _held: Vec<Held<'_>> =
+            order.iter().map(|slot| self.lock_one_of(Lock::Queue(*slot), true)).collect();
         let slots: Vec<_> = order.iter().map(|slot| (*slot, self.shared.queues.slot(*slot))).collect();
-        let mut places: Vec<_> =
-            slots.iter().map(|(slot, place)| (*slot, place.as_ref().map(|place| place.borrow_mut()))).collect();
+        let mut places: Vec<_> = slots
+            .iter()
+            .map(|(slot, place)| (*slot, place.as_ref().map(|place| place.borrow_mut())))
+            .collect();
         let mut values: Vec<Option<&mut Queue>> = ids.iter().map(|_| None).collect();
         for (slot, place) in &mut places {
             let Some(place) = place else { continue };
