@@ -12,7 +12,7 @@ from harness.process import running
 from harness.raw import frame_bytes
 
 REQUESTS = int(os.environ.get("INTEROP_PIPELINED", "50000"))
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 
 
 @pytest.mark.timeout(120 + REQUESTS // 1000)

@@ -74,8 +74,8 @@ fn identify(headers: &Headers<'_>, peer: &Peer) -> Result<Identity, Complaint> {
         return Ok(Identity::guest());
     }
     let text = format_args!(
-        "access refused for user `{}`; check `login` and `passcode`, and note that `guest` may connect from the \
-         broker's own machine only",
+        "access refused for user `{}`; check `login` and `passcode`, and note that the built-in user may connect from \
+         the broker's own machine only",
         Printable(login.get(..64).unwrap_or(login))
     );
     Err(Complaint::last("Bad CONNECT", text))
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// ARCHITECTURE 8.14.
+    /// ARCHITECTURE, vhost selection.
     #[test]
     fn host_selects_a_vhost() {
         let settings = Settings {
@@ -172,7 +172,7 @@ mod tests {
         let complaint = vhost(&settings, &Identity::guest(), Some(b"elsewhere")).unwrap_err();
         let expected = "there is no vhost `elsewhere`; send one of `/`, `tenant`, `localhost` in `host`, or leave it \
                         out for `/`";
-        assert_eq!(complaint.text, expected);
+        assert_eq!(complaint.text(), expected);
     }
 
     #[test]

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.behaviour import IMORI, RABBITMQ, Behaviour
 from harness.deadline import DEADLINE_S
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
