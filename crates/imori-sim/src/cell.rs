@@ -2,8 +2,9 @@
 
 use imori_core::broker::queue_woken;
 
+use crate::resting::Task;
 use crate::shared::{CellState, Shared, Status};
-use crate::task::{Task, Turn};
+use crate::task::Turn;
 use crate::world::CellWorld;
 
 /// Something that a cell can do next.
@@ -20,7 +21,7 @@ impl CellState {
         !self.arrivals.borrow().is_empty()
             || !self.touched.borrow().is_empty()
             || self.is_timer_due(shared)
-            || self.tasks.borrow().iter().any(|task| task.is_ready(shared))
+            || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
     }
 
     fn is_timer_due(&self, shared: &Shared) -> bool {
@@ -56,7 +57,8 @@ impl CellWorld<'_> {
             choices.push(Work::Timer);
         }
         let tasks = state.tasks.borrow();
-        let ready = tasks.iter().enumerate().filter(|(_, task)| task.is_ready(shared));
+        let ready =
+            tasks.iter().enumerate().filter(|(_, task)| task.is_ready(&shared.network, shared.clock.get()));
         choices.extend(ready.map(|(index, _)| Work::Task(index)));
         if !state.touched.borrow().is_empty() && (choices.is_empty() || shared.random.chance(1, 3)) {
             return Some(Work::Flush);

@@ -43,6 +43,7 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
             }
         });
     }
+    check_consumers(shared, model, clients);
     let mut waiting = Vec::new();
     shared.queues.each(|_, queue| {
         if queue.ready_len() > 0 {
@@ -51,6 +52,32 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     });
     for (name, ready) in waiting {
         check_queue_at_rest(shared, model, clients, &name, ready);
+    }
+}
+
+/// Who was told that it reads a queue is known to the queue.
+fn check_consumers(shared: &Shared, model: &mut Model, clients: &[Client]) {
+    let mut expected = BTreeMap::<usize, usize>::new();
+    for client in clients.iter().filter(|client| !model.is_over(shared, client.session)) {
+        for own in client.subscriptions.iter().filter(|own| own.is_active) {
+            if let Reads::Queue(queue) = model.subscription(own.record).reads {
+                *expected.entry(queue).or_default() += 1;
+            }
+        }
+    }
+    for (queue, expected) in expected {
+        let name = &model.queue(queue).name;
+        let mut consumers = 0;
+        shared.queues.each(|_, queue| {
+            if queue.name().as_bytes() == name.as_bytes() {
+                consumers = queue.consumers_len();
+            }
+        });
+        if consumers < expected {
+            shared.violate(Property::Starvation, || {
+                format!("`{name}` has {consumers} consumers, {expected} subscribed to it")
+            });
+        }
     }
 }
 
@@ -189,7 +216,7 @@ fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
 
 fn check_reply(shared: &Shared, model: &Model, reply: usize, owner: usize) {
     let Some(confirmed) = model.messages.get(reply).and_then(|message| message.confirmed_at) else { return };
-    let end = end_of(shared, model, owner);
+    let end = surely_until(shared, model, owner, None);
     if confirmed < end && !model.replies.contains(&reply) && !model.is_incomplete {
         shared.violate(Property::Loss, || {
             format!("reply {reply} did not come to session {owner}, which was there")
@@ -197,13 +224,21 @@ fn check_reply(shared: &Shared, model: &Model, reply: usize, owner: usize) {
     }
 }
 
-/// When a session ended, for all that its client or the broker did.
-fn end_of(shared: &Shared, model: &Model, session: usize) -> u64 {
+/// Until when all that a session was sent live had to reach it. What waits for a slow reader is dropped
+/// when its subscription or its connection ends; what was accepted before all was still does not wait.
+fn surely_until(shared: &Shared, model: &Model, session: usize, unsubscribed_at: Option<u64>) -> u64 {
     let ended = model.sessions.get(session).and_then(|session| session.ended_at).unwrap_or(u64::MAX);
     let cuts = shared.cuts.borrow();
     let cut = cuts.iter().find(|(cut, _)| *cut == session).map_or(u64::MAX, |(_, at)| *at);
-    ended.min(cut)
+    let end = ended.min(cut).min(unsubscribed_at.unwrap_or(u64::MAX));
+    if shared.outbound.feed_bytes >= NEVER_BEHIND_BYTES {
+        return end;
+    }
+    shared.rests.borrow().iter().copied().filter(|rest| *rest < end).max().unwrap_or(0)
 }
+
+/// With so much room nobody in a run is ever behind.
+const NEVER_BEHIND_BYTES: usize = 100_000;
 
 /// What was published while a live subscription was there reached it.
 fn check_visibility(shared: &Shared, model: &Model) {
@@ -214,8 +249,7 @@ fn check_visibility(shared: &Shared, model: &Model) {
         let (Reads::Topic(pattern), Some(since)) = (&subscription.reads, subscription.receipt_at) else {
             continue;
         };
-        let ended = end_of(shared, model, subscription.session);
-        let until = ended.min(subscription.unsubscribed_at.unwrap_or(u64::MAX));
+        let until = surely_until(shared, model, subscription.session, subscription.unsubscribed_at);
         for (message, record) in model.messages.iter().enumerate() {
             let To::Topic(subject) = &record.to else { continue };
             let was_there = record.sent_at.is_some_and(|sent| sent > since)

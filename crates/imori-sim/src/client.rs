@@ -58,7 +58,7 @@ pub(crate) enum Awaited {
 #[derive(Debug, Clone, Copy)]
 enum Unconfirmed {
     Message(usize),
-    Settled(usize, usize),
+    Settled(usize, usize, u64),
 }
 
 /// A subscription as its client has it.
@@ -258,10 +258,13 @@ impl Client {
             let record = model.subscription(unsettled.subscription);
             record.unsettled = record.unsettled.saturating_sub(1);
             let fate = model.fates.get_mut(&(unsettled.message, unsettled.queue));
-            if let Some(fate) = fate.filter(|fate| fate.session == self.session) {
+            if let Some(fate) =
+                fate.filter(|fate| (fate.session, fate.number) == (self.session, unsettled.number))
+            {
                 fate.outcome = outcome;
             }
-            self.unconfirmed.push_back((frame, Unconfirmed::Settled(unsettled.message, unsettled.queue)));
+            let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
+            self.unconfirmed.push_back((frame, settled));
         }
     }
 
@@ -343,9 +346,11 @@ impl Client {
         while let Some((_, unconfirmed)) = self.unconfirmed.pop_front_if(|(frame, _)| *frame <= number) {
             match unconfirmed {
                 Unconfirmed::Message(message) => model.message(message).confirmed_at = Some(now),
-                Unconfirmed::Settled(message, queue) => {
+                Unconfirmed::Settled(message, queue, number) => {
                     let fate = model.fates.get_mut(&(message, queue));
-                    if let Some(fate) = fate.filter(|fate| fate.session == self.session) {
+                    if let Some(fate) =
+                        fate.filter(|fate| (fate.session, fate.number) == (self.session, number))
+                    {
                         fate.is_processed = true;
                     }
                 }
@@ -394,6 +399,7 @@ impl Client {
         let arrived = Arrived {
             session: self.session,
             message,
+            number,
             is_redelivered: header("redelivered").as_deref() == Some("true"),
             text_bytes: own_lines(frame),
             death: reason.as_deref().zip(died_in.as_deref()),

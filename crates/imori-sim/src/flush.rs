@@ -5,7 +5,8 @@ use imori_core::id::ConnectionId;
 
 use crate::network::Write;
 use crate::planted::Bug;
-use crate::shared::{Link, Signal};
+use crate::resting::Signal;
+use crate::shared::Link;
 use crate::world::CellWorld;
 
 /// Bytes to write, and how many of them are written.

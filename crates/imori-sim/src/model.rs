@@ -87,6 +87,8 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fate {
     pub(crate) session: usize,
+    /// Its number in the session.
+    pub(crate) number: u64,
     pub(crate) outcome: Outcome,
     /// Its consumer knows that the broker heard the outcome.
     pub(crate) is_processed: bool,
@@ -97,6 +99,8 @@ pub(crate) struct Fate {
 pub(crate) struct Arrived<'a> {
     pub(crate) session: usize,
     pub(crate) message: usize,
+    /// Its number in the session.
+    pub(crate) number: u64,
     pub(crate) is_redelivered: bool,
     /// Bytes of the header lines that are the message's own.
     pub(crate) text_bytes: usize,
@@ -226,7 +230,8 @@ impl Model {
             self.check_queue_order(shared, session, message, queue);
         }
         let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
-        self.fates.insert((message, queue), Fate { session, outcome, is_processed: false });
+        self.fates
+            .insert((message, queue), Fate { session, number: arrived.number, outcome, is_processed: false });
     }
 
     /// The message was sent to this queue, or died on the way here by rule.

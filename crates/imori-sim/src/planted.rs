@@ -33,7 +33,7 @@ pub enum Bug {
     QueueAfterOutbound,
     /// A transaction's queues are locked from the highest id down.
     QueuesFalling,
-    /// What was charged for a connection's unsent bytes is not given back.
+    /// What was charged for the messages of a queue that is deleted is not given back.
     Uncharged,
     /// A queue's wake-up does not come.
     LostTimer,

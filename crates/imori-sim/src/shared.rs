@@ -20,8 +20,8 @@ use crate::network::Network;
 use crate::planted::Bug;
 use crate::property::{Property, Violation};
 use crate::random::Random;
+use crate::resting::{Signals, Task};
 use crate::slots::Slots;
-use crate::task::Task;
 use crate::trace::Trace;
 
 /// A connection as every cell can reach it.
@@ -30,44 +30,6 @@ pub(crate) struct Link {
     /// The transport, which is the session's number too.
     pub(crate) pipe: usize,
     pub(crate) signals: Rc<Signals>,
-}
-
-/// Something that a connection's task has to see to, as in the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Signal {
-    /// What is unsent could not be written.
-    Write = 1,
-    /// Writing met an error.
-    Broken = 2,
-    /// The broker ends the connection once all is written.
-    End = 4,
-    /// A reader that was behind has room again.
-    Resume = 8,
-    /// The memory alarm is over.
-    AlarmEnded = 16,
-    /// The broker ends the connection, whether its client reads or not.
-    Cut = 32,
-}
-
-/// The signals that were given and not seen to.
-#[derive(Debug, Default)]
-pub(crate) struct Signals(Cell<u8>);
-
-impl Signals {
-    pub(crate) fn set(&self, signal: Signal) {
-        self.0.set(self.0.get() | signal as u8);
-    }
-
-    pub(crate) fn has(&self, signal: Signal) -> bool {
-        self.0.get() & signal as u8 != 0
-    }
-
-    pub(crate) fn take(&self, signal: Signal) -> bool {
-        let had = self.has(signal);
-        self.0.set(self.0.get() & !(signal as u8));
-        had
-    }
 }
 
 /// What a cell is doing, for the scheduler.
@@ -130,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) read_bytes: usize,
     /// Where the broker cut a session, and at which step.
     pub(crate) cuts: RefCell<Vec<(usize, u64)>>,
+    /// When all was still: what was accepted before had been written to everybody who reads.
+    pub(crate) rests: RefCell<Vec<u64>>,
     pub(crate) violation: RefCell<Option<Violation>>,
 }
 

@@ -100,6 +100,7 @@ impl Simulation {
             haste: workload.haste,
             read_bytes: workload.read_bytes,
             cuts: RefCell::default(),
+            rests: RefCell::default(),
             violation: RefCell::default(),
         });
         let fibers = (0..workload.cells).map(|id| fiber(id, Rc::clone(&shared))).collect();
@@ -174,6 +175,7 @@ impl Simulation {
         let settles_all = self.workload.mark_bytes.is_some();
         for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
             client.is_reading = true;
+            client.deeds_left = 0;
             if !client.is_silent() && (settles_all || shared.random.chance(1, 2)) {
                 client.commit(&shared, &mut self.model);
                 client.settle_all(&shared, &mut self.model);
@@ -183,16 +185,20 @@ impl Simulation {
         self.rest("settling")
     }
 
-    /// Clients that have parked all they may are not heard; those that hold what keeps the alarm on have to go.
+    /// Clients that have parked all they may are not heard, nor are their settles: those who hold what
+    /// keeps the alarm on have to go. Without them it ends.
     fn end_alarm(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
-        for client in &mut self.clients {
-            let is_unheard = !shared.network.pipe(client.session).to_server.is_empty();
-            if shared.memory.is_alarmed.get() && is_unheard && !client.is_ended {
-                client.reset(&shared, &mut self.model);
-            }
+        if !shared.memory.is_alarmed.get() {
+            return Some(());
+        }
+        let drainer = self.clients.len() - 1;
+        for client in self.clients.iter_mut().take(drainer) {
+            client.reset(&shared, &mut self.model);
         }
         self.rest("ending the alarm")?;
+        // Queues of those who went may have come up again.
+        self.drain()?;
         if shared.memory.is_alarmed.get() {
             shared.violate(Property::Memory, || format!("the alarm does not end: {}", self.inventory()));
             return None;
@@ -304,6 +310,9 @@ impl Simulation {
         }
         if !shared.is_violated() {
             check_rest(&shared, &mut self.model, &self.clients);
+        }
+        if self.clients.iter().all(|client| client.is_ended || client.is_reading) {
+            shared.rests.borrow_mut().push(shared.step.get());
         }
         if shared.is_violated() { None } else { Some(()) }
     }

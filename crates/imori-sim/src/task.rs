@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use imori_core::id::{ConnectionId, ReaderId};
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
-use imori_core::time::Time;
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
 use imori_stomp::settings::Peer;
@@ -14,7 +13,8 @@ use imori_stomp::turn::{Budget, Next};
 
 use crate::network::Read;
 use crate::planted::Bug;
-use crate::shared::{Link, Shared, Signal, Signals};
+use crate::resting::{Signal, Signals, State, Task};
+use crate::shared::Link;
 use crate::world::CellWorld;
 
 /// How long a publisher waits for a slow reader, as in the server.
@@ -22,29 +22,6 @@ const PRESS_MAX: Duration = Duration::from_millis(5);
 
 /// How long a connection that ends may take, as in the server.
 const LINGER_MAX: Duration = Duration::from_secs(5);
-
-/// What the task is doing: the server's states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    Working,
-    Pressed(Time),
-    Parked,
-    Draining(Time),
-    Lingering(Time),
-}
-
-/// A connection, from its cell's point of view.
-pub(crate) struct Task {
-    pub(crate) id: ConnectionId,
-    pipe: usize,
-    signals: Rc<Signals>,
-    protocol: Connection,
-    state: State,
-    carry: Vec<u8>,
-    /// It is told when the memory alarm ends.
-    is_listed: bool,
-}
 
 /// What a turn came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,38 +55,11 @@ impl Task {
         Task { id, pipe, signals, protocol, state: State::Open, carry: Vec::new(), is_listed: false }
     }
 
-    /// Tells whether a turn would do something now.
-    pub(crate) fn is_ready(&self, shared: &Shared) -> bool {
-        let pipe = shared.network.pipe(self.pipe);
-        let has = |signal| self.signals.has(signal);
-        let signals = [Signal::Broken, Signal::End, Signal::Cut, Signal::AlarmEnded];
-        if signals.into_iter().any(has) || has(Signal::Write) && pipe.is_writable() {
-            return true;
-        }
-        let is_due = self.deadline().is_some_and(|at| at <= shared.clock.get());
-        is_due
-            || match self.state {
-                State::Open => pipe.is_readable(),
-                State::Working => true,
-                State::Pressed(_) => has(Signal::Resume),
-                State::Parked => false,
-                State::Lingering(_) => pipe.client_closed || pipe.is_reset,
-                State::Draining(_) => false,
-            }
-    }
-
-    /// When a turn is due whatever else happens.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        match self.state {
-            State::Draining(at) | State::Lingering(at) | State::Pressed(at) => Some(at),
-            State::Open | State::Working | State::Parked => self.protocol.next_deadline(),
-        }
-    }
-
     /// Has a turn.
     pub(crate) fn turn(&mut self, cell: &CellWorld<'_>) -> Turn {
         cell.begin_turn();
-        if self.signals.has(Signal::Broken) {
+        // A client that is gone is noticed although it is not read: what it holds may be what keeps an alarm on.
+        if self.signals.has(Signal::Broken) || cell.shared.network.pipe(self.pipe).is_reset {
             return Turn::Over;
         }
         let is_writable = cell.shared.network.pipe(self.pipe).is_writable();
@@ -164,16 +114,13 @@ impl Task {
             self.protocol.disconnect(cell);
         }
         cell.ending.set(None);
-        let link = {
+        {
             let _held = cell.lock(crate::lock::Lock::Outbound(self.id.cell, self.id.slot));
             let slot = cell.state().links.slot(self.id.slot);
-            slot.and_then(|slot| slot.borrow_mut().remove(self.id.generation))
-        };
+            slot.and_then(|slot| slot.borrow_mut().remove(self.id.generation));
+        }
         cell.state().links.release(self.id.slot);
         shared.network.pipe(self.pipe).is_over = true;
-        if shared.has(Bug::Uncharged) {
-            std::mem::forget(link);
-        }
     }
 
     fn read(&mut self, cell: &CellWorld<'_>) -> Turn {

@@ -100,16 +100,18 @@ impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
         let mark_bytes = random.chance(1, 5).then(|| random.between(2, 6) * 10_000);
         let body_bytes_max = if mark_bytes.is_some() { 1_200 } else { *random.pick(&[24, 24, 200, 1_200]) };
+        // Queues, readers and connections that live shortly find who still holds on to them.
+        let comes_and_goes = random.chance(1, 5);
         let feed_bytes = *random.pick(&[200, 1_000, 4_000, 100_000]);
         Workload {
             cells: random.between(2, 3),
             clients: random.between(2, 6),
-            deeds_each: random.between(5, 30),
-            queues: queues(random),
-            weights: weights(random),
+            deeds_each: random.between(5, 30) * if comes_and_goes { 2 } else { 1 },
+            queues: queues(random, comes_and_goes),
+            weights: weights(random, comes_and_goes),
             window: *random.pick(&[300, 1_000, 4_000, 64_000]),
             feed_bytes,
-            unsent_bytes_max: feed_bytes + *random.pick(&[6_000, 30_000, 1_000_000]),
+            unsent_bytes_max: feed_bytes + *random.pick(&[4_000, 4_000, 12_000, 1_000_000]),
             mark_bytes,
             body_bytes_max,
             read_bytes: *random.pick(&[64, 512, 4_096]),
@@ -122,7 +124,16 @@ impl Workload {
 }
 
 /// How likely each deed is: some are not done at all in a run, some nearly always.
-fn weights(random: &Random) -> Vec<usize> {
+fn weights(random: &Random, comes_and_goes: bool) -> Vec<usize> {
+    if comes_and_goes {
+        let weight = |deed: &Deed| match deed {
+            Deed::SubscribeQueue | Deed::Unsubscribe | Deed::Settle => 8,
+            Deed::SendToQueue | Deed::SendToTopic | Deed::SubscribeTopic => 4,
+            Deed::SubscribeOwn | Deed::Request | Deed::Leave | Deed::Die => 2,
+            _ => 0,
+        };
+        return Deed::ALL.iter().map(weight).collect();
+    }
     let usual = |deed: &Deed| match deed {
         Deed::SendToQueue | Deed::Settle => 12,
         Deed::SendToTopic | Deed::Request => 6,
@@ -139,9 +150,9 @@ fn weights(random: &Random) -> Vec<usize> {
     weights
 }
 
-fn queues(random: &Random) -> Vec<QueueSpec> {
+fn queues(random: &Random, comes_and_goes: bool) -> Vec<QueueSpec> {
     let mut queues = vec![QueueSpec { name: String::from("rpc"), ..QueueSpec::default() }];
-    for number in 0..random.between(1, 3) {
+    for number in 0..if comes_and_goes { 1 } else { random.between(1, 3) } {
         let mut queue = QueueSpec { name: format!("q{number}"), ..QueueSpec::default() };
         let mut argue = |name, value: &dyn ToString| queue.arguments.push((name, value.to_string()));
         if random.chance(1, 5) {
@@ -172,7 +183,7 @@ fn queues(random: &Random) -> Vec<QueueSpec> {
             argue("x-delivery-limit", &random.between(0, 2));
             queue.has_delivery_limit = true;
         }
-        if random.chance(1, 8) {
+        if comes_and_goes || random.chance(1, 8) {
             argue("auto-delete", &"true");
             queue.is_volatile = true;
         }

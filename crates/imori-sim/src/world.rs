@@ -20,10 +20,11 @@ use imori_stomp::frame::HeaderTable;
 use crate::lock::Lock;
 use crate::planted::Bug;
 use crate::property::Property;
-use crate::shared::{CellState, Link, Shared, Signal, Status};
+use crate::resting::Signal;
+use crate::shared::{CellState, Link, Shared, Status};
 
 /// A message and an ERROR: by so much what is unsent may be over its limit.
-const BOUND_SLACK_BYTES: usize = 4096;
+const BOUND_SLACK_BYTES: usize = 2_500;
 
 /// A virtual cell while it runs.
 pub(crate) struct CellWorld<'a> {
@@ -216,6 +217,10 @@ impl World for CellWorld<'_> {
         };
         self.pause();
         self.shared.queues.release(id.slot);
+        if self.shared.has(Bug::Uncharged) {
+            std::mem::forget(queue);
+            return None;
+        }
         self.shared
             .trace
             .note(&[u64::from(id.slot)], || format!("cell {} removes queue {}", self.id, queue.name()));
