@@ -5,7 +5,7 @@ SEEDS ?= 10000
 FUZZ_SECONDS ?= 5
 DATA ?= .data
 
-.PHONY: help run test check unit sim fuzz interop bench peers soak setup fmt clean
+.PHONY: help run test check unit sim fuzz interop docs bench peers soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,7 +14,7 @@ run: ## Builds the broker and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
 	exec target/release/imori serve --data-dir $(DATA)
 
-test: setup check unit sim fuzz interop ## Installs what the tests need and runs everything.
+test: setup check unit sim fuzz interop docs ## Installs what the tests need and runs everything.
 	@echo "everything passed"
 
 setup:
@@ -43,6 +43,10 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 interop: ## Third-party clients, and hostile ones, against the real broker.
 	$(CARGO) build --locked --profile quick --bin imori
 	.venv/bin/pytest -q -n 2 tests/interop tests/security
+
+docs: ## The commands, links and keys in the documents.
+	$(CARGO) build --locked --profile quick --bin imori
+	.venv/bin/pytest -q tests/docs
 
 bench: ## A short benchmark of this broker alone.
 	$(CARGO) build --release --bin imori

@@ -15,28 +15,43 @@ pub(crate) const NOT_FOUND: &str = "not_found";
 pub(crate) const PRECONDITION_FAILED: &str = "precondition_failed";
 pub(crate) const RESOURCE_ERROR: &str = "resource_error";
 
-/// What goes into an ERROR.
+/// What goes into an ERROR. It is one word large, so that it costs those nothing who have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Complaint {
-    /// The header `message`: a few words that programs may compare.
-    pub(crate) message: &'static str,
-    /// The body: what is wrong, where, and how to mend it.
-    pub(crate) text: String,
-    /// Nothing after the frame makes sense, so the connection ends in any case.
-    pub(crate) is_final: bool,
+pub(crate) struct Complaint(Box<Words>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Words {
+    message: &'static str,
+    text: String,
+    is_final: bool,
 }
 
 impl Complaint {
     /// A complaint about one frame.
     #[cold]
     pub(crate) fn new(message: &'static str, text: impl Display) -> Self {
-        Self { message, text: text.to_string(), is_final: false }
+        Self(Box::new(Words { message, text: text.to_string(), is_final: false }))
     }
 
     /// A complaint after which the connection ends.
     #[cold]
     pub(crate) fn last(message: &'static str, text: impl Display) -> Self {
-        Self { message, text: text.to_string(), is_final: true }
+        Self(Box::new(Words { message, text: text.to_string(), is_final: true }))
+    }
+
+    /// The header `message`: a few words that programs may compare.
+    pub(crate) fn message(&self) -> &'static str {
+        self.0.message
+    }
+
+    /// The body: what is wrong, where, and how to mend it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// Nothing after the frame makes sense, so the connection ends in any case.
+    pub(crate) fn is_final(&self) -> bool {
+        self.0.is_final
     }
 
     /// A header is missing that the command needs.
@@ -81,7 +96,7 @@ pub(crate) fn push_error(
     lines: &[u8],
 ) {
     let mut frame = FrameWriter::new(out, Command::Error, version);
-    frame.header("message", complaint.message.as_bytes());
+    frame.header("message", complaint.message().as_bytes());
     if let Some(receipt) = receipt {
         frame.lines(b"receipt-id:");
         frame.lines(receipt);
@@ -90,7 +105,7 @@ pub(crate) fn push_error(
     frame.lines(lines);
     frame.header("version", Version::SUPPORTED.as_bytes());
     frame.header("content-type", b"text/plain");
-    frame.body(complaint.text.as_bytes());
+    frame.body(complaint.text().as_bytes());
 }
 
 /// Appends a RECEIPT for a receipt header as it came: in the same version, so it needs no escape anew.

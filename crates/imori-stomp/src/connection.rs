@@ -24,6 +24,7 @@ use crate::login::log_in;
 use crate::message::MessageEncoder;
 use crate::parked::{Parked, Waiting};
 use crate::pulse::Pulse;
+use crate::repeat::Repeat;
 use crate::send::send;
 use crate::session::Session;
 use crate::settings::{Peer, Settings};
@@ -41,6 +42,7 @@ pub struct Connection {
     decoder: Decoder,
     parked: Parked,
     pulse: Pulse,
+    repeat: Repeat,
 }
 
 /// Where a connection stands.
@@ -120,6 +122,7 @@ impl Connection {
             parked: Parked::default(),
             pulse: Pulse::new(now.after(settings.login_timeout), now),
             session: Session::new(settings, id),
+            repeat: Repeat::default(),
         }
     }
 
@@ -153,6 +156,13 @@ impl Connection {
                 _ => {}
             }
             let rest = input.get(consumed..).unwrap_or_default();
+            if let Some((len, next)) = self.send_again(world, rest, budget) {
+                consumed += len;
+                match next {
+                    Some(next) => return Received { consumed, next },
+                    None => continue,
+                }
+            }
             let (frame, len) = match self.decoder.decode(rest, table) {
                 Ok(Step::Frame { frame, consumed }) => (frame, consumed),
                 Ok(Step::LineEnds { consumed: len }) => {
@@ -189,6 +199,12 @@ impl Connection {
     /// Says that the client has logged in.
     pub fn is_logged_in(&self) -> bool {
         self.state != State::Greeting && !self.session.name.is_empty()
+    }
+
+    /// Says that frames wait for the end of the memory alarm. Reading may go on meanwhile; the caller
+    /// sees to it that [`Connection::alarm_ended`] is called in any case.
+    pub fn waits_for_memory(&self) -> bool {
+        !self.parked.is_empty()
     }
 
     /// When [`Connection::tick`] is to be called.
@@ -253,7 +269,13 @@ impl Connection {
         budget: &mut Budget,
     ) -> Option<Next> {
         match action(self.state, frame.command) {
-            Action::Publish if !self.must_park(world, frame) => self.perform(world, frame, shared, budget),
+            Action::Publish if !self.must_park(world, frame) => {
+                let next = self.perform(world, frame, shared, budget);
+                if frame.command == Command::Send && self.state == State::Open {
+                    self.repeat.note(&mut self.session, world, frame, bytes);
+                }
+                next
+            }
             Action::Perform => self.perform(world, frame, shared, budget),
             Action::Publish => {
                 if self.only_publishes(world) {
@@ -270,7 +292,10 @@ impl Connection {
             Action::ParkWithTransaction => {
                 let waits = match frame.headers.value("transaction") {
                     Some(name) => self.parked.has_transaction(&name) || self.must_park(world, frame),
-                    None => false,
+                    // A later ACK of all before it would settle what a transaction that waits names.
+                    None => {
+                        self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack)
+                    }
                 };
                 if waits {
                     self.park(world, frame, bytes);
@@ -293,6 +318,30 @@ impl Connection {
                     format_args!("{} is sent by brokers only; send a command for clients", frame.command);
                 self.refuse(world, &Complaint::last("Bad command", text), Some(frame))
             }
+        }
+    }
+
+    /// Publishes the frame that the input begins with, if its head is one seen before; gives the bytes
+    /// of the frame and what has to be done next.
+    #[inline]
+    fn send_again<W: World>(
+        &mut self,
+        world: &W,
+        input: &[u8],
+        budget: &mut Budget,
+    ) -> Option<(usize, Option<Next>)> {
+        if self.state != State::Open || world.is_alarmed() {
+            return None;
+        }
+        let (body, len) = self.repeat.body(input)?;
+        let sent = self.repeat.send(&self.session, world, body)?;
+        self.decoder.pass_over();
+        match sent {
+            Ok(report) => {
+                budget.spend(&Done { commands: 1, receivers: report.receivers, ..Done::default() });
+                Some((len, report.pressed.map(Next::Press)))
+            }
+            Err(complaint) => Some((len, self.refuse(world, &complaint, None))),
         }
     }
 
@@ -395,7 +444,14 @@ impl Connection {
 
     fn park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
         let transaction = frame.headers.value("transaction");
-        self.parked.park(bytes, transaction.as_deref(), world.gauge());
+        let settles = match frame.command {
+            Command::Ack | Command::Nack => true,
+            Command::Commit => {
+                transaction.as_deref().is_some_and(|name| self.session.transactions.settles(name))
+            }
+            _ => false,
+        };
+        self.parked.park(bytes, transaction.as_deref(), settles, world.gauge());
         if frame.command == Command::Disconnect {
             self.state = State::Leaving;
         }
@@ -492,7 +548,7 @@ impl Connection {
         let receipt = frame.and_then(|frame| frame.headers.raw("receipt"));
         let version = self.session.version;
         // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
-        let is_last = complaint.is_final || !self.session.settings.keeps_open_after_error;
+        let is_last = complaint.is_final() || !self.session.settings.keeps_open_after_error;
         world.with_outbound(self.session.connection, |outbound| {
             outbound.answer(Confirm::Now, |out| push_error(out, version, complaint, receipt, b""));
             if is_last {

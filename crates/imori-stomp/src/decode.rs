@@ -91,6 +91,12 @@ impl Decoder {
         self.version
     }
 
+    /// The caller took the next frame by itself.
+    #[inline]
+    pub(crate) fn pass_over(&mut self) {
+        self.progress = Progress::Start;
+    }
+
     /// Takes what the input begins with.
     ///
     /// After `Incomplete` the next input must begin with the same bytes. After an error there is

@@ -10,6 +10,7 @@ mod login;
 mod commit;
 mod settle;
 mod subscribe;
+mod repeat;
 mod send;
 mod send_headers;
 mod arguments;

@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// ARCHITECTURE 8.14.
+    /// ARCHITECTURE, vhost selection.
     #[test]
     fn host_selects_a_vhost() {
         let settings = Settings {
@@ -172,7 +172,7 @@ mod tests {
         let complaint = vhost(&settings, &Identity::guest(), Some(b"elsewhere")).unwrap_err();
         let expected = "there is no vhost `elsewhere`; send one of `/`, `tenant`, `localhost` in `host`, or leave it \
                         out for `/`";
-        assert_eq!(complaint.text, expected);
+        assert_eq!(complaint.text(), expected);
     }
 
     #[test]

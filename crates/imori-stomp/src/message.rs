@@ -15,7 +15,7 @@ use crate::address::push_destination;
 use crate::command::Command;
 use crate::complaint::{Complaint, push_error};
 use crate::escape::{Escaping, trim_spaces, unescape};
-use crate::number::push_u64;
+use crate::number::{Counter, push_u64};
 use crate::version::Version;
 
 /// Bytes of the name of a session.
@@ -30,12 +30,15 @@ pub struct MessageEncoder {
     version: Version,
     escaping: Escaping,
     keeps_open_after_error: bool,
+    /// The number of the latest delivery.
+    counter: Counter,
 }
 
 impl MessageEncoder {
     /// An encoder of a version.
     pub fn new(version: Version, keeps_open_after_error: bool) -> Self {
-        Self { version, escaping: Escaping::of(Command::Message, version), keeps_open_after_error }
+        let escaping = Escaping::of(Command::Message, version);
+        Self { version, escaping, keeps_open_after_error, counter: Counter::default() }
     }
 }
 
@@ -98,14 +101,15 @@ impl Encoder for MessageEncoder {
         needs_settle: bool,
         delivery: &Delivery<'_>,
     ) {
+        let number = self.counter.digits(number);
         out.extend_from_slice(label);
-        push_u64(out, number);
+        out.extend_from_slice(number);
         if needs_settle && self.version == Version::V12 {
             // The same text as the message-id, which many clients send back instead.
             let id_start = label.len().saturating_sub(SESSION_BYTES + 1);
             out.extend_from_slice(b"\nack:");
             out.extend_from_slice(label.get(id_start..).unwrap_or_default());
-            push_u64(out, number);
+            out.extend_from_slice(number);
         }
         out.extend_from_slice(if delivery.is_redelivered {
             b"\nredelivered:true\ndestination:"
@@ -115,7 +119,7 @@ impl Encoder for MessageEncoder {
     }
 
     #[inline]
-    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         let message = &delivery.message;
         // Most of what follows, so that it is appended without growing again and again.
         out.reserve(message.text.len() + message.body.len() + 128);
@@ -133,7 +137,11 @@ impl Encoder for MessageEncoder {
         out.extend_from_slice(b"content-length:");
         push_u64(out, message.body.len() as u64);
         out.extend_from_slice(b"\n\n");
-        out.extend_from_slice(message.body);
+    }
+
+    #[inline]
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(delivery.message.body);
         out.push(b'\0');
     }
 
@@ -368,7 +376,9 @@ mod tests {
             is_redelivered: false,
         };
         let mut out = Vec::new();
-        MessageEncoder::new(version, false).tail(&mut out, &delivery);
+        let mut encoder = MessageEncoder::new(version, false);
+        encoder.headers(&mut out, &delivery);
+        encoder.body(&mut out, &delivery);
         String::from_utf8(out).unwrap()
     }
 

@@ -20,23 +20,79 @@ pub fn parse_u64(digits: &[u8]) -> Option<u64> {
 }
 
 /// Appends a number in decimal.
-pub fn push_u64(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0_u8; 20];
-    let mut unused = digits.len();
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
-        number /= 10;
-        unused -= 1;
-        if number == 0 {
-            break;
+#[inline]
+pub fn push_u64(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// A number in decimal that mostly rises by one: then its last digit changes and no division is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Counter {
+    value: u64,
+    digits: [u8; 20],
+    /// Digits before this place are not used.
+    start: usize,
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self { value: 0, digits: [b'0'; 20], start: 19 }
+    }
+}
+
+impl Counter {
+    /// Returns the number in decimal.
+    #[inline]
+    pub fn digits(&mut self, number: u64) -> &[u8] {
+        if number != self.value {
+            match number.checked_sub(1) {
+                Some(before) if before == self.value => self.rise(),
+                _ => self.set(number),
+            }
+            self.value = number;
+        }
+        self.digits.get(self.start..).unwrap_or_default()
+    }
+
+    #[inline]
+    fn rise(&mut self) {
+        for (place, digit) in self.digits.iter_mut().enumerate().rev() {
+            self.start = self.start.min(place);
+            if *digit != b'9' {
+                *digit += 1;
+                return;
+            }
+            *digit = b'0';
         }
     }
-    out.extend_from_slice(digits.get(unused..).expect("a number of 64 bits has at most 20 digits"));
+
+    #[cold]
+    fn set(&mut self, mut number: u64) {
+        self.digits = [b'0'; 20];
+        self.start = 19;
+        for (place, digit) in self.digits.iter_mut().enumerate().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            if number > 0 {
+                self.start = place;
+            }
+            number /= 10;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counter_shows_any_number_in_any_order() {
+        let mut counter = Counter::default();
+        let jumps =
+            [0, 0, 1, 2, 98, 99, 100, 101, 999, 1000, 7, 8, 9, 10, 11, 0, 1, u64::MAX - 1, u64::MAX, 0];
+        for number in jumps.into_iter().chain(0..2000) {
+            assert_eq!(counter.digits(number), number.to_string().as_bytes());
+        }
+    }
 
     #[test]
     fn only_digits_are_a_number() {

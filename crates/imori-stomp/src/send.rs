@@ -35,7 +35,8 @@ pub(crate) fn send<'a, W: World>(
 ) -> Result<Done<'a>, Complaint> {
     let mut scratch = mem::take(&mut session.scratch);
     scratch.clear();
-    let read = SendHeaders::read(session, world, &frame.headers, &mut scratch)?;
+    let mut read = SendHeaders::new();
+    read.read(session, world, &frame.headers, &mut scratch)?;
     let Some(written) = read.destination else {
         return Err(Complaint::missing_header(Command::Send, "destination"));
     };

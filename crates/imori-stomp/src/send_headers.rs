@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use imori_core::message::{Head, Property, Span};
+use imori_core::message::{Head, OriginId, Property, Span};
 use imori_core::world::World;
 use memchr::memchr;
 
@@ -157,23 +157,30 @@ impl<'a> Text<'a, '_> {
 }
 
 impl<'a> SendHeaders<'a> {
+    /// Nothing read yet.
+    #[inline]
+    pub(crate) fn new() -> Self {
+        SendHeaders {
+            destination: None,
+            receipt: None,
+            transaction: None,
+            head: Head::new(OriginId::BROKER),
+            has_arguments: false,
+            run: None,
+        }
+    }
+
     /// Reads the headers of a SEND; `scratch` is empty.
     #[inline]
     pub(crate) fn read<W: World>(
+        &mut self,
         session: &mut Session,
         world: &W,
         headers: &Headers<'a>,
         scratch: &mut Vec<u8>,
-    ) -> Result<Self, Complaint> {
+    ) -> Result<(), Complaint> {
         let block = headers.block;
-        let mut read = SendHeaders {
-            destination: None,
-            receipt: None,
-            transaction: None,
-            head: Head::new(origin(session.version, headers.is_plain)),
-            has_arguments: false,
-            run: None,
-        };
+        self.head.origin = origin(session.version, headers.is_plain);
         let mut text = Text { block, scratch, first: None, open: None, len: 0 };
         let mut seen = Seen::default();
         for span in headers.spans {
@@ -192,23 +199,23 @@ impl<'a> SendHeaders<'a> {
                 continue;
             }
             match field {
-                Field::Destination => read.destination = Some(value),
-                Field::Receipt => read.receipt = Some(value),
-                Field::Transaction => read.transaction = Some(value),
+                Field::Destination => self.destination = Some(value),
+                Field::Receipt => self.receipt = Some(value),
+                Field::Transaction => self.transaction = Some(value),
                 Field::Dropped => {}
                 Field::MessageId => return Err(message_id_refused()),
                 Field::ReplyTo if value.starts_with(b"/temp-queue/") => {
                     let line = inbox_line(session, world, headers, value)?;
                     let at = text.replace(span.start, line);
                     let key_len = line.len() - REPLY_LINE_START.len() - 1;
-                    read.set(Property::ReplyTo, at + REPLY_LINE_START.len(), key_len)?;
-                    read.head.replies_to_inbox = true;
+                    self.set(Property::ReplyTo, at + REPLY_LINE_START.len(), key_len)?;
+                    self.head.replies_to_inbox = true;
                     continue;
                 }
                 _ => {
                     text.keep(span.start);
                     let at = text.place(span.end - value.len());
-                    read.property(session, headers, field, value, at)?;
+                    self.property(session, headers, field, value, at)?;
                     continue;
                 }
             }
@@ -219,11 +226,11 @@ impl<'a> SendHeaders<'a> {
         if len > TEXT_BYTES_MAX {
             return Err(too_long());
         }
-        read.run = run;
+        self.run = run;
         if headers.is_escaped {
-            read.unescape_properties(scratch)?;
+            self.unescape_properties(scratch)?;
         }
-        Ok(read)
+        Ok(())
     }
 
     /// The header text; `scratch` is what it was read with.

@@ -10,9 +10,10 @@ use crate::confirm::Confirm;
 use crate::delivery::Delivery;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
+use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
 use crate::message::{Address, Deaths, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
-use crate::outbound::{InboxAddress, Live, Reply, Tail};
+use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::queue::{Arrival, Dead};
 use crate::route::{Headers, Route};
 use crate::world::{Event, World};
@@ -73,23 +74,36 @@ pub(super) fn distribute<W: World>(
     world: &W,
     route: &Route,
     letter: &Letter<'_>,
+    shared: &mut SharedHeaders,
     bury: &mut dyn FnMut(Vec<Dead>),
 ) -> PublishReport {
     let mut report = PublishReport::default();
     for queue in &route.queues {
         enqueue(world, *queue, route, letter, &mut report, bury);
     }
-    distribute_live(world, route, letter, &mut report);
+    distribute_live(world, route, letter, shared, &mut report);
     report
+}
+
+/// How many receivers of a route may share the headers of a delivery.
+pub(super) fn live_receivers(route: &Route) -> usize {
+    route.subscriptions.len() + route.groups.len()
 }
 
 /// Publishes dead messages to where their queues send them. One death can cause others, in
 /// queues that are full; they are worked off one after the other, and a circle ends where
-/// a message comes back to a queue it died in without having been rejected.
+/// a message comes back to a queue it died in without having been rejected. What they cause is
+/// limited, as one letter to many queues without room would make as many of each.
 pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
     let mut dead = VecDeque::from(dead);
+    let mut left = dead.len() + DEAD_LETTERS_CAUSED_MAX;
     while let Some(letter) = dead.pop_front() {
         world.count(Event::DeadLettered);
+        if left == 0 || letter.deaths.len() > DEATHS_MAX {
+            world.count(Event::DeadLetterDropped);
+            continue;
+        }
+        left -= 1;
         let publication = Publication::of_stored(&letter.message);
         let view = publication.view();
         let (exchange, key) = (letter.exchange.as_bytes(), letter.routing_key.as_bytes());
@@ -99,7 +113,8 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
         };
         let sent =
             Letter { publication: &publication, deaths: Some(Arc::clone(&letter.deaths)), echo_to: None };
-        let report = distribute(world, &route, &sent, &mut |more| dead.extend(more));
+        let mut shared = SharedHeaders::for_receivers(live_receivers(&route));
+        let report = distribute(world, &route, &sent, &mut shared, &mut |more| dead.extend(more));
         if report.receivers == 0 {
             world.count(Event::DeadLetterDropped);
         }
@@ -111,21 +126,20 @@ pub(super) fn distribute_live<W: World>(
     world: &W,
     route: &Route,
     letter: &Letter<'_>,
+    shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
-    let receivers = route.subscriptions.len() + route.groups.len();
-    if receivers == 0 {
+    if live_receivers(route) == 0 {
         return;
     }
     let delivery = fresh_delivery(letter.publication, &route.address, letter.deaths.as_ref());
-    let mut tail = Tail::for_receivers(receivers);
     for reader in &route.subscriptions {
         if letter.echo_to != Some(reader.connection) {
-            send(world, *reader, letter, &delivery, &mut tail, report);
+            send(world, *reader, letter, &delivery, shared, report);
         }
     }
     for group in &route.groups {
-        send_to_one(world, &group.members, letter, &delivery, &mut tail, report);
+        send_to_one(world, &group.members, letter, &delivery, shared, report);
     }
 }
 
@@ -170,11 +184,11 @@ fn send<W: World>(
     reader: Reader,
     letter: &Letter<'_>,
     delivery: &Delivery<'_>,
-    tail: &mut Tail,
+    shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) -> bool {
     let sent = world.with_outbound(reader.connection, |outbound| {
-        outbound.send(reader.id, letter.publication, delivery, tail)
+        outbound.send(reader.id, letter.publication, delivery, shared)
     });
     match sent {
         Some(Live::Taken) => report.receivers += 1,
@@ -197,17 +211,17 @@ fn send_to_one<W: World>(
     members: &[Reader],
     letter: &Letter<'_>,
     delivery: &Delivery<'_>,
-    tail: &mut Tail,
+    shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
-    let turn = world.with_router(|router, _| router.turn());
-    let (after, before) = members.split_at(turn % members.len().max(1));
-    let in_turn = || before.iter().chain(after).filter(|member| letter.echo_to != Some(member.connection));
+    let turn = world.with_router(|router, _| router.turn(members.len()));
+    let (last, first) = members.split_at(turn.min(members.len()));
+    let in_turn = || first.iter().chain(last).filter(|member| letter.echo_to != Some(member.connection));
     let has_room = |member: &&Reader| {
         world.with_outbound(member.connection, |outbound| outbound.has_room()).unwrap_or(false)
     };
     for member in in_turn().filter(has_room).chain(in_turn()) {
-        if send(world, *member, letter, delivery, tail, report) {
+        if send(world, *member, letter, delivery, shared, report) {
             return;
         }
     }

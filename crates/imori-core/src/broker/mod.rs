@@ -27,5 +27,5 @@ pub use disconnect::disconnect;
 pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
 pub use expire::queue_woken;
-pub use publish::publish;
+pub use publish::{Repetition, publish, publish_again};
 pub use settle::settle;

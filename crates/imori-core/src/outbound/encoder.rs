@@ -50,9 +50,9 @@ pub enum AfterCancel {
 }
 
 /// Writes a protocol's deliveries. A delivery is a head, which names the reader and the
-/// number, and a tail, which is the same for all receivers of one kind.
+/// number; headers, which are the same for all receivers of one kind; and the body.
 pub trait Encoder: Send {
-    /// Encoders of one kind write the same tail.
+    /// Encoders of one kind write the same headers.
     fn kind(&self) -> u16;
 
     /// Writes what is particular to one receiver. `label` is the reader's, as the protocol made it;
@@ -66,8 +66,11 @@ pub trait Encoder: Send {
         delivery: &Delivery<'_>,
     );
 
+    /// Writes what depends on nothing but the address, the headers, the deaths and the length of the body.
+    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
+
     /// Writes the rest.
-    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
 
     /// Says that the broker took a reader's queue away.
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel;
@@ -76,33 +79,40 @@ pub trait Encoder: Send {
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
 }
 
-/// The tail of one message's deliveries, kept while the message goes to many.
+/// The headers of a message's deliveries, kept while the message goes to many, or while its
+/// publisher sends others like it.
 #[derive(Debug, Default)]
-pub struct Tail {
+pub struct SharedHeaders {
     receivers: usize,
+    is_kept: bool,
     kind: Option<u16>,
     bytes: Vec<u8>,
 }
 
-impl Tail {
+impl SharedHeaders {
     /// For a message that goes to this many receivers; for one, nothing is kept.
-    pub fn for_receivers(receivers: usize) -> Tail {
-        Tail { receivers, kind: None, bytes: Vec::new() }
+    pub fn for_receivers(receivers: usize) -> SharedHeaders {
+        SharedHeaders { receivers, is_kept: receivers > 1, ..SharedHeaders::default() }
     }
 
-    /// Tells whether the message has more than one receiver.
-    pub fn is_shared(&self) -> bool {
+    /// For messages of one address that are alike but for their bodies' bytes.
+    pub fn for_repetition(receivers: usize) -> SharedHeaders {
+        SharedHeaders { receivers, is_kept: true, ..SharedHeaders::default() }
+    }
+
+    /// Tells whether a message has more than one receiver.
+    pub(super) fn is_shared(&self) -> bool {
         self.receivers > 1
     }
 
     pub(super) fn append(&mut self, encoder: &mut dyn Encoder, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
-        if !self.is_shared() {
-            return encoder.tail(out, delivery);
+        if !self.is_kept {
+            return encoder.headers(out, delivery);
         }
         let kind = encoder.kind();
         if self.kind != Some(kind) {
             self.bytes.clear();
-            encoder.tail(&mut self.bytes, delivery);
+            encoder.headers(&mut self.bytes, delivery);
             self.kind = Some(kind);
         }
         out.extend_from_slice(&self.bytes);

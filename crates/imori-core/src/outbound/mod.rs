@@ -13,7 +13,7 @@ mod buffer;
 mod encoder;
 
 pub use credit::Credit;
-pub use encoder::{AfterCancel, CutReason, Encoder, Tail};
+pub use encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
 pub use inbox::{INBOX_PREFIX, InboxAddress};
 pub use outbound::{Live, Outbound, OutboundLimits, Remains, Reply, Wake};
 pub use readers::{ReaderSpec, Source, Subscription};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::backlog::{Backlog, Receiver, Waiting};
 use super::buffer::Buffer;
 use super::credit::Credit;
-use super::encoder::{AfterCancel, CutReason, Encoder, Tail};
+use super::encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
 use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Source};
 use super::session::{Numbers, Session, SessionId, Unsettled};
@@ -25,6 +25,9 @@ const WAITING_BODY_MIN: usize = 512;
 /// Bytes that may wait without being charged: charging each delivery would make all cells write to
 /// one counter.
 const UNCHARGED_BYTES_MAX: usize = 64 * 1024;
+
+/// Unsettled deliveries that are not charged, as most consumers have no more.
+const UNCHARGED_UNSETTLED_MAX: usize = 64;
 
 /// How much may be on its way to one connection.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +94,8 @@ pub struct Outbound {
     buffer: Buffer,
     backlog: Backlog,
     sessions: Vec<Session>,
+    /// Unsettled deliveries of all sessions.
+    unsettled: usize,
     readers: Readers,
     inboxes: Vec<Inbox>,
     /// Answers that wait for the journal, in their order.
@@ -126,6 +131,7 @@ impl Outbound {
             buffer: Buffer::default(),
             backlog: Backlog::default(),
             sessions: vec![Session::default()],
+            unsettled: 0,
             readers: Readers::default(),
             inboxes: Vec::new(),
             held: VecDeque::new(),
@@ -173,7 +179,7 @@ impl Outbound {
 
     /// How many deliveries are not settled.
     pub fn unsettled_len(&self) -> usize {
-        self.sessions.iter().map(Session::unsettled_len).sum()
+        self.unsettled
     }
 
     // ---- Answers of the connection's own protocol.
@@ -229,8 +235,10 @@ impl Outbound {
         self.end(reason);
     }
 
-    /// Takes no more deliveries: the connection ends once all that waits is written.
+    /// Takes no more deliveries: the connection ends once all that is unsent is written. Deliveries that
+    /// wait as messages are dropped, or they would follow the answer after which it ends.
     pub fn finish(&mut self) {
+        self.backlog = Backlog::default();
         self.is_finished = true;
     }
 
@@ -300,10 +308,12 @@ impl Outbound {
         let (encoder, number) = (&mut self.encoder, session.next_number());
         self.buffer.append(|out| {
             encoder.head(out, &spec.label, number, spec.settles, delivery);
-            encoder.tail(out, delivery);
+            encoder.headers(out, delivery);
+            encoder.body(out, delivery);
         });
         if spec.settles {
             session.sent_unsettled(place, id);
+            self.unsettled += 1;
             Taken::Unsettled
         } else {
             session.sent();
@@ -311,18 +321,18 @@ impl Outbound {
         }
     }
 
-    /// Sends a message to a live subscription. `tail` serves all receivers of this message.
+    /// Sends a message to a live subscription. `shared` serves all receivers of this message.
     pub fn send(
         &mut self,
         id: ReaderId,
         publication: &Publication<'_>,
         delivery: &Delivery<'_>,
-        tail: &mut Tail,
+        shared: &mut SharedHeaders,
     ) -> Live {
         if self.is_ended() || self.readers.get(id).is_none() {
             return Live::Gone;
         }
-        if !self.push(Receiver::Reader(id), publication, delivery, tail) {
+        if !self.push(Receiver::Reader(id), publication, delivery, shared) {
             return Live::Cut;
         }
         if self.has_room() { Live::Taken } else { Live::Pressed }
@@ -376,7 +386,7 @@ impl Outbound {
             is_redelivered: false,
         };
         let receiver = Receiver::Inbox(to.index);
-        if self.push(receiver, publication, &delivery, &mut Tail::for_receivers(1)) {
+        if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken
         } else {
             Reply::Cut
@@ -402,6 +412,8 @@ impl Outbound {
             return (Vec::new(), Vec::new());
         };
         let settled = session.settle(numbers);
+        self.unsettled -= settled.len();
+        self.charge_change();
         let mut wakes = Vec::new();
         for unsettled in &settled {
             if let Some(record) = self.readers.get_mut(unsettled.reader) {
@@ -505,6 +517,7 @@ impl Outbound {
     /// Closes it: it takes nothing any more and gives what it leaves behind.
     pub fn close(&mut self) -> Remains {
         self.is_closed = true;
+        self.unsettled = 0;
         self.charge(0);
         self.buffer = Buffer::default();
         self.backlog = Backlog::default();
@@ -551,13 +564,13 @@ impl Outbound {
         receiver: Receiver,
         publication: &Publication<'_>,
         delivery: &Delivery<'_>,
-        tail: &mut Tail,
+        shared: &mut SharedHeaders,
     ) -> bool {
         if self.unsent() >= self.limits.unsent_bytes_max {
             self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
             return false;
         }
-        let waits_smaller = tail.is_shared() || delivery.message.body.len() >= WAITING_BODY_MIN;
+        let waits_smaller = shared.is_shared() || delivery.message.body.len() >= WAITING_BODY_MIN;
         let is_behind = self.buffer.unsent() >= self.limits.feed_bytes;
         if !self.backlog.is_empty() || is_behind && waits_smaller {
             self.backlog.push(Waiting {
@@ -567,13 +580,13 @@ impl Outbound {
                 deaths: delivery.deaths.cloned(),
             });
         } else {
-            self.encode(receiver, delivery, tail);
+            self.encode(receiver, delivery, shared);
         }
-        self.charge_growth();
+        self.charge_change();
         true
     }
 
-    fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, tail: &mut Tail) {
+    fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, shared: &mut SharedHeaders) {
         let (label, session) = match receiver {
             Receiver::Reader(id) => match self.readers.get(id) {
                 Some(record) => (&record.spec.label, record.spec.session),
@@ -590,7 +603,8 @@ impl Outbound {
         let (encoder, number) = (&mut *self.encoder, session.next_number());
         self.buffer.append(|out| {
             encoder.head(out, label, number, false, delivery);
-            tail.append(encoder, out, delivery);
+            shared.append(encoder, out, delivery);
+            encoder.body(out, delivery);
         });
         session.sent();
     }
@@ -599,13 +613,13 @@ impl Outbound {
         while self.buffer.unsent() < until_bytes
             && let Some(waiting) = self.backlog.pop()
         {
-            self.encode(waiting.receiver, &waiting.delivery(), &mut Tail::for_receivers(1));
+            self.encode(waiting.receiver, &waiting.delivery(), &mut SharedHeaders::for_receivers(1));
         }
     }
 
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.buffer.append(write);
-        self.charge_growth();
+        self.charge_change();
         if self.unsent() >= self.limits.unsent_bytes_max {
             self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
         }
@@ -613,13 +627,14 @@ impl Outbound {
 
     /// Bytes that nobody else charges: the messages of the backlog are charged as such.
     fn waiting_bytes(&self) -> usize {
-        self.buffer.unsent() + self.backlog.own_bytes()
+        let unsettled = self.unsettled.saturating_sub(UNCHARGED_UNSETTLED_MAX);
+        self.buffer.unsent() + self.backlog.own_bytes() + unsettled * Session::UNSETTLED_BYTES
     }
 
-    /// Charges what waits once it has grown by much.
-    fn charge_growth(&mut self) {
+    /// Charges what waits once it has changed by much, or to nothing.
+    fn charge_change(&mut self) {
         let waiting = self.waiting_bytes();
-        if waiting > self.charged + UNCHARGED_BYTES_MAX {
+        if waiting.abs_diff(self.charged) > UNCHARGED_BYTES_MAX || waiting == 0 && self.charged > 0 {
             self.charge(waiting);
         }
     }

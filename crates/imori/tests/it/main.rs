@@ -4,6 +4,7 @@
 
 mod command_line;
 mod configuration;
+mod reference;
 mod serve;
 mod client;
 mod peer;

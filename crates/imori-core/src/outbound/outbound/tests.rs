@@ -17,7 +17,7 @@ const QUEUE: QueueId = QueueId { slot: 1, generation: 0 };
 struct Plain {
     kind: u16,
     after_cancel: AfterCancel,
-    tails: Arc<AtomicUsize>,
+    headers: Arc<AtomicUsize>,
 }
 
 impl Encoder for Plain {
@@ -30,9 +30,12 @@ impl Encoder for Plain {
         out.extend_from_slice(format!("#{number}{}", if needs_settle { "?" } else { "" }).as_bytes());
     }
 
-    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
-        self.tails.fetch_add(1, Ordering::Relaxed);
+    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
+        self.headers.fetch_add(1, Ordering::Relaxed);
         out.push(b':');
+    }
+
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         out.extend_from_slice(delivery.message.body);
         out.push(b';');
     }
@@ -54,7 +57,7 @@ impl Encoder for Plain {
 struct Stage {
     outbound: Outbound,
     gauge: Gauge,
-    tails: Arc<AtomicUsize>,
+    headers: Arc<AtomicUsize>,
     address: Arc<Address>,
     head: Head,
 }
@@ -65,14 +68,14 @@ impl Stage {
     }
 
     fn of_kind(kind: u16, after_cancel: AfterCancel) -> Stage {
-        let (gauge, tails) = (Gauge::default(), Arc::new(AtomicUsize::new(0)));
-        let encoder = Box::new(Plain { kind, after_cancel, tails: Arc::clone(&tails) });
+        let (gauge, headers) = (Gauge::default(), Arc::new(AtomicUsize::new(0)));
+        let encoder = Box::new(Plain { kind, after_cancel, headers: Arc::clone(&headers) });
         let limits =
             OutboundLimits { feed_bytes: FEED_BYTES, unsent_bytes_max: UNSENT_BYTES_MAX, inboxes_max: 2 };
         Stage {
             outbound: Outbound::new(ME, encoder, limits, gauge.clone()),
             gauge,
-            tails,
+            headers,
             address: Arc::new(Address::new(b"", b"q")),
             head: Head::new(OriginId::BROKER),
         }
@@ -107,13 +110,13 @@ impl Stage {
     }
 
     fn send(&mut self, reader: ReaderId, body: &str) -> Live {
-        self.send_with(reader, body, &mut Tail::for_receivers(1))
+        self.send_with(reader, body, &mut SharedHeaders::for_receivers(1))
     }
 
-    fn send_with(&mut self, reader: ReaderId, body: &str, tail: &mut Tail) -> Live {
+    fn send_with(&mut self, reader: ReaderId, body: &str, shared: &mut SharedHeaders) -> Live {
         let publication = Publication::new(&self.head, b"", body.as_bytes());
         let delivery = delivery(&publication, &self.address);
-        self.outbound.send(reader, &publication, &delivery, tail)
+        self.outbound.send(reader, &publication, &delivery, shared)
     }
 
     fn reply(&mut self, to: &InboxAddress, body: &str) -> Reply {
@@ -340,10 +343,10 @@ fn a_backlog_waits_as_messages_and_keeps_its_order() {
     assert_eq!(stage.send(reader, "1"), Live::Taken);
     assert_eq!(stage.send(reader, &long("2")), Live::Pressed);
     assert_eq!(stage.send(reader, "3"), Live::Pressed);
-    assert_eq!(stage.tails.load(Ordering::Relaxed), 3, "small ones wait as bytes");
+    assert_eq!(stage.headers.load(Ordering::Relaxed), 3, "small ones wait as bytes");
     assert_eq!(stage.send(reader, &big), Live::Pressed);
     assert_eq!(stage.send(reader, "5"), Live::Pressed);
-    assert_eq!(stage.tails.load(Ordering::Relaxed), 3, "what is behind a message waits as one");
+    assert_eq!(stage.headers.load(Ordering::Relaxed), 3, "what is behind a message waits as one");
     assert_eq!(stage.offer(consumer, 1, "6"), Taken::Full, "a queue does not overtake");
     let expected = format!("l#1:1;l#2:{};l#3:3;l#4:{big};l#5:5;", long("2"));
     assert!(stage.outbound.unsent() > big.len());
@@ -351,6 +354,20 @@ fn a_backlog_waits_as_messages_and_keeps_its_order() {
     assert_eq!(stage.outbound.unsent(), 0);
     assert!(stage.outbound.has_room());
     assert_eq!(stage.wakes(), [consumer]);
+}
+
+#[test]
+fn a_backlog_does_not_follow_a_good_bye() {
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("s");
+    for letter in ["a", "b", "c"] {
+        stage.send(reader, &long(letter));
+    }
+    stage.answer(Confirm::Now, "last;");
+    stage.outbound.finish();
+    let written = stage.written();
+    assert!(written.ends_with("last;"), "{written}");
+    assert_eq!(stage.gauge.bytes(), stage.outbound.unsent());
 }
 
 #[test]
@@ -366,16 +383,16 @@ fn a_backlog_of_a_reader_that_is_gone_is_not_written() {
 }
 
 #[test]
-fn a_tail_is_written_once_for_receivers_of_one_kind() {
+fn headers_are_written_once_for_receivers_of_one_kind() {
     let mut stages = [1, 1, 2, 2].map(|kind| Stage::of_kind(kind, AfterCancel::GoOn));
-    let mut tail = Tail::for_receivers(stages.len());
+    let mut shared = SharedHeaders::for_receivers(stages.len());
     for stage in &mut stages {
         let reader = stage.subscribe("l");
-        assert_eq!(stage.send_with(reader, "m", &mut tail), Live::Taken);
+        assert_eq!(stage.send_with(reader, "m", &mut shared), Live::Taken);
         assert_eq!(stage.written(), "l#1:m;");
     }
-    let tails = stages.map(|stage| stage.tails.load(Ordering::Relaxed));
-    assert_eq!(tails, [1, 0, 1, 0]);
+    let headers = stages.map(|stage| stage.headers.load(Ordering::Relaxed));
+    assert_eq!(headers, [1, 0, 1, 0]);
 }
 
 #[test]
@@ -399,7 +416,7 @@ fn who_reads_too_slowly_is_cut_and_told_last() {
     assert!(text.starts_with("l#1:b"), "{text}");
     assert!(text.ends_with(";too slow;"), "{text}");
     // What waited as messages was not turned into bytes for somebody who does not read.
-    assert_eq!(stage.tails.load(Ordering::Relaxed), 1);
+    assert_eq!(stage.headers.load(Ordering::Relaxed), 1);
     drop(stage.outbound);
     assert_eq!(stage.gauge.bytes(), 0);
 }
@@ -553,6 +570,25 @@ fn what_waits_for_a_slow_reader_is_charged_while_it_waits() {
     stage.written();
     stage.outbound.written();
     assert_eq!(stage.gauge.bytes(), 0);
+}
+
+#[test]
+fn unsettled_deliveries_are_charged_until_they_are_settled() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::Unlimited);
+    for count in [UNCHARGED_UNSETTLED_MAX, 1000, 100_000] {
+        for sequence in 0..count {
+            assert_eq!(stage.offer(reader, sequence as u64, "m"), Taken::Unsettled);
+            stage.written();
+        }
+        stage.outbound.written();
+        let expected = (count - UNCHARGED_UNSETTLED_MAX) * Session::UNSETTLED_BYTES;
+        assert_eq!(stage.gauge.bytes(), expected);
+        assert_eq!(stage.outbound.unsettled_len(), count);
+        let last = stage.outbound.sessions[0].next_number() - 1;
+        assert_eq!(stage.settle(Numbers::UpTo(last)).0.len(), count);
+        assert_eq!(stage.gauge.bytes(), 0, "though nothing is written");
+    }
 }
 
 #[test]

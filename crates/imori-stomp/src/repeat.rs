@@ -1,0 +1,139 @@
+//! A publisher mostly repeats itself: frames whose heads are the same byte for byte need not be read again.
+//!
+//! A head that was seen twice in a row is remembered with what was read of it, the route it took and
+//! the headers that its receivers got. Measured, that halves the work for a small message. It is
+//! left out where the frame does more than publish: receipts, transactions, arguments, inboxes.
+
+use std::mem;
+
+use imori_core::broker::{self, PublishReport, Repetition};
+use imori_core::message::{Address, BODY_SHARED_MIN, Head, Publication};
+use imori_core::world::World;
+
+use crate::address::Destination;
+use crate::complaint::Complaint;
+use crate::frame::Frame;
+use crate::number::parse_u64;
+use crate::send_headers::SendHeaders;
+use crate::session::Session;
+
+/// Bytes of a head that is remembered. A longer one is read each time.
+const HEAD_BYTES_MAX: usize = 1024;
+
+/// What is remembered of the last SENDs.
+#[derive(Debug, Default)]
+pub(crate) struct Repeat {
+    /// The last head, seen once.
+    last: Vec<u8>,
+    known: Option<Box<Known>>,
+}
+
+/// A head that was seen again, and what was read of it.
+#[derive(Debug)]
+struct Known {
+    /// From the command to the empty line.
+    head: Vec<u8>,
+    body_len: usize,
+    properties: Head,
+    text: Vec<u8>,
+    address: Address,
+    /// Its queue is declared where there is none.
+    declares: bool,
+    repetition: Repetition,
+}
+
+impl Repeat {
+    /// The body of the frame that the input begins with, if its head is the known one and the frame is
+    /// whole; and the bytes of the frame.
+    #[inline]
+    pub(crate) fn body<'a>(&self, input: &'a [u8]) -> Option<(&'a [u8], usize)> {
+        let known = self.known.as_ref()?;
+        let rest = input.strip_prefix(&*known.head)?;
+        let body = rest.get(..known.body_len)?;
+        // Without the NUL it is no frame, which the decoder says better.
+        (rest.get(known.body_len) == Some(&b'\0')).then_some((body, known.head.len() + known.body_len + 1))
+    }
+
+    /// Publishes a body under the known head; none where that reached nobody and the frame has to be
+    /// read after all.
+    #[inline]
+    pub(crate) fn send<W: World>(
+        &mut self,
+        session: &Session,
+        world: &W,
+        body: &[u8],
+    ) -> Option<Result<PublishReport, Complaint>> {
+        let known = self.known.as_mut()?;
+        let publication = Publication::new(&known.properties, &known.text, body);
+        let actor = session.actor();
+        let sent = broker::publish_again(world, &actor, &known.address, &publication, &mut known.repetition);
+        match sent {
+            Ok(report) if report.receivers == 0 && known.declares => {
+                self.known = None;
+                None
+            }
+            Ok(report) => Some(Ok(report)),
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+
+    /// Notes a SEND that was read and published.
+    #[inline]
+    pub(crate) fn note<W: World>(
+        &mut self,
+        session: &mut Session,
+        world: &W,
+        frame: &Frame<'_>,
+        bytes: &[u8],
+    ) {
+        let head = bytes.get(..bytes.len().saturating_sub(frame.body.len() + 1)).unwrap_or_default();
+        if head.len() > HEAD_BYTES_MAX {
+            return;
+        }
+        if self.last == head {
+            self.known = Known::read(session, world, frame, head).map(Box::new);
+        } else {
+            self.last.clear();
+            self.last.extend_from_slice(head);
+        }
+    }
+}
+
+impl Known {
+    #[cold]
+    fn read<W: World>(session: &mut Session, world: &W, frame: &Frame<'_>, head: &[u8]) -> Option<Known> {
+        let headers = &frame.headers;
+        let declared = headers.raw("content-length").and_then(parse_u64)?;
+        let is_simple = !headers.is_escaped
+            && usize::try_from(declared) == Ok(frame.body.len())
+            && frame.body.len() < BODY_SHARED_MIN;
+        if !is_simple {
+            return None;
+        }
+        let mut scratch = mem::take(&mut session.scratch);
+        scratch.clear();
+        let mut read = SendHeaders::new();
+        let is_read = read.read(session, world, headers, &mut scratch).is_ok();
+        let text = read.text(&scratch).to_vec();
+        session.scratch = scratch;
+        if !is_read
+            || read.receipt.is_some()
+            || read.transaction.is_some()
+            || read.has_arguments
+            || read.head.replies_to_inbox
+        {
+            return None;
+        }
+        let destination = Destination::parse(read.destination?).ok()?;
+        let (exchange, subject) = destination.address()?;
+        Some(Known {
+            head: head.to_vec(),
+            body_len: frame.body.len(),
+            properties: read.head,
+            text,
+            address: Address::new(exchange, subject),
+            declares: matches!(destination, Destination::Queue(_) | Destination::AmqQueue(_)),
+            repetition: Repetition::default(),
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! `docs/reference/cli.md` is what the help texts say.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::binary::run;
+
+const HEAD: &str = "\
+# The command line
+
+This page is made from the help texts of `imori`; a test fails when it is stale, and says how to renew it.
+";
+
+#[test]
+fn the_command_line_reference_is_that_of_this_version() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
+    let mut expected = String::from(HEAD);
+    append(&mut expected, &[]);
+    if env::var_os("IMORI_BLESS").is_some() {
+        fs::write(&path, &expected).unwrap();
+    }
+    let reference = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        reference == expected,
+        "the file is stale; run `IMORI_BLESS=1 cargo test -p imori --test it reference`"
+    );
+}
+
+/// Appends a command and, after it, those below it.
+fn append(out: &mut String, command: &[&str]) {
+    let help = run(&[command, &["--help"]].concat());
+    assert_eq!(help.code, Some(0), "{command:?}");
+    let name = ["imori"].iter().chain(command).copied().collect::<Vec<_>>().join(" ");
+    let text: String = help.stdout.trim_end().lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
+    write!(out, "\n## `{name}`\n\n```text\n{text}```\n").unwrap();
+    for below in commands_in(&help.stdout) {
+        append(out, &[command, &[below]].concat());
+    }
+}
+
+/// The names in the list `Commands:` of a help text.
+fn commands_in(help: &str) -> Vec<&str> {
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    list.take_while(|line| !line.is_empty())
+        // What goes on for longer than a line is indented more.
+        .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect()
+}

@@ -1,0 +1,97 @@
+"""The commands in the documents do what they say, against the real broker.
+
+What a page shows is run as it stands, but for the port and the place of the binary.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from harness.broker import REPOSITORY, running_broker
+from harness.deadline import DEADLINE_S
+from harness.page import Block, Page, pages
+
+BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/quick/imori"))
+
+INTERPRETERS = {
+    "sh": ["bash", "-euo", "pipefail", "-c"],
+    "python": [sys.executable, "-W", "error", "-c"],
+    "ruby": ["ruby", "-e"],
+}
+
+RUN = [page for page in pages() if any("run" in block.marks for block in page.blocks)]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_commands_of_a_page_do_what_it_says(page: Page, tmp_path: Path) -> None:
+    with running_broker(tmp_path) as broker, ExitStack() as stack:
+        environment = {
+            **os.environ,
+            "IMORI_URL": f"stomp://guest:guest@127.0.0.1:{broker.port}/",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        printed: str | None = None
+        for block in page.blocks:
+            place = f"{page.name}:{block.line}"
+            if "output" in block.marks:
+                assert printed is not None, f"{place}: no block before it is run"
+                assert printed == block.text, f"{place}: it printed something else"
+            elif "run" in block.marks:
+                command = _command(block, broker.port)
+                if "background" in block.marks:
+                    _start(stack, command, environment)
+                    printed = None
+                else:
+                    printed = _run(command, environment, place)
+
+
+def test_readme_is_among_the_pages_that_are_run() -> None:
+    languages = {
+        block.language
+        for page in RUN
+        if page.name == "README.md"
+        for block in page.blocks
+        if "run" in block.marks
+    }
+    assert languages == {"sh", "python", "ruby"}
+
+
+def _command(block: Block, port: int) -> list[str]:
+    text = block.text.replace("61613", str(port)).replace("target/release/imori", BINARY)
+    return [*INTERPRETERS[block.language], text]
+
+
+def _run(command: list[str], environment: Mapping[str, str], place: str) -> str:
+    ended = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{place} ends with {ended.returncode}: {ended.stderr}"
+    return ended.stdout
+
+
+def _start(stack: ExitStack, command: list[str], environment: Mapping[str, str]) -> None:
+    process = stack.enter_context(
+        subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    )
+    # The shell may have children.
+    stack.callback(os.killpg, process.pid, signal.SIGKILL)

@@ -1,0 +1,43 @@
+"""What the documents call a configuration key is one."""
+
+import re
+
+from harness.page import REPOSITORY, pages
+
+_SECTION = re.compile(r"^\[(\w+)\]$")
+_KEY = re.compile(r"^#?(\w+) = ")
+_DOTTED = re.compile(r"`([a-z]+)\.([a-z_]+)(?: = [^`]*)?`")
+_VARIABLE = re.compile(r"IMORI__([A-Z]+)__([A-Z_]+)")
+
+# What looks like a key of section `stomp` or `limits` and is a file.
+FILE_ENDINGS = {"dict", "md", "py", "rs", "toml", "txt"}
+
+
+def declared() -> dict[str, set[str]]:
+    """The keys of each section."""
+    sections: dict[str, set[str]] = {}
+    section = ""
+    for line in (REPOSITORY / "docs/reference/imori.toml").read_text("utf-8").splitlines():
+        if found := _SECTION.match(line):
+            section = found[1]
+            sections[section] = set()
+        elif (found := _KEY.match(line)) and section:
+            sections[section].add(found[1])
+    return sections
+
+
+def test_every_key_that_is_named_exists() -> None:
+    sections = declared()
+    assert sections["stomp"], "the reference has keys"
+    wrong = [
+        f"{page.name}: `{section}.{key}`"
+        for page in pages()
+        for section, key in _named(page.path.read_text("utf-8"))
+        if section in sections and key not in sections[section] | FILE_ENDINGS
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _named(text: str) -> list[tuple[str, str]]:
+    variables = [(section.lower(), key.lower()) for section, key in _VARIABLE.findall(text)]
+    return [*_DOTTED.findall(text), *variables]
