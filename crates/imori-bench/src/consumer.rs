@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use imori_stomp::command::Command;
 
+use crate::flow::Flow;
 use crate::frame::Frame;
 use crate::latency::Recorder;
 use crate::ledger::Ledger;
 use crate::options::AckMode;
-use crate::publisher::Flow;
 use crate::seen::Seen;
 use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::amount::Amount;
+use crate::cost::Cost;
 use crate::event_loop::{EventLoop, Role};
 use crate::limits::{BLOCKED_AFTER, SAMPLE_EVERY, TICK};
 use crate::process::{Usage, own_usage, usage};
@@ -87,23 +88,6 @@ pub(crate) fn drive<R: Role>(
             return Ok(Ended::Blocked);
         }
     }
-}
-
-/// What a phase cost, seen from outside of the broker and of ourselves.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cost {
-    /// How long it took.
-    pub(crate) elapsed: Duration,
-    /// The broker at its start.
-    pub(crate) broker_before: Usage,
-    /// The broker at its end.
-    pub(crate) broker_after: Usage,
-    /// Highest resident memory of the broker that was seen.
-    pub(crate) broker_rss_peak: u64,
-    /// This process at its start.
-    pub(crate) client_before: Usage,
-    /// This process at its end.
-    pub(crate) client_after: Usage,
 }
 
 /// A measurement under way.

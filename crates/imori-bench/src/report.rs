@@ -3,11 +3,11 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::cost::Cost;
 use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::limits::SHORT_RUN;
 use crate::options::BrokerOptions;
-use crate::phase::Cost;
 use crate::process::cpus_allowed;
 
 /// Version of the JSON.

@@ -34,3 +34,11 @@ pub const ROUTE_CACHE_ENTRIES_MAX: usize = 4096;
 /// Targets in all the routes that one cell remembers, 20 bytes each: a few subjects with a
 /// hundred thousand subscribers must not hold memory for ever. More: all are forgotten.
 pub const ROUTE_CACHE_TARGETS_MAX: usize = 1 << 20;
+
+/// Pairs of queue and reason in the history of a message's deaths. Each death copies the history
+/// and looks for its queue in it. More: the dead letter is dropped and counted.
+pub const DEATHS_MAX: usize = 64;
+
+/// Dead letters that one command may cause beyond those of the first queue: each can push others
+/// out of full queues, or go to many. More: they are dropped and counted.
+pub const DEAD_LETTERS_CAUSED_MAX: usize = 10_000;

@@ -1,6 +1,6 @@
 //! What exists: the routing table that readers see, and what only its writer has to know.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::name::Name;
@@ -12,7 +12,7 @@ use crate::route::{Arguments, BindingKey, ExchangeKind, RouteError, Settings, Ta
 pub struct Topology {
     table: Table,
     names: BTreeMap<QueueId, QueueName>,
-    exclusive: BTreeMap<ConnectionId, Vec<QueueId>>,
+    exclusive: BTreeSet<(ConnectionId, QueueId)>,
 }
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct QueueName {
 impl Topology {
     /// A topology with a table that has its vhosts.
     pub fn new(table: Table) -> Topology {
-        Topology { table, names: BTreeMap::new(), exclusive: BTreeMap::new() }
+        Topology { table, names: BTreeMap::new(), exclusive: BTreeSet::new() }
     }
 
     /// The table as it is now; a clone of it is a snapshot.
@@ -42,7 +42,7 @@ impl Topology {
     ) -> Result<(), RouteError> {
         self.table.add_queue(vhost, name.as_bytes(), id)?;
         if let Some(owner) = exclusive_to {
-            self.exclusive.entry(owner).or_default().push(id);
+            self.exclusive.insert((owner, id));
         }
         self.names.insert(id, QueueName { vhost, name: name.clone(), exclusive_to });
         Ok(())
@@ -55,14 +55,16 @@ impl Topology {
         };
         // It is there: names and table change together.
         let _ = self.table.remove_queue(vhost, name.as_bytes());
-        if let Some(owned) = exclusive_to.and_then(|owner| self.exclusive.get_mut(&owner)) {
-            owned.retain(|other| *other != id);
+        if let Some(owner) = exclusive_to {
+            self.exclusive.remove(&(owner, id));
         }
     }
 
-    /// The exclusive queues of a connection, which it no longer owns.
-    pub(crate) fn take_exclusive(&mut self, owner: ConnectionId) -> Vec<QueueId> {
-        self.exclusive.remove(&owner).unwrap_or_default()
+    /// The exclusive queues of a connection.
+    pub(crate) fn exclusive_to(&self, owner: ConnectionId) -> Vec<QueueId> {
+        let first = (owner, QueueId { slot: 0, generation: 0 });
+        let owned = self.exclusive.range(first..).take_while(|(other, _)| *other == owner);
+        owned.map(|(_, queue)| *queue).collect()
     }
 
     pub(crate) fn declare_exchange(
@@ -82,6 +84,10 @@ impl Topology {
         key: &BindingKey,
         queue: QueueId,
     ) -> Result<bool, RouteError> {
+        // Nothing would ever unbind a queue that was deleted since its binder found it.
+        if !self.names.contains_key(&queue) {
+            return Ok(false);
+        }
         self.table.bind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue))
     }
 

@@ -111,11 +111,6 @@ impl Admission {
         drop(counts);
         self.freed.notify_one();
     }
-
-    /// How many are connected.
-    pub(crate) fn connections(&self) -> usize {
-        unpoisoned(self.counts.lock()).connections
-    }
 }
 
 impl Counts {
@@ -192,7 +187,6 @@ mod tests {
         admission.logged_in(&only);
         assert!(matches!(admission.knock(LOCAL, Time(9)), Verdict::Full(None)));
         admission.leave(&only);
-        assert_eq!(admission.connections(), 0);
         ticket(admission.knock(LOCAL, Time(9)));
     }
 }

@@ -30,10 +30,11 @@ use crate::signal::{Signal, Signals};
 
 /// Takes a connection over and serves it on this cell.
 pub(crate) fn serve(arrival: Arrival) {
-    let Arrival { stream, ticket, .. } = arrival;
+    let Arrival { stream, protocol, ticket } = arrival;
     Cell::current(|cell| match Task::new(cell, stream) {
         Ok(Some(mut task)) => {
             cell.shared.admission.seat(&ticket, task.id);
+            debug!(%protocol, connection = ?task.id, "connection accepted");
             task.ticket = Some(ticket);
             tokio::spawn(async move { poll_fn(|cx| task.poll(cx)).await });
         }
@@ -336,7 +337,7 @@ impl Task {
             }
             (_, Next::Close) => {
                 cell.with_outbound(self.id, Outbound::finish);
-                if cell.shared.with_link(self.id, |link| !link.outbound.has_unsent()).unwrap_or(true) {
+                if cell.shared.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
                     self.signals.set(Signal::End);
                 }
                 State::Draining(linger_until())
@@ -370,9 +371,8 @@ impl Task {
             let deadline = match self.state {
                 State::Draining(at) | State::Lingering(at) => Some(at),
                 State::Pressed(at) => Some(at),
-                // Read time-outs do not run while we do not read.
-                State::Parked => None,
-                State::Open | State::Working => self.protocol.next_deadline(),
+                // The protocol knows that read time-outs do not run while nothing is read.
+                State::Open | State::Working | State::Parked => self.protocol.next_deadline(),
             };
             let Some(at) = deadline else {
                 self.timer = None;
@@ -400,7 +400,7 @@ impl Task {
                 State::Pressed(_) => self.state = State::Working,
                 _ => {
                     let next = self.protocol.tick(cell);
-                    if !matches!(next, Next::More { .. }) {
+                    if next == Next::Close {
                         self.follow(cell, next);
                     }
                 }

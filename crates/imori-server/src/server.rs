@@ -15,6 +15,7 @@ use imori_core::outbound::OutboundLimits;
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::topology::Topology;
+use imori_core::world::Event;
 use imori_stomp::heart_beat::HeartBeat;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -115,6 +116,18 @@ impl Server {
                 self.shared.fail("a cell ended in a panic");
             }
         }
+        let counted = |event| {
+            let cells = self.shared.cells.get().into_iter().flatten();
+            cells.map(|cell| cell.counters.get(event)).sum::<u64>()
+        };
+        info!(
+            published = counted(Event::Published),
+            unroutable = counted(Event::Unroutable),
+            replies_dropped = counted(Event::ReplyDropped),
+            dead_lettered = counted(Event::DeadLettered),
+            cut_too_slow = counted(Event::CutTooSlow),
+            "stopped"
+        );
         match unpoisoned(self.shared.fault.lock()).take() {
             Some(fault) => Err(ServeError(fault)),
             None => Ok(()),

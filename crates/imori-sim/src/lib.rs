@@ -1,1 +1,48 @@
-//! Runs the real core and protocol crates on virtual cells, the seed choosing the interleaving.
+//! Runs the real core and the real STOMP on virtual cells, with a false network and a false clock.
+//!
+//! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
+//! The same seed makes the same run. What is found is named by a [`Property`].
+
+mod simulation;
+mod checker;
+mod deeds;
+mod client;
+mod cell;
+mod task;
+mod flush;
+mod world;
+mod model;
+mod shared;
+mod resting;
+mod workload;
+mod network;
+mod slots;
+mod lock;
+mod planted;
+mod property;
+mod trace;
+mod random;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use planted::Bug;
+pub use property::{Property, Violation};
+pub use simulation::Outcome;
+
+use simulation::Simulation;
+
+/// Runs a seed, with a planted bug if one is given. A panic is a violation too.
+pub fn run_seed(seed: u64, bug: Option<Bug>, is_traced: bool) -> Outcome {
+    let ran = catch_unwind(AssertUnwindSafe(|| Simulation::new(seed, bug, is_traced).run()));
+    ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| String::from(*text)));
+        let violation = Violation { property: Property::Panic, text: text.unwrap_or_default() };
+        Outcome { hash: 0, steps: 0, violation: Some(violation) }
+    })
+}
+
+/// The command that repeats a run and shows it.
+pub fn repeat_command(seed: u64) -> String {
+    format!("cargo run -p imori-sim -- --seed {seed} --trace")
+}

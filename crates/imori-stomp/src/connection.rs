@@ -201,6 +201,12 @@ impl Connection {
         self.state != State::Greeting && !self.session.name.is_empty()
     }
 
+    /// Says that frames wait for the end of the memory alarm. Reading may go on meanwhile; the caller
+    /// sees to it that [`Connection::alarm_ended`] is called in any case.
+    pub fn waits_for_memory(&self) -> bool {
+        !self.parked.is_empty()
+    }
+
     /// When [`Connection::tick`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.state == State::Closed { None } else { self.pulse.next_deadline() }
@@ -286,7 +292,10 @@ impl Connection {
             Action::ParkWithTransaction => {
                 let waits = match frame.headers.value("transaction") {
                     Some(name) => self.parked.has_transaction(&name) || self.must_park(world, frame),
-                    None => false,
+                    // A later ACK of all before it would settle what a transaction that waits names.
+                    None => {
+                        self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack)
+                    }
                 };
                 if waits {
                     self.park(world, frame, bytes);
@@ -435,7 +444,14 @@ impl Connection {
 
     fn park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
         let transaction = frame.headers.value("transaction");
-        self.parked.park(bytes, transaction.as_deref(), world.gauge());
+        let settles = match frame.command {
+            Command::Ack | Command::Nack => true,
+            Command::Commit => {
+                transaction.as_deref().is_some_and(|name| self.session.transactions.settles(name))
+            }
+            _ => false,
+        };
+        self.parked.park(bytes, transaction.as_deref(), settles, world.gauge());
         if frame.command == Command::Disconnect {
             self.state = State::Leaving;
         }

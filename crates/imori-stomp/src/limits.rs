@@ -29,12 +29,8 @@ pub const TRANSACTION_COUNT_MAX: usize = 16;
 pub const TRANSACTION_ACTION_COUNT_MAX: usize = 1024;
 
 /// Shortest time between heart-beats. Shorter ones cost wake-ups and find nothing sooner.
-/// Shorter: this one is agreed on.
+/// Shorter: this one is agreed on. It is what the broker proposes, so that the client decides.
 pub const HEART_BEAT_MIN: Duration = Duration::from_secs(1);
-
-/// Time between heart-beats that the broker proposes. Proxies drop idle connections after a few
-/// minutes. A client that proposes none gets none.
-pub const HEART_BEAT_DEFAULT: Duration = Duration::from_secs(60);
 
 /// Subscriptions of a connection. One frame a delivery carries the id; a client with more needs
 /// patterns. More: ERROR.

@@ -74,8 +74,8 @@ fn identify(headers: &Headers<'_>, peer: &Peer) -> Result<Identity, Complaint> {
         return Ok(Identity::guest());
     }
     let text = format_args!(
-        "access refused for user `{}`; check `login` and `passcode`, and note that `guest` may connect from the \
-         broker's own machine only",
+        "access refused for user `{}`; check `login` and `passcode`, and note that the built-in user may connect from \
+         the broker's own machine only",
         Printable(login.get(..64).unwrap_or(login))
     );
     Err(Complaint::last("Bad CONNECT", text))

@@ -126,13 +126,13 @@ impl Encoder for MessageEncoder {
         let address = delivery.address;
         push_destination(self.escaping, out, address.exchange.as_bytes(), address.subject.as_bytes());
         out.push(b'\n');
-        if message.head.origin == OriginId::STOMP_PLAIN {
-            out.extend_from_slice(message.text);
-        } else {
-            self.push_lines(out, message);
-        }
-        if let Some(deaths) = delivery.deaths {
-            self.push_deaths(out, deaths);
+        match delivery.deaths {
+            None if message.head.origin == OriginId::STOMP_PLAIN => out.extend_from_slice(message.text),
+            None => self.push_lines(out, message, false),
+            Some(deaths) => {
+                self.push_lines(out, message, true);
+                self.push_deaths(out, deaths);
+            }
         }
         out.extend_from_slice(b"content-length:");
         push_u64(out, message.body.len() as u64);
@@ -167,19 +167,26 @@ impl Encoder for MessageEncoder {
 
 impl MessageEncoder {
     /// Writes the headers of a message whose header block cannot be passed on as it is.
+    ///
+    /// A message that died does not expire again, so that its `expiration` is left out.
     #[cold]
-    fn push_lines(&self, out: &mut Vec<u8>, message: &MessageView<'_>) {
-        match Form::of(message.head.origin) {
-            // A client of 1.2 reads what one of 1.1 or 1.2 writes.
-            Some(Form::Escaped) if self.version == Version::V12 => {
-                out.extend_from_slice(lines_of(message.text));
+    fn push_lines(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
+        let Some(form) = Form::of(message.head.origin) else {
+            self.push_properties(out, message, is_dead);
+            return;
+        };
+        // A client of 1.2 reads what one of 1.1 or 1.2 writes. The text has carriage returns as ends of
+        // lines only, which many clients would take for a part of the value.
+        let lines = lines_of(message.text);
+        if form == Form::Escaped && self.version == Version::V12 && !is_dead && memchr(b'\r', lines).is_none()
+        {
+            out.extend_from_slice(lines);
+            return;
+        }
+        for (name, value) in headers(message.text, form) {
+            if !(is_dead && *name == *b"expiration") {
+                self.push_header(out, &name, &value);
             }
-            Some(form) => {
-                for (name, value) in headers(message.text, form) {
-                    self.push_header(out, &name, &value);
-                }
-            }
-            None => self.push_properties(out, message),
         }
     }
 
@@ -199,7 +206,7 @@ impl MessageEncoder {
     }
 
     /// Writes the properties of a message that came by another protocol.
-    fn push_properties(&self, out: &mut Vec<u8>, message: &MessageView<'_>) {
+    fn push_properties(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
         for (property, name) in PROPERTIES {
             let Some(value) = message.property(property) else { continue };
             if property == Property::ReplyTo {
@@ -214,7 +221,7 @@ impl MessageEncoder {
         }
         for (name, number) in [
             ("priority", head.priority.map(u64::from)),
-            ("expiration", head.expiration_ms.map(u64::from)),
+            ("expiration", head.expiration_ms.filter(|_| !is_dead).map(u64::from)),
             ("timestamp", head.timestamp),
         ] {
             if let Some(number) = number {
@@ -387,7 +394,9 @@ mod tests {
             (OriginId::STOMP_11, "a\\cb:c\\nd\n", V10, ""),
             (OriginId::STOMP_11, "a:b\\cc\n", V10, "a:b:c\n"),
             (OriginId::STOMP_12, "a:b\\rc\nd:e\r\n", V11, "d:e\n"),
-            (OriginId::STOMP_12, "a:b\\rc\nd:e\r\n", V12, "a:b\\rc\nd:e\r\n"),
+            (OriginId::STOMP_12, "a:b\\rc\nd:e\r\n", V12, "a:b\\rc\nd:e\n"),
+            (OriginId::STOMP_11, "a\\cb:c\\nd\r\n", V12, "a\\cb:c\\nd\n"),
+            (OriginId::STOMP_10, "a:b\r\n", V10, "a:b\n"),
             (OriginId::STOMP_12, "correlation-id:b\\cc\n\0b:c", V12, "correlation-id:b\\cc\n"),
             (OriginId::STOMP_12, "correlation-id:b\\cc\n\0b:c", V10, "correlation-id:b:c\n"),
             (OriginId::BROKER, "", V12, ""),
@@ -402,7 +411,8 @@ mod tests {
         let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
         let deaths = Deaths::default().and(&Name::from("first"), DeathReason::Expired, &address, Time(1));
         let deaths = deaths.and(&Name::from("la:st"), DeathReason::Rejected, &address, Time(2));
-        let frame = encoded(Version::V12, OriginId::STOMP_PLAIN, "a:b\n", Some(deaths));
+        let text = "expiration:5\na:b\n";
+        let frame = encoded(Version::V12, OriginId::STOMP_PLAIN, text, Some(deaths));
         let expected = "/queue/q\na:b\nx-first-death-queue:first\nx-first-death-reason:expired\n\
              x-first-death-exchange:amq.topic\nx-death-queue:la\\cst\nx-death-reason:rejected\n\
              x-death-count:2\ncontent-length:2\n\nhi\0";

@@ -27,6 +27,8 @@ pub(crate) struct Parked {
     waiting: VecDeque<Waiting>,
     /// Transactions of which a frame waits: their later frames wait too.
     transactions: BTreeSet<Box<[u8]>>,
+    /// Some of what waits settles deliveries: later settles must not come before it.
+    has_settles: bool,
     bytes: usize,
     gauge: Gauge,
 }
@@ -46,8 +48,14 @@ impl Parked {
         self.transactions.contains(name)
     }
 
-    /// Lets a frame wait, which may belong to a transaction.
-    pub(crate) fn park(&mut self, frame: &[u8], transaction: Option<&[u8]>, gauge: &Gauge) {
+    /// Says that something that waits settles deliveries.
+    pub(crate) fn has_settles(&self) -> bool {
+        self.has_settles
+    }
+
+    /// Lets a frame wait, which may belong to a transaction and may settle deliveries.
+    pub(crate) fn park(&mut self, frame: &[u8], transaction: Option<&[u8]>, settles: bool, gauge: &Gauge) {
+        self.has_settles |= settles;
         if let Some(name) = transaction {
             self.transactions.insert(name.into());
         }

@@ -15,6 +15,7 @@ use crate::address::{Destination, InvalidDestination};
 use crate::arguments::Arguments;
 use crate::command::Command;
 use crate::complaint::Complaint;
+use crate::error::Excerpt;
 use crate::escape::unescape;
 use crate::frame::Frame;
 use crate::limits::DECLARED_QUEUES_MAX;
@@ -77,7 +78,7 @@ fn publish<W: World>(
     destination: &Destination<'_>,
     publication: &Publication<'_>,
 ) -> Result<PublishReport, Complaint> {
-    let Some((exchange, subject)) = destination.address() else { return Err(temp_queue()) };
+    let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let actor = session.actor();
     let report = broker::publish(world, &actor, exchange, subject, publication)?;
     if report.receivers == 0 && report.refused_by.is_none() {
@@ -101,12 +102,8 @@ fn found_nobody<W: World>(
             make_sure(session, world, name)?;
             Ok(broker::publish(world, &session.actor(), b"", name, publication)?)
         }
-        Destination::AmqQueue(name) if declares(name) => {
-            // It may just have dropped the message.
-            broker::find_queue(world, &session.actor(), name)?;
-            Ok(report)
-        }
-        // A reply to an inbox that is gone vanishes; who sent it is not to blame.
+        // As in RabbitMQ a message vanishes that is sent to a queue which somebody else should have
+        // made, or to an inbox that is gone; who sent it is not to blame.
         _ => Ok(report),
     }
 }
@@ -156,7 +153,7 @@ fn add_to_transaction<W: World>(
     destination: &Destination<'_>,
     publication: &Publication<'_>,
 ) -> Result<(), Complaint> {
-    let Some((exchange, subject)) = destination.address() else { return Err(temp_queue()) };
+    let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let name = if frame.headers.is_escaped { unescape(transaction) } else { Cow::Borrowed(transaction) };
     let transaction = session.transactions.extend(&name, &session.settings.limits)?;
     let address = Address::new(exchange, subject);
@@ -180,8 +177,14 @@ pub(crate) fn invalid(error: &InvalidDestination) -> Complaint {
 
 /// SECURITY AUTH-05: a `/temp-queue/` name means something to its own connection only, in `reply-to`.
 #[cold]
-pub(crate) fn temp_queue() -> Complaint {
-    let text = "a `/temp-queue/` destination stands in `reply-to` only; send to the `reply-to` of the message that you \
-                answer";
+pub(crate) fn temp_queue(destination: &Destination<'_>) -> Complaint {
+    let name = match destination {
+        Destination::TempQueue(name) => Excerpt::new(name),
+        _ => Excerpt::new(b""),
+    };
+    let text = format_args!(
+        "destination `/temp-queue/{name}` stands in `reply-to` only; send to the `reply-to` of the message that you \
+         answer"
+    );
     Complaint::new("Invalid destination", text)
 }

@@ -7,7 +7,7 @@ use imori_core::name::Name;
 
 use crate::heart_beat::HeartBeat;
 use crate::limits::{
-    HEART_BEAT_DEFAULT, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
+    HEART_BEAT_MIN, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
 };
 
 /// What holds for every connection of a listener.
@@ -41,7 +41,7 @@ impl Default for Settings {
             limits: Limits::default(),
             vhosts: vec![(Name::from("/"), VhostId(0))],
             host_names: Vec::new(),
-            heart_beat: HeartBeat { sends: HEART_BEAT_DEFAULT, wants: HEART_BEAT_DEFAULT },
+            heart_beat: HeartBeat { sends: HEART_BEAT_MIN, wants: HEART_BEAT_MIN },
             keeps_open_after_error: false,
             prefetch_default: PREFETCH_DEFAULT,
             subscription_count_max: SUBSCRIPTION_COUNT_MAX,

@@ -64,7 +64,7 @@ pub(crate) fn subscribe<'a, W: World>(
     admit(session, &key)?;
     let wish = wish(session, headers)?;
     let source = match &destination {
-        Destination::TempQueue(_) => return Err(temp_queue()),
+        Destination::TempQueue(_) => return Err(temp_queue(&destination)),
         Destination::Queue(name) | Destination::AmqQueue(name) => {
             let must_exist = matches!(destination, Destination::AmqQueue(_));
             queue(session, world, name, &wish, must_exist)?
@@ -257,7 +257,11 @@ fn exchange_queue<W: World>(
         false => QueueSettings {
             is_durable: false,
             is_auto_delete: auto_delete.unwrap_or(true),
-            exclusive_to: Some(session.connection),
+            // A queue that has a name is for whoever knows it; one without is for this connection.
+            exclusive_to: match wish.queue_name {
+                Some(_) => settings.exclusive_to,
+                None => Some(session.connection),
+            },
             ..settings.clone()
         },
     };

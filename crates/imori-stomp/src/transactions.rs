@@ -22,6 +22,11 @@ impl Transaction {
     pub(crate) fn publishes(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Publish { .. }))
     }
+
+    /// Says that it settles something.
+    pub(crate) fn settles(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Settle { .. }))
+    }
 }
 
 /// All open transactions by name.
@@ -68,6 +73,11 @@ impl Transactions {
     /// Says that the transaction of this name is open and publishes something.
     pub(crate) fn publishes(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::publishes)
+    }
+
+    /// Says that the transaction of this name is open and settles something.
+    pub(crate) fn settles(&self, name: &[u8]) -> bool {
+        self.open.get(name).is_some_and(Transaction::settles)
     }
 
     pub(crate) fn clear(&mut self) {

@@ -1,6 +1,6 @@
 //! Several steps become one: all of them, or none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::actor::Actor;
@@ -14,7 +14,7 @@ use crate::message::{Address, Message, Publication};
 use crate::outbound::{INBOX_PREFIX, Numbers, SessionId, SharedHeaders};
 use crate::queue::{Arrival, Dead};
 use crate::route::Route;
-use crate::world::World;
+use crate::world::{Event, World};
 
 /// A step of a transaction.
 #[derive(Debug, Clone)]
@@ -51,14 +51,14 @@ struct Resolved<'a> {
 /// # Errors
 /// What the first step that is not possible would have met; then nothing was done.
 pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<PublishReport, BrokerError> {
-    let resolved = check(world, actor, steps)?;
+    let (resolved, queues_of_settles) = check(world, actor, steps)?;
     let mut settles = BTreeMap::<QueueId, Vec<(u64, Outcome)>>::new();
     let mut ids: Vec<QueueId> = resolved
         .iter()
         .flat_map(|publish| publish.route.iter())
         .flat_map(|route| route.queues.iter().copied())
         .collect();
-    ids.extend(queues_of_settles(world, actor, steps));
+    ids.extend(queues_of_settles);
     ids.sort_unstable();
     ids.dedup();
 
@@ -123,12 +123,16 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     })?;
 
     for publish in &resolved {
+        world.count(Event::Published);
         let publication = Publication::of_stored(publish.message);
         match &publish.route {
             Some(route) => {
                 let letter = Letter { publication: &publication, deaths: None, echo_to: None };
                 let mut shared = SharedHeaders::for_receivers(live_receivers(route));
                 distribute_live(world, route, &letter, &mut shared, &mut report);
+                if route.is_empty() {
+                    world.count(Event::Unroutable);
+                }
             }
             None => report.receivers += reply(world, publish.subject, &publication).receivers,
         }
@@ -141,13 +145,16 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     Ok(report)
 }
 
-/// Looks at every step: rights, exchanges, deliveries.
+/// Looks at every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the
+/// queues of the deliveries that are to be settled.
 fn check<'a, W: World>(
     world: &W,
     actor: &Actor<'_>,
     steps: &'a [Step],
-) -> Result<Vec<Resolved<'a>>, BrokerError> {
-    let mut resolved = Vec::new();
+) -> Result<(Vec<Resolved<'a>>, BTreeSet<QueueId>), BrokerError> {
+    let (mut resolved, mut queues) = (Vec::new(), BTreeSet::new());
+    // What an earlier step settles is not there for a later one.
+    let mut settled = BTreeSet::<(SessionId, u64)>::new();
     for step in steps {
         match step {
             Step::Publish { address, message } => {
@@ -165,30 +172,19 @@ fn check<'a, W: World>(
             Step::Settle { session, numbers, .. } => {
                 authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
                 let number = numbers.last();
-                let is_known = world.with_outbound(actor.connection, |outbound| {
-                    outbound.find_unsettled(*session, number).is_some()
-                });
-                if is_known != Some(true) {
+                let (is_known, meant) = world
+                    .with_outbound(actor.connection, |outbound| {
+                        let is_known = outbound.find_unsettled(*session, number).is_some();
+                        (is_known, outbound.meant(*session, *numbers))
+                    })
+                    .unwrap_or_default();
+                if !is_known || settled.contains(&(*session, number)) {
                     return Err(BrokerError::NoDelivery(number));
                 }
+                queues.extend(meant.iter().map(|unsettled| unsettled.place.queue));
+                settled.extend(meant.iter().map(|unsettled| (*session, unsettled.number)));
             }
         }
     }
-    Ok(resolved)
-}
-
-fn queues_of_settles<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Vec<QueueId> {
-    world
-        .with_outbound(actor.connection, |outbound| {
-            steps
-                .iter()
-                .filter_map(|step| match step {
-                    Step::Settle { session, numbers, .. } => Some(outbound.meant(*session, *numbers)),
-                    Step::Publish { .. } => None,
-                })
-                .flatten()
-                .map(|unsettled| unsettled.place.queue)
-                .collect()
-        })
-        .unwrap_or_default()
+    Ok((resolved, queues))
 }

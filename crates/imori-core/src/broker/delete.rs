@@ -1,6 +1,7 @@
 //! Queues end.
 
 use crate::id::QueueId;
+use crate::queue::Queue;
 use crate::world::World;
 
 /// Deletes a queue with what is in it and tells its consumers; `None` where it is gone already,
@@ -18,23 +19,23 @@ pub fn delete_queue<W: World>(world: &W, id: QueueId) -> Option<usize> {
 
 /// Deletes an auto-delete queue if it still has no consumer.
 pub(super) fn delete_unused<W: World>(world: &W, id: QueueId) {
-    world.with_topology(|topology| {
-        let is_unused = world.with_queue(id, |queue| queue.consumers_len() == 0).unwrap_or(false);
-        if is_unused {
-            topology.forget_queue(id);
-            world.remove_queue(id);
-        }
-    });
+    delete_if(world, id, |queue| queue.consumers_len() == 0);
 }
 
 /// Deletes a queue that nobody used for longer than it may be idle.
 pub(super) fn delete_idle<W: World>(world: &W, id: QueueId) {
     let now = world.now();
-    world.with_topology(|topology| {
-        let is_idle = world.with_queue(id, |queue| queue.is_idle_too_long(now)).unwrap_or(false);
-        if is_idle {
-            topology.forget_queue(id);
-            world.remove_queue(id);
+    delete_if(world, id, |queue| queue.is_idle_too_long(now));
+}
+
+fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bool) {
+    let queue = world.with_topology(|topology| {
+        if !world.with_queue(id, |queue| is_due(queue))? {
+            return None;
         }
+        topology.forget_queue(id);
+        world.remove_queue(id)
     });
+    // Its messages go after everybody else can go on.
+    drop(queue);
 }

@@ -26,7 +26,7 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) {
         Outcome::Release { failed: true },
     );
     resume_publishers(world, &remains.pressing);
-    let exclusive = world.with_topology(|topology| topology.take_exclusive(actor.connection));
+    let exclusive = world.with_topology(|topology| topology.exclusive_to(actor.connection));
     for queue in exclusive {
         delete_queue(world, queue);
     }

@@ -10,6 +10,7 @@ use crate::confirm::Confirm;
 use crate::delivery::Delivery;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
+use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
 use crate::message::{Address, Deaths, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
@@ -91,11 +92,18 @@ pub(super) fn live_receivers(route: &Route) -> usize {
 
 /// Publishes dead messages to where their queues send them. One death can cause others, in
 /// queues that are full; they are worked off one after the other, and a circle ends where
-/// a message comes back to a queue it died in without having been rejected.
+/// a message comes back to a queue it died in without having been rejected. What they cause is
+/// limited, as one letter to many queues without room would make as many of each.
 pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
     let mut dead = VecDeque::from(dead);
+    let mut left = dead.len() + DEAD_LETTERS_CAUSED_MAX;
     while let Some(letter) = dead.pop_front() {
         world.count(Event::DeadLettered);
+        if left == 0 || letter.deaths.len() > DEATHS_MAX {
+            world.count(Event::DeadLetterDropped);
+            continue;
+        }
+        left -= 1;
         let publication = Publication::of_stored(&letter.message);
         let view = publication.view();
         let (exchange, key) = (letter.exchange.as_bytes(), letter.routing_key.as_bytes());
@@ -206,9 +214,9 @@ fn send_to_one<W: World>(
     shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
-    let turn = world.with_router(|router, _| router.turn());
-    let (after, before) = members.split_at(turn % members.len().max(1));
-    let in_turn = || before.iter().chain(after).filter(|member| letter.echo_to != Some(member.connection));
+    let turn = world.with_router(|router, _| router.turn(members.len()));
+    let (last, first) = members.split_at(turn.min(members.len()));
+    let in_turn = || first.iter().chain(last).filter(|member| letter.echo_to != Some(member.connection));
     let has_room = |member: &&Reader| {
         world.with_outbound(member.connection, |outbound| outbound.has_room()).unwrap_or(false)
     };

@@ -89,7 +89,7 @@ fn deliver<W: World>(
     if !dead.is_empty() {
         bury(world, actor.vhost, dead);
     }
-    if report.receivers == 0 {
+    if report.receivers == 0 && report.refused_by.is_none() {
         world.count(Event::Unroutable);
     }
     report

@@ -37,10 +37,11 @@ pub(super) fn settle_in_queues<W: World>(
     world: &W,
     connection: ConnectionId,
     mut settled: Vec<Unsettled>,
-    wakes: Vec<Wake>,
+    mut wakes: Vec<Wake>,
     outcome: Outcome,
 ) {
     let now = world.now();
+    wakes.sort_by_key(|wake| wake.queue);
     settled.sort_by_key(|unsettled| unsettled.place);
     for of_queue in settled.chunk_by(|a, b| a.place.queue == b.place.queue) {
         let Some(first) = of_queue.first() else {
@@ -51,7 +52,8 @@ pub(super) fn settle_in_queues<W: World>(
             for unsettled in of_queue {
                 queue.settle(unsettled.place.sequence, outcome, now, dead);
             }
-            for wake in wakes.iter().filter(|wake| wake.queue == queue_id) {
+            let first = wakes.partition_point(|wake| wake.queue < queue_id);
+            for wake in wakes.iter().skip(first).take_while(|wake| wake.queue == queue_id) {
                 queue.wake(Reader { connection, id: wake.reader });
             }
         });
@@ -59,7 +61,7 @@ pub(super) fn settle_in_queues<W: World>(
     // A consumer's credit can come back from another queue's delivery only through a session's window.
     let elsewhere: Vec<Wake> = wakes
         .into_iter()
-        .filter(|wake| settled.iter().all(|unsettled| unsettled.place.queue != wake.queue))
+        .filter(|wake| settled.binary_search_by_key(&wake.queue, |unsettled| unsettled.place.queue).is_err())
         .collect();
     wake_consumers(world, connection, &elsewhere);
 }

@@ -67,40 +67,133 @@ pub struct Death {
 
 /// The history of a message's deaths, the latest first (RabbitMQ's `x-death`).
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Deaths(Vec<Death>);
+pub struct Deaths {
+    list: Vec<Death>,
+    /// Where in the list the first of all is.
+    first: usize,
+}
 
 impl Deaths {
     /// This history and one more death.
     pub fn and(&self, queue: &Name, reason: DeathReason, address: &Arc<Address>, time: Time) -> Deaths {
-        let mut deaths = self.0.clone();
-        let known = deaths.iter().position(|death| death.queue == *queue && death.reason == reason);
-        let death = match known {
+        let mut list = self.list.clone();
+        let known = list.iter().position(|death| death.queue == *queue && death.reason == reason);
+        let (death, first) = match known {
             Some(index) => {
-                let mut death = deaths.remove(index);
-                death.count += 1;
-                death
+                let mut death = list.remove(index);
+                death.count = death.count.saturating_add(1);
+                let first = match self.first {
+                    first if first == index => 0,
+                    first => first + usize::from(first < index),
+                };
+                (death, first)
             }
-            None => Death { queue: queue.clone(), reason, count: 1, address: Arc::clone(address), time },
+            None => {
+                let address = Arc::clone(address);
+                let death = Death { queue: queue.clone(), reason, count: 1, address, time };
+                (death, if list.is_empty() { 0 } else { self.first + 1 })
+            }
         };
-        deaths.insert(0, death);
-        Deaths(deaths)
+        list.insert(0, death);
+        Deaths { list, first }
     }
 
     /// The deaths, the latest first.
     pub fn iter(&self) -> impl Iterator<Item = &Death> {
-        self.0.iter()
+        self.list.iter()
+    }
+
+    /// How many pairs of queue and reason it has.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Tells whether it never died.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     /// The first death of all.
     pub fn first(&self) -> Option<&Death> {
-        self.0.last()
+        self.list.get(self.first)
     }
 
     /// Tells whether the message went round in a circle to `queue` and nobody rejected it on the way:
     /// then it would go round for ever.
     pub fn is_cycle(&self, queue: &Name) -> bool {
-        let round = self.0.iter().position(|death| death.queue == *queue);
-        round
-            .is_some_and(|end| self.0.iter().take(end + 1).all(|death| death.reason != DeathReason::Rejected))
+        let round = self.list.iter().position(|death| death.queue == *queue);
+        round.is_some_and(|end| {
+            self.list.iter().take(end + 1).all(|death| death.reason != DeathReason::Rejected)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A history of deaths in these queues, the first death first: `a!` was rejected in `a`.
+    fn history(text: &str) -> Deaths {
+        let address = Arc::new(Address::new(b"x", b"k"));
+        let mut deaths = Deaths::default();
+        for (time, name) in (0..).zip(text.split_whitespace()) {
+            let (name, reason) = match name.strip_suffix('!') {
+                Some(name) => (name, DeathReason::Rejected),
+                None => (name, DeathReason::Expired),
+            };
+            deaths = deaths.and(&Name::from(name), reason, &address, Time(time));
+        }
+        deaths
+    }
+
+    #[test]
+    fn a_circle_that_nobody_rejected_in_is_one() {
+        for (deaths, queue, expected) in [
+            ("", "a", false),
+            ("a", "a", true),
+            ("a", "b", false),
+            ("a!", "a", false),
+            ("a b", "a", true),
+            ("a b!", "a", false),
+            ("a! b", "a", false),
+            ("a! b", "b", true),
+            ("a b! a", "a", true),
+            ("a a! b", "a", false),
+            ("c! a b", "a", true),
+        ] {
+            assert_eq!(history(deaths).is_cycle(&Name::from(queue)), expected, "{deaths} then {queue}");
+        }
+    }
+
+    #[test]
+    fn deaths_are_counted_by_queue_and_reason_with_the_latest_first() {
+        let deaths = history("a b a a! b a");
+        let shown: Vec<_> = deaths
+            .iter()
+            .map(|death| (death.queue.to_string(), death.reason.as_str(), death.count, death.time.0))
+            .collect();
+        let expected = [("a", "expired", 3, 0), ("b", "expired", 2, 1), ("a", "rejected", 1, 3)]
+            .map(|(queue, reason, count, time)| (queue.to_owned(), reason, count, time));
+        assert_eq!(shown, expected);
+        assert_eq!(deaths.len(), 3);
+    }
+
+    #[test]
+    fn the_first_death_stays_the_first() {
+        for (deaths, expected) in [
+            ("", None),
+            ("a", Some("a")),
+            ("a b a", Some("a")),
+            ("a b c b a c", Some("a")),
+            ("b a! b! a b", Some("b")),
+        ] {
+            let history = history(deaths);
+            let first = history.first().map(|death| (death.queue.to_string(), death.time, death.reason));
+            assert_eq!(
+                first,
+                expected.map(|name| (name.to_owned(), Time(0), DeathReason::Expired)),
+                "{deaths}"
+            );
+        }
     }
 }

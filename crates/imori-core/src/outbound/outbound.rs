@@ -26,6 +26,9 @@ const WAITING_BODY_MIN: usize = 512;
 /// one counter.
 const UNCHARGED_BYTES_MAX: usize = 64 * 1024;
 
+/// Unsettled deliveries that are not charged, as most consumers have no more.
+const UNCHARGED_UNSETTLED_MAX: usize = 64;
+
 /// How much may be on its way to one connection.
 #[derive(Debug, Clone, Copy)]
 pub struct OutboundLimits {
@@ -91,6 +94,8 @@ pub struct Outbound {
     buffer: Buffer,
     backlog: Backlog,
     sessions: Vec<Session>,
+    /// Unsettled deliveries of all sessions.
+    unsettled: usize,
     readers: Readers,
     inboxes: Vec<Inbox>,
     /// Answers that wait for the journal, in their order.
@@ -126,6 +131,7 @@ impl Outbound {
             buffer: Buffer::default(),
             backlog: Backlog::default(),
             sessions: vec![Session::default()],
+            unsettled: 0,
             readers: Readers::default(),
             inboxes: Vec::new(),
             held: VecDeque::new(),
@@ -173,7 +179,7 @@ impl Outbound {
 
     /// How many deliveries are not settled.
     pub fn unsettled_len(&self) -> usize {
-        self.sessions.iter().map(Session::unsettled_len).sum()
+        self.unsettled
     }
 
     // ---- Answers of the connection's own protocol.
@@ -229,9 +235,16 @@ impl Outbound {
         self.end(reason);
     }
 
-    /// Takes no more deliveries: the connection ends once all that waits is written.
+    /// Takes no more deliveries: the connection ends once all that is unsent is written. Deliveries that
+    /// wait as messages are dropped, or they would follow the answer after which it ends.
     pub fn finish(&mut self) {
+        self.backlog = Backlog::default();
         self.is_finished = true;
+    }
+
+    /// Tells whether it has ended and nothing of it is left to be written, now or when the journal allows it.
+    pub fn is_over(&self) -> bool {
+        self.is_ended() && !self.has_unsent() && !self.has_held_answers()
     }
 
     /// Tells whether it takes no more deliveries, and why does not matter.
@@ -305,6 +318,7 @@ impl Outbound {
         });
         if spec.settles {
             session.sent_unsettled(place, id);
+            self.unsettled += 1;
             Taken::Unsettled
         } else {
             session.sent();
@@ -403,6 +417,8 @@ impl Outbound {
             return (Vec::new(), Vec::new());
         };
         let settled = session.settle(numbers);
+        self.unsettled -= settled.len();
+        self.charge_change();
         let mut wakes = Vec::new();
         for unsettled in &settled {
             if let Some(record) = self.readers.get_mut(unsettled.reader) {
@@ -506,6 +522,7 @@ impl Outbound {
     /// Closes it: it takes nothing any more and gives what it leaves behind.
     pub fn close(&mut self) -> Remains {
         self.is_closed = true;
+        self.unsettled = 0;
         self.charge(0);
         self.buffer = Buffer::default();
         self.backlog = Backlog::default();
@@ -570,7 +587,7 @@ impl Outbound {
         } else {
             self.encode(receiver, delivery, shared);
         }
-        self.charge_growth();
+        self.charge_change();
         true
     }
 
@@ -607,7 +624,7 @@ impl Outbound {
 
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.buffer.append(write);
-        self.charge_growth();
+        self.charge_change();
         if self.unsent() >= self.limits.unsent_bytes_max {
             self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
         }
@@ -615,13 +632,14 @@ impl Outbound {
 
     /// Bytes that nobody else charges: the messages of the backlog are charged as such.
     fn waiting_bytes(&self) -> usize {
-        self.buffer.unsent() + self.backlog.own_bytes()
+        let unsettled = self.unsettled.saturating_sub(UNCHARGED_UNSETTLED_MAX);
+        self.buffer.unsent() + self.backlog.own_bytes() + unsettled * Session::UNSETTLED_BYTES
     }
 
-    /// Charges what waits once it has grown by much.
-    fn charge_growth(&mut self) {
+    /// Charges what waits once it has changed by much, or to nothing.
+    fn charge_change(&mut self) {
         let waiting = self.waiting_bytes();
-        if waiting > self.charged + UNCHARGED_BYTES_MAX {
+        if waiting.abs_diff(self.charged) > UNCHARGED_BYTES_MAX || waiting == 0 && self.charged > 0 {
             self.charge(waiting);
         }
     }

@@ -1,6 +1,7 @@
 //! The conversation in which deliveries are numbered, and those that are not settled.
 
 use std::collections::VecDeque;
+use std::mem::size_of;
 use std::ops::RangeInclusive;
 
 use crate::delivery::Place;
@@ -61,6 +62,9 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// Bytes that an unsettled delivery keeps in its session, whose room doubles as it grows.
+    pub(super) const UNSETTLED_BYTES: usize = size_of::<(u64, Option<Unsettled>)>() * 3 / 2;
+
     /// The number of the next delivery.
     pub(super) fn next_number(&self) -> u64 {
         self.last_number + 1
@@ -86,6 +90,7 @@ impl Session {
     }
 
     /// How many are not settled.
+    #[cfg(test)]
     pub(super) fn unsettled_len(&self) -> usize {
         self.unsettled_len
     }

@@ -9,6 +9,7 @@
 //!                       dead letter, or gone ◄───────────────┘
 //! ```
 
+use std::mem::size_of;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +26,11 @@ use crate::message::{Address, DeathReason, Deaths, Envelope, Message, Publicatio
 use crate::name::Name;
 use crate::time::Time;
 
-/// Unsettled deliveries for which a queue keeps room when it has none.
+/// Unsettled deliveries for which a queue keeps room when it has none; it is not charged.
 const ROOM_KEPT: usize = 64;
+
+/// Bytes of the room for one unsettled delivery: a hash table is at most seven eighths full.
+const ROOM_CHARGE: usize = (size_of::<(u64, Entry)>() + 1) * 8 / 7;
 
 /// The circumstances of a publish.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +80,8 @@ pub struct Queue {
     consumers: Consumers,
     next_sequence: u64,
     last_used: Time,
+    /// Unsettled deliveries whose room is charged.
+    room_charged: usize,
     /// The earliest wake-up that was asked for and has not come.
     wake_up: Option<Time>,
     gauge: Gauge,
@@ -93,6 +99,7 @@ impl Queue {
             consumers: Consumers::default(),
             next_sequence: 1,
             last_used: now,
+            room_charged: 0,
             wake_up: None,
             gauge,
         }
@@ -184,6 +191,7 @@ impl Queue {
                     let entry = self.entry(publication, arrival);
                     self.gauge.add(Entry::CHARGE);
                     self.unsettled.insert(sequence, entry);
+                    self.charge_room();
                     return Ok(Published::Delivered);
                 }
                 _ => {}
@@ -237,6 +245,7 @@ impl Queue {
                 Some(Taken::Settled) => self.gauge.sub(Entry::CHARGE),
                 Some(Taken::Unsettled) => {
                     self.unsettled.insert(sequence, entry);
+                    self.charge_room();
                 }
                 _ => self.ready.put_back(entry),
             }
@@ -337,7 +346,19 @@ impl Queue {
         let len = self.unsettled.len();
         if self.unsettled.capacity() > ROOM_KEPT && len < self.unsettled.capacity() / 8 {
             self.unsettled.shrink_to(2 * len);
+            self.charge_room();
         }
+    }
+
+    /// Charges the room for unsettled deliveries as it grows and shrinks, which is seldom.
+    fn charge_room(&mut self) {
+        let room = Some(self.unsettled.capacity()).filter(|room| *room > ROOM_KEPT).unwrap_or(0);
+        match room.checked_sub(self.room_charged) {
+            Some(0) => return,
+            Some(more) => self.gauge.add(more * ROOM_CHARGE),
+            None => self.gauge.sub((self.room_charged - room) * ROOM_CHARGE),
+        }
+        self.room_charged = room;
     }
 
     fn idle_deadline(&self) -> Option<Time> {
@@ -414,7 +435,8 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.gauge.sub((self.ready.len() + self.unsettled.len()) * Entry::CHARGE);
+        let entries = self.ready.len() + self.unsettled.len();
+        self.gauge.sub(entries * Entry::CHARGE + self.room_charged * ROOM_CHARGE);
     }
 }
 

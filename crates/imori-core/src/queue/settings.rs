@@ -58,6 +58,7 @@ impl QueueSettings {
     pub fn difference(&self, other: &QueueSettings) -> Option<&'static str> {
         [
             (self.is_durable != other.is_durable, "durable"),
+            (self.exclusive_to != other.exclusive_to, "exclusive"),
             (self.is_auto_delete != other.is_auto_delete, "auto_delete"),
             (self.expires != other.expires, "x-expires"),
             (self.message_ttl != other.message_ttl, "x-message-ttl"),

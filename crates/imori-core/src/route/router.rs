@@ -17,6 +17,9 @@ use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_TARGETS_MAX};
 use crate::message::Address;
 use crate::name::Name;
 
+/// The golden ratio's part of all that a word can count.
+const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Sets of two places that a router begins with.
 const SETS_MIN: usize = 16;
 const SETS_MAX: usize = ROUTE_CACHE_ENTRIES_MAX / 2;
@@ -28,8 +31,8 @@ pub struct Router {
     sets: Vec<Set>,
     /// Targets in all remembered routes.
     targets: usize,
-    /// What `turn` gave last.
-    turn: usize,
+    /// Where `turn` is on its way round, as a fraction of all that a word can count.
+    turn: u64,
     /// The last route that could not be remembered.
     passing: Option<Arc<Route>>,
 }
@@ -90,10 +93,15 @@ impl Router {
         Ok(self.remember(Entry { hash, version: table.version(), vhost, exchange, subject, route }))
     }
 
-    /// A number that is one more each time: who of a group is first to be asked.
-    pub fn turn(&mut self) -> usize {
-        self.turn = self.turn.wrapping_add(1);
-        self.turn
+    /// Who of a group of `len` is first to be asked: an index below `len`, or zero.
+    ///
+    /// All groups share one count, so it must not beat with their messages: of two groups of two,
+    /// served alternately, a plain count would ask but one member each. Steps of the golden ratio
+    /// visit all members evenly whichever of the steps a group sees.
+    pub fn turn(&mut self, len: usize) -> usize {
+        self.turn = self.turn.wrapping_add(GOLDEN_STEP);
+        let index = (u128::from(self.turn) * len as u128) >> u64::BITS;
+        usize::try_from(index).unwrap_or(0)
     }
 
     /// Forgets everything, as after a burst of subjects that do not come again.
@@ -274,6 +282,23 @@ mod tests {
             route(&mut router, &table, "", &format!("once{number}"));
             assert!(Arc::ptr_eq(&kept, &route(&mut router, &table, "", "kept")));
         }
+    }
+
+    #[test]
+    fn members_are_asked_evenly_whoever_else_is() {
+        for (groups, members) in [(1, 1), (1, 2), (1, 5), (2, 2), (3, 3), (4, 2), (2, 7), (10, 10)] {
+            let mut router = Router::new();
+            let mut asked = vec![0; members];
+            for message in 0..groups * members * 100 {
+                let index = router.turn(members);
+                if message % groups == 0 {
+                    asked[index] += 1;
+                }
+            }
+            let (least, most) = (asked.iter().min().unwrap(), asked.iter().max().unwrap());
+            assert!(most - least <= 10, "one of {groups} groups of {members}: {asked:?}");
+        }
+        assert_eq!(Router::new().turn(0), 0);
     }
 
     #[test]

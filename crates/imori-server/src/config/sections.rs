@@ -85,9 +85,9 @@ sections! {
         /// The broker offers heart-beats at least this far apart; a client that wants them rarer
         /// gets what it wants, and one that wants none gets none.
         heart_beat_send_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000);
-        /// The broker asks for heart-beats this far apart; a client that sends them rarer may, and
+        /// The broker asks for heart-beats at most this often; a client that sends them rarer may, and
         /// one that sends none is not asked to.
-        heart_beat_receive_ms: Millis = Millis(60_000), in Millis(1_000)..=Millis(3_600_000);
+        heart_beat_receive_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000);
         /// Whether a connection stays open after an ERROR that concerns one frame only. STOMP 1.1
         /// and 1.2 demand that it is closed; some clients rely on the opposite.
         keep_open_after_error: bool = false;

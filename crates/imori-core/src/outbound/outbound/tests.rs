@@ -357,6 +357,20 @@ fn a_backlog_waits_as_messages_and_keeps_its_order() {
 }
 
 #[test]
+fn a_backlog_does_not_follow_a_good_bye() {
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("s");
+    for letter in ["a", "b", "c"] {
+        stage.send(reader, &long(letter));
+    }
+    stage.answer(Confirm::Now, "last;");
+    stage.outbound.finish();
+    let written = stage.written();
+    assert!(written.ends_with("last;"), "{written}");
+    assert_eq!(stage.gauge.bytes(), stage.outbound.unsent());
+}
+
+#[test]
 fn a_backlog_of_a_reader_that_is_gone_is_not_written() {
     let mut stage = Stage::new();
     let (gone, stays) = (stage.subscribe("gone"), stage.subscribe("stays"));
@@ -556,6 +570,25 @@ fn what_waits_for_a_slow_reader_is_charged_while_it_waits() {
     stage.written();
     stage.outbound.written();
     assert_eq!(stage.gauge.bytes(), 0);
+}
+
+#[test]
+fn unsettled_deliveries_are_charged_until_they_are_settled() {
+    let mut stage = Stage::new();
+    let reader = stage.consume("a", QUEUE, true, Credit::Unlimited);
+    for count in [UNCHARGED_UNSETTLED_MAX, 1000, 100_000] {
+        for sequence in 0..count {
+            assert_eq!(stage.offer(reader, sequence as u64, "m"), Taken::Unsettled);
+            stage.written();
+        }
+        stage.outbound.written();
+        let expected = (count - UNCHARGED_UNSETTLED_MAX) * Session::UNSETTLED_BYTES;
+        assert_eq!(stage.gauge.bytes(), expected);
+        assert_eq!(stage.outbound.unsettled_len(), count);
+        let last = stage.outbound.sessions[0].next_number() - 1;
+        assert_eq!(stage.settle(Numbers::UpTo(last)).0.len(), count);
+        assert_eq!(stage.gauge.bytes(), 0, "though nothing is written");
+    }
 }
 
 #[test]

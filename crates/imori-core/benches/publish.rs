@@ -1,0 +1,389 @@
+//! What a message costs: time from publish to delivery, memory while it waits.
+//!
+//! Prints one line a measurement. Each runs in a process of its own, so that memory is what the
+//! resident set grew by, allocator included. Times are those the thread had the processor for.
+//! The world is that of one thread with no locks, the encoder a trivial one: it is the core that
+//! is measured. `-- NAME` runs one.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
+
+use std::cell::RefCell;
+use std::env;
+use std::fs;
+use std::hint::black_box;
+use std::process::Command;
+
+use imori_core::authorize::Identity;
+use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
+use imori_core::delivery::{Delivery, Outcome};
+use imori_core::id::{ConnectionId, QueueId, VhostId};
+use imori_core::memory::Gauge;
+use imori_core::message::{Head, HeaderReader, OriginId, Property, Publication, Span, Value};
+use imori_core::name::Name;
+use imori_core::outbound::{
+    AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
+};
+use imori_core::queue::{Queue, QueueSettings};
+use imori_core::route::hamt::Seed;
+use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
+use imori_core::time::Time;
+use imori_core::topology::Topology;
+use imori_core::world::{Event, World};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const VHOST: VhostId = VhostId(0);
+const MILLION: u64 = 1_000_000;
+const PAGE_BYTES: usize = 4096;
+/// Header lines as a STOMP client sends them.
+const TEXT: &[u8] = b"destination:/queue/orders\ncontent-type:text/plain\n";
+
+/// Runs the measurement of this name.
+type Run = fn(&str);
+
+fn main() {
+    let groups: [(&str, Run); 10] = [
+        ("queue-16", |name| queue(name, 16, false)),
+        ("queue-1024", |name| queue(name, 1024, false)),
+        ("settled-16", |name| queue(name, 16, true)),
+        ("live-1-16", |name| live(name, 16, 1)),
+        ("live-1-1024", |name| live(name, 1024, 1)),
+        ("live-10-16", |name| live(name, 16, 10)),
+        ("live-10-1024", |name| live(name, 1024, 10)),
+        ("reply-16", |name| reply(name, 16)),
+        ("waiting-16", |name| waiting(name, 16)),
+        ("unsettled-16", |name| unsettled(name, 16)),
+    ];
+    let wanted = env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    for (name, run) in groups {
+        match &wanted {
+            Some(wanted) if wanted == name => run(name),
+            Some(_) => {}
+            None => run_alone(name),
+        }
+    }
+}
+
+fn run_alone(name: &str) {
+    let program = env::current_exe().expect("a running program has a path");
+    let status = Command::new(program).arg(name).status();
+    assert!(status.is_ok_and(|status| status.success()), "{name} did not finish");
+}
+
+/// Through a queue to a consumer who has credit.
+fn queue(name: &str, body_bytes: usize, settles: bool) {
+    let mut stage = Stage::new(2);
+    stage.declare();
+    stage.consume(1, settles);
+    let body = vec![7; body_bytes];
+    let mut number = 0;
+    stage.measure(name, MILLION, |stage| {
+        stage.publish(b"", b"orders", &body);
+        stage.write(1);
+        if settles {
+            number += 1;
+            stage.accept(1, number);
+        }
+    });
+}
+
+/// Through the topic exchange to live subscriptions.
+fn live(name: &str, body_bytes: usize, receivers: u32) {
+    let mut stage = Stage::new(1 + receivers);
+    let key = BindingKey::new(Syntax::Nats, b"orders.>");
+    for slot in 1..=receivers {
+        let options = SubscribeOptions { session: SessionId(0), label: LABEL.into(), group: None };
+        broker::subscribe(&stage.world, &stage.actor(slot), b"amq.topic", &key, options)
+            .expect("the exchange is there");
+    }
+    let body = vec![7; body_bytes];
+    stage.measure(name, MILLION / u64::from(receivers), |stage| {
+        stage.publish(b"amq.topic", b"orders.new", &body);
+        for slot in 1..=receivers {
+            stage.write(slot);
+        }
+    });
+}
+
+fn reply(name: &str, body_bytes: usize) {
+    let mut stage = Stage::new(2);
+    let inbox = stage.world.with_outbound(connection(1), |outbound| {
+        outbound.inbox(b"i", || (LABEL.into(), [7; 16])).expect("it is the first")
+    });
+    let key = inbox.expect("it is connected").to_key();
+    let body = vec![7; body_bytes];
+    stage.measure(name, MILLION, |stage| {
+        stage.publish(b"", &key, &body);
+        stage.write(1);
+    });
+}
+
+/// Memory of messages in a queue that nobody reads.
+fn waiting(name: &str, body_bytes: usize) {
+    let mut stage = Stage::new(2);
+    stage.declare();
+    let body = vec![7; body_bytes];
+    stage.grow(name, &mut |stage| stage.publish(b"", b"orders", &body));
+}
+
+/// Memory of messages that a consumer has and does not settle.
+fn unsettled(name: &str, body_bytes: usize) {
+    let mut stage = Stage::new(2);
+    stage.declare();
+    stage.consume(1, true);
+    let body = vec![7; body_bytes];
+    stage.grow(name, &mut |stage| {
+        stage.publish(b"", b"orders", &body);
+        stage.write(1);
+    });
+}
+
+const LABEL: &[u8] = b"subscription:0\n";
+
+struct Stage {
+    world: Plain,
+    identity: Identity,
+    head: Head,
+    spare: Vec<u8>,
+}
+
+impl Stage {
+    fn new(connections: u32) -> Stage {
+        let mut head = Head::new(OriginId::STOMP_PLAIN);
+        head.set(Property::ContentType, Span::new(38, 10).expect("it is short"));
+        let identity = Identity::guest();
+        Stage { world: Plain::new(connections), identity, head, spare: Vec::with_capacity(1 << 17) }
+    }
+
+    fn actor(&self, slot: u32) -> Actor<'_> {
+        Actor { identity: &self.identity, connection: connection(slot), vhost: VHOST }
+    }
+
+    fn declare(&self) {
+        let settings = QueueSettings::default();
+        broker::declare_queue(&self.world, &self.actor(0), b"orders", &settings, true)
+            .expect("it is the first");
+    }
+
+    fn consume(&self, slot: u32, settles: bool) {
+        let actor = self.actor(slot);
+        let id = broker::find_queue(&self.world, &actor, b"orders").expect("it was declared");
+        let options = ConsumeOptions {
+            session: SessionId(0),
+            label: LABEL.into(),
+            settles,
+            credit: Credit::Unlimited,
+            priority: 0,
+            is_exclusive: false,
+        };
+        broker::consume(&self.world, &actor, id, b"orders", options, |_, _| ()).expect("nobody reads it");
+    }
+
+    fn publish(&self, exchange: &[u8], subject: &[u8], body: &[u8]) {
+        let publication = Publication::new(&self.head, TEXT, body);
+        let report = broker::publish(&self.world, &self.actor(0), exchange, subject, &publication);
+        assert!(report.is_ok_and(|report| report.receivers > 0));
+    }
+
+    fn accept(&self, slot: u32, number: u64) {
+        let settled = broker::settle(
+            &self.world,
+            &self.actor(slot),
+            SessionId(0),
+            Numbers::One(number),
+            Outcome::Accept,
+        );
+        assert!(settled.is_ok());
+    }
+
+    /// Writes what waits for a connection once there is as much as one write takes.
+    fn write(&mut self, slot: u32) {
+        let spare = &mut self.spare;
+        self.world.with_outbound(connection(slot), |outbound| {
+            if outbound.unsent() < 64 * 1024 {
+                return;
+            }
+            while let Some((bytes, _)) = outbound.take_unsent() {
+                black_box(&bytes);
+                let len = bytes.len();
+                *spare = outbound.put_back(bytes, len).expect("all of it is written");
+            }
+            outbound.written();
+            outbound.lend(|| Some(std::mem::take(spare)));
+        });
+    }
+
+    fn measure(&mut self, name: &str, times: u64, mut step: impl FnMut(&mut Stage)) {
+        for _ in 0..times / 10 {
+            step(self);
+        }
+        let mut best = f64::MAX;
+        for _ in 0..5 {
+            let start = thread_ns();
+            for _ in 0..times {
+                step(self);
+            }
+            best = best.min((thread_ns() - start) as f64 / times as f64);
+        }
+        println!("{name:14} {best:7.1} ns a message");
+    }
+
+    fn grow(&mut self, name: &str, step: &mut dyn FnMut(&mut Stage)) {
+        for _ in 0..10 {
+            step(self);
+        }
+        let (resident, charged) = (resident_bytes(), self.world.gauge.bytes());
+        let start = thread_ns();
+        for _ in 0..MILLION {
+            step(self);
+        }
+        let ns = (thread_ns() - start) as f64 / MILLION as f64;
+        let resident = (resident_bytes() - resident) as f64 / MILLION as f64;
+        let charged = (self.world.gauge.bytes() - charged) as f64 / MILLION as f64;
+        println!(
+            "{name:14} {ns:7.1} ns a message, {resident:5.0} B resident, {charged:5.0} B charged, ratio {:.2}",
+            resident / charged
+        );
+    }
+}
+
+fn connection(slot: u32) -> ConnectionId {
+    ConnectionId { cell: 0, slot, generation: 0 }
+}
+
+/// A world without locks.
+struct Plain {
+    gauge: Gauge,
+    router: RefCell<Router>,
+    table: RefCell<Table>,
+    topology: RefCell<Topology>,
+    queues: RefCell<Vec<Option<Queue>>>,
+    outbounds: Vec<RefCell<Outbound>>,
+}
+
+impl Plain {
+    fn new(connections: u32) -> Plain {
+        let gauge = Gauge::default();
+        let mut table = Table::new(Seed(1), TableLimits::default());
+        table.add_vhost(VHOST);
+        let limits = OutboundLimits { feed_bytes: 1 << 20, unsent_bytes_max: 1 << 28, inboxes_max: 9 };
+        let outbound = |slot| Outbound::new(connection(slot), Box::new(Lines), limits, gauge.clone());
+        let outbounds = (0..connections).map(|slot| RefCell::new(outbound(slot))).collect();
+        Plain {
+            router: RefCell::default(),
+            table: RefCell::new(table.clone()),
+            topology: RefCell::new(Topology::new(table)),
+            queues: RefCell::default(),
+            outbounds,
+            gauge,
+        }
+    }
+}
+
+impl World for Plain {
+    fn now(&self) -> Time {
+        Time(1)
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        [7; 16]
+    }
+
+    fn is_alarmed(&self) -> bool {
+        false
+    }
+
+    fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    fn count(&self, _: Event) {}
+
+    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
+        f(&mut self.router.borrow_mut(), &self.table.borrow())
+    }
+
+    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
+        let result = f(&mut self.topology.borrow_mut());
+        self.table.replace(self.topology.borrow().table().clone());
+        result
+    }
+
+    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
+        let mut queues = self.queues.borrow_mut();
+        queues.push(Some(queue));
+        Some(QueueId { slot: queues.len() as u32 - 1, generation: 0 })
+    }
+
+    fn remove_queue(&self, id: QueueId) -> Option<Queue> {
+        self.queues.borrow_mut().get_mut(id.slot as usize)?.take()
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        Some(f(self.queues.borrow_mut().get_mut(id.slot as usize)?.as_mut()?))
+    }
+
+    fn with_queues<R>(&self, _: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
+        // Nothing here commits.
+        f(&mut [])
+    }
+
+    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
+        Some(f(&mut self.outbounds.get(id.slot as usize)?.borrow_mut()))
+    }
+
+    fn wake_queue_at(&self, _: QueueId, _: Time) {}
+
+    fn resume(&self, _: ConnectionId) {}
+
+    fn header_reader(&self, _: OriginId) -> &dyn HeaderReader {
+        &Lines
+    }
+}
+
+/// Writes deliveries as lines, about as STOMP does.
+struct Lines;
+
+impl HeaderReader for Lines {
+    fn visit_headers<'t>(&self, _: &'t [u8], _: &mut dyn FnMut(std::borrow::Cow<'t, [u8]>, Value<'t>)) {}
+}
+
+impl Encoder for Lines {
+    fn kind(&self) -> u16 {
+        1
+    }
+
+    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, _: bool, _: &Delivery<'_>) {
+        out.extend_from_slice(b"MESSAGE\n");
+        out.extend_from_slice(label);
+        out.extend_from_slice(&number.to_be_bytes());
+    }
+
+    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(delivery.message.text);
+    }
+
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(delivery.message.body);
+        out.push(0);
+    }
+
+    fn cancelled(&mut self, _: &mut Vec<u8>, _: &[u8], _: &Name) -> AfterCancel {
+        AfterCancel::GoOn
+    }
+
+    fn cut(&mut self, _: &mut Vec<u8>, _: &CutReason) {}
+}
+
+/// Time that this thread had a processor for.
+fn thread_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or_default()
+}
+
+fn resident_bytes() -> usize {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.unwrap_or_default() * PAGE_BYTES
+}

@@ -1,0 +1,85 @@
+use imori_core::authorize::{Identity, Policy};
+use imori_core::broker::{self, Actor, ConsumeOptions, Step, SubscribeOptions};
+use imori_core::delivery::Outcome;
+use imori_core::error::BrokerError;
+use imori_core::message::{Address, Head, OriginId, Publication};
+use imori_core::name::Name;
+use imori_core::outbound::{Credit, Numbers, SessionId};
+use imori_core::queue::QueueSettings;
+use imori_core::route::{BindingKey, ExchangeKind, Settings, Syntax};
+use imori_core::world::World;
+
+use crate::world::{TestWorld, VHOST};
+
+// SECURITY AUTH-05: reserved names are used only in the way their protocol defines.
+#[test]
+fn reserved_names_are_not_declared() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let inbox = client.inbox("i");
+    for (name, allowed) in [
+        ("orders", true),
+        ("amqp", true),
+        ("imori", true),
+        ("amq.gen-1", false),
+        ("amq.", false),
+        ("imori.queue.x", false),
+        (&inbox, false),
+    ] {
+        let queue = client.declare_with(name, &QueueSettings::default());
+        assert_eq!(queue.is_ok(), allowed, "{name}");
+        let (actor, kind) = (client.actor(), ExchangeKind::Fanout);
+        let exchange = broker::declare_exchange(&world, &actor, name.as_bytes(), kind, Settings::default());
+        assert_eq!(exchange.is_ok(), allowed, "{name}");
+        assert_eq!(world.depth(name).is_some(), allowed, "{name}");
+    }
+}
+
+#[test]
+fn who_has_no_rights_does_nothing() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let queue = client.declare("q");
+    client.consume("q", "c", 9);
+    client.send("q", "m");
+    let inbox = client.inbox("i");
+    client.read();
+    let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
+    let eve = Actor { identity: &nobody, connection: client.id, vhost: VHOST };
+    let head = Head::new(OriginId::BROKER);
+    let publication = Publication::new(&head, b"", b"m");
+    let message = publication.stored(world.gauge());
+    let key = BindingKey::new(Syntax::Amqp, b"a");
+    let consume = || ConsumeOptions {
+        session: SessionId(0),
+        label: Box::default(),
+        settles: false,
+        credit: Credit::Unlimited,
+        priority: 0,
+        is_exclusive: false,
+    };
+    let subscribe = || SubscribeOptions { session: SessionId(0), label: Box::default(), group: None };
+    let settle = |numbers| Step::Settle { session: SessionId(0), numbers, outcome: Outcome::Accept };
+    let publish = |subject: &str| Step::Publish {
+        address: Address::new(b"", subject.as_bytes()),
+        message: message.clone(),
+    };
+    let results = [
+        broker::publish(&world, &eve, b"", b"q", &publication).err(),
+        broker::publish(&world, &eve, b"", inbox.as_bytes(), &publication).err(),
+        broker::consume(&world, &eve, queue, b"q", consume(), |_, _| ()).err(),
+        broker::subscribe(&world, &eve, b"amq.topic", &key, subscribe()).err(),
+        broker::settle(&world, &eve, SessionId(0), Numbers::One(1), Outcome::Accept).err(),
+        broker::bind_queue(&world, &eve, b"amq.topic", &key, queue).err(),
+        broker::declare_queue(&world, &eve, b"new", &QueueSettings::default(), true).err(),
+        broker::declare_exchange(&world, &eve, b"x", ExchangeKind::Topic, Settings::default()).err(),
+        broker::commit(&world, &eve, &[publish("q")]).err(),
+        broker::commit(&world, &eve, &[publish(&inbox)]).err(),
+        broker::commit(&world, &eve, &[settle(Numbers::One(1))]).err(),
+    ];
+    for (index, error) in results.into_iter().enumerate() {
+        assert!(matches!(error, Some(BrokerError::Refused(_))), "{index}: {error:?}");
+    }
+    assert_eq!((client.read(), world.depth("q")), (String::new(), Some((0, 1))));
+    assert_eq!(world.bindings("amq.topic"), 0);
+}

@@ -1,0 +1,119 @@
+use std::collections::BTreeMap;
+
+use imori_core::broker::resume_publishers;
+use imori_core::error::BrokerError;
+use imori_core::route::RouteError;
+use imori_core::world::{Event, World};
+
+use crate::world::{LIMITS, TestWorld};
+
+#[test]
+fn live_subscriptions_hear_what_matches_until_they_end() {
+    let world = TestWorld::new();
+    let (sender, reader) = (world.connect(1), world.connect(2));
+    assert_eq!(sender.publish("amq.topic", "a.b", "0").receivers, 0);
+    let wide = reader.subscribe("a.#", "wide");
+    let narrow = reader.subscribe("a.b", "narrow");
+    // The next publish sees it.
+    assert_eq!(sender.publish("amq.topic", "a.b", "1").receivers, 2);
+    assert_eq!(sender.publish("amq.topic", "a", "2").receivers, 1);
+    assert_eq!(reader.read(), "wide:1;narrow:1;wide:2;");
+    reader.cancel(wide);
+    reader.cancel(wide);
+    assert_eq!(sender.publish("amq.topic", "a.b", "3").receivers, 1);
+    assert_eq!(reader.read(), "narrow:3;");
+    reader.cancel(narrow);
+    assert_eq!(sender.publish("amq.topic", "a.b", "4").receivers, 0);
+    assert_eq!((reader.read(), world.bindings("amq.topic")), (String::new(), 0));
+}
+
+#[test]
+fn a_subscription_that_is_refused_leaves_nothing() {
+    let world = TestWorld::new();
+    let reader = world.connect(1);
+    let error = reader.try_subscribe("nowhere", "a", "s", None).unwrap_err();
+    assert_eq!(error, BrokerError::Route(RouteError::NoExchange("nowhere".into())));
+    assert!(matches!(reader.try_subscribe("", "a", "s", None), Err(BrokerError::Route(_))));
+    let readers = world.with_outbound(reader.id, |outbound| outbound.readers_len());
+    assert_eq!(readers, Some(0));
+}
+
+#[test]
+fn one_member_of_each_group_gets_a_message_and_all_get_their_share() {
+    let world = TestWorld::new();
+    let sender = world.connect(0);
+    let members: Vec<_> = (1..=4).map(|slot| world.connect(slot)).collect();
+    // Two groups of two: they are served in turn, and still each member has its part.
+    for (member, group) in members.iter().zip(["x", "x", "y", "y"]) {
+        member.join(group, "a", group);
+    }
+    let mut shares = BTreeMap::new();
+    for _ in 0..100 {
+        assert_eq!(sender.publish("amq.topic", "a", "m").receivers, 2);
+        for member in &members {
+            let text = member.read();
+            *shares.entry(member.id).or_insert(0) += text.matches(":m;").count();
+        }
+    }
+    let shares: Vec<usize> = shares.into_values().collect();
+    assert_eq!((shares[0] + shares[1], shares[2] + shares[3]), (100, 100));
+    assert!(shares.iter().all(|share| (40..=60).contains(share)), "{shares:?}");
+}
+
+#[test]
+fn a_group_skips_the_member_who_does_not_read() {
+    let world = TestWorld::new();
+    let (sender, slow, fast) = (world.connect(0), world.connect(1), world.connect(2));
+    slow.join("g", "a", "slow");
+    slow.subscribe("only.slow", "s");
+    fast.join("g", "a", "fast");
+    sender.publish("amq.topic", "only.slow", &"x".repeat(LIMITS.feed_bytes));
+    for _ in 0..20 {
+        assert_eq!(sender.publish("amq.topic", "a", "m").pressed, None);
+    }
+    assert_eq!(fast.read(), "fast:m;".repeat(20));
+    // With nobody who has room somebody is pressed, and the message is not lost.
+    fast.disconnect();
+    let report = sender.publish("amq.topic", "a", "m");
+    assert_eq!((report.receivers, report.pressed), (1, Some(slow.id)));
+    assert!(slow.read().ends_with("slow:m;"));
+}
+
+#[test]
+fn a_slow_subscriber_is_pressed_then_cut() {
+    let world = TestWorld::new();
+    let (sender, slow, other) = (world.connect(0), world.connect(1), world.connect(2));
+    slow.subscribe("a", "slow");
+    other.subscribe("a", "other");
+    let body = "x".repeat(80);
+    let mut reports = Vec::new();
+    for _ in 0..60 {
+        reports.push(sender.publish("amq.topic", "a", &body));
+        assert_eq!(other.read(), format!("other:{body};"));
+    }
+    assert_eq!(reports[0].pressed, None);
+    assert!(reports.iter().any(|report| report.pressed == Some(slow.id)));
+    assert_eq!(world.counted(Event::CutTooSlow), 1);
+    assert_eq!(reports.last().map(|report| report.receivers), Some(1));
+    assert!(slow.read().ends_with(";cut;"));
+}
+
+#[test]
+fn a_publisher_who_waits_for_a_reader_goes_on_when_it_reads_or_is_gone() {
+    let world = TestWorld::new();
+    for reads in [true, false] {
+        let (sender, slow) = (world.connect(0), world.connect(1));
+        slow.subscribe("a", "slow");
+        let report = sender.publish("amq.topic", "a", &"x".repeat(LIMITS.feed_bytes));
+        assert_eq!(report.pressed, Some(slow.id));
+        assert_eq!(world.with_outbound(slow.id, |outbound| outbound.press(sender.id)), Some(true));
+        if reads {
+            slow.read();
+        } else {
+            slow.disconnect();
+        }
+        assert_eq!(world.resumed.take(), [sender.id], "reads: {reads}");
+    }
+    resume_publishers(&world, &[]);
+    assert_eq!(world.resumed.take(), []);
+}

@@ -1,0 +1,459 @@
+//! A world of one thread: plain cells that notice when locks are taken in the wrong order.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use imori_core::authorize::Identity;
+use imori_core::broker::{
+    self, Actor, ConsumeOptions, PublishReport, SubscribeOptions, queue_woken, resume_publishers,
+    wake_consumers,
+};
+use imori_core::delivery::{Delivery, Outcome};
+use imori_core::error::BrokerError;
+use imori_core::id::{ConnectionId, QueueId, ReaderId, VhostId};
+use imori_core::memory::Gauge;
+use imori_core::message::{Head, HeaderReader, OriginId, Publication, Value};
+use imori_core::name::Name;
+use imori_core::outbound::{
+    AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
+};
+use imori_core::queue::{DeadLetter, Queue, QueueSettings};
+use imori_core::route::hamt::Seed;
+use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
+use imori_core::time::Time;
+use imori_core::topology::Topology;
+use imori_core::world::{Event, World};
+
+pub(crate) const VHOST: VhostId = VhostId(0);
+const QUEUES_MAX: usize = 500;
+pub(crate) const LIMITS: OutboundLimits =
+    OutboundLimits { feed_bytes: 200, unsent_bytes_max: 2000, inboxes_max: 4 };
+
+/// What is locked, in the order in which it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lock {
+    None,
+    Topology,
+    Queue,
+    Outbound,
+}
+
+pub(crate) struct TestWorld {
+    now: Cell<Time>,
+    secrets: Cell<u8>,
+    gauge: Gauge,
+    counts: RefCell<BTreeMap<Event, usize>>,
+    router: RefCell<Router>,
+    topology: RefCell<Topology>,
+    /// The table as readers see it.
+    table: RefCell<Table>,
+    queues: RefCell<Vec<Slot>>,
+    outbounds: RefCell<BTreeMap<ConnectionId, Rc<RefCell<Outbound>>>>,
+    wakes: RefCell<BTreeSet<(Time, QueueId)>>,
+    pub(crate) resumed: RefCell<Vec<ConnectionId>>,
+    lock: Cell<Lock>,
+    identity: Identity,
+}
+
+/// A place for a queue, and how often it was used before.
+type Slot = (u32, Option<Rc<RefCell<Queue>>>);
+
+impl TestWorld {
+    pub(crate) fn new() -> TestWorld {
+        let mut table = Table::new(Seed(1), TableLimits::default());
+        table.add_vhost(VHOST);
+        TestWorld {
+            now: Cell::new(Time(1_000_000)),
+            secrets: Cell::new(0),
+            gauge: Gauge::default(),
+            counts: RefCell::default(),
+            router: RefCell::default(),
+            table: RefCell::new(table.clone()),
+            topology: RefCell::new(Topology::new(table)),
+            queues: RefCell::default(),
+            outbounds: RefCell::default(),
+            wakes: RefCell::default(),
+            resumed: RefCell::default(),
+            lock: Cell::new(Lock::None),
+            identity: Identity::guest(),
+        }
+    }
+
+    fn locked<R>(&self, lock: Lock, f: impl FnOnce() -> R) -> R {
+        let before = self.lock.replace(lock);
+        assert!(before < lock, "{lock:?} is taken while {before:?} is held");
+        let result = f();
+        self.lock.set(before);
+        result
+    }
+
+    // ---- Connections.
+
+    pub(crate) fn connect(&self, slot: u32) -> Client<'_> {
+        self.connect_again(slot, 0)
+    }
+
+    pub(crate) fn connect_again(&self, slot: u32, generation: u32) -> Client<'_> {
+        let id = ConnectionId { cell: 0, slot, generation };
+        let outbound = Outbound::new(id, Box::new(Plain), LIMITS, self.gauge.clone());
+        self.outbounds.borrow_mut().insert(id, Rc::new(RefCell::new(outbound)));
+        Client { world: self, id }
+    }
+
+    // ---- Time.
+
+    /// Lets time pass and wakes the queues that are due; tells how many wake-ups came.
+    pub(crate) fn pass(&self, time: Duration) -> usize {
+        let end = self.now.get().after(time);
+        let mut woken = 0;
+        loop {
+            let first = self.wakes.borrow().first().copied().filter(|(at, _)| *at <= end);
+            let Some((at, id)) = first else {
+                break;
+            };
+            self.wakes.borrow_mut().pop_first();
+            self.now.set(at.max(self.now.get()));
+            queue_woken(self, id);
+            woken += 1;
+        }
+        self.now.set(end);
+        woken
+    }
+
+    // ---- What it looks like.
+
+    pub(crate) fn counted(&self, event: Event) -> usize {
+        self.counts.borrow().get(&event).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn charged(&self) -> usize {
+        self.gauge.bytes()
+    }
+
+    /// How many messages of a queue are ready and how many unsettled; `None` where it is not there.
+    pub(crate) fn depth(&self, name: &str) -> Option<(usize, usize)> {
+        let id = self.table.borrow().queue(VHOST, name.as_bytes())?;
+        self.with_queue(id, |queue| (queue.ready_len(), queue.unsettled_len()))
+    }
+
+    pub(crate) fn bindings(&self, exchange: &str) -> usize {
+        let table = self.table.borrow();
+        let mut count = 0;
+        if let Some(exchange) = table.exchange(VHOST, exchange.as_bytes()) {
+            exchange.for_each_binding(&mut |_| count += 1);
+        }
+        count
+    }
+}
+
+impl World for TestWorld {
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        self.secrets.set(self.secrets.get() + 1);
+        [self.secrets.get(); 16]
+    }
+
+    fn is_alarmed(&self) -> bool {
+        false
+    }
+
+    fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    fn count(&self, event: Event) {
+        *self.counts.borrow_mut().entry(event).or_default() += 1;
+    }
+
+    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
+        f(&mut self.router.borrow_mut(), &self.table.borrow())
+    }
+
+    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
+        self.locked(Lock::Topology, || {
+            let result = f(&mut self.topology.borrow_mut());
+            self.table.replace(self.topology.borrow().table().clone());
+            result
+        })
+    }
+
+    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
+        let mut queues = self.queues.borrow_mut();
+        let free = queues.iter().position(|(_, queue)| queue.is_none());
+        let slot = match free {
+            Some(slot) => slot,
+            None if queues.len() >= QUEUES_MAX => return None,
+            None => {
+                queues.push((0, None));
+                queues.len() - 1
+            }
+        };
+        queues[slot].1 = Some(Rc::new(RefCell::new(queue)));
+        Some(QueueId { slot: slot as u32, generation: queues[slot].0 })
+    }
+
+    fn remove_queue(&self, id: QueueId) -> Option<Queue> {
+        let mut queues = self.queues.borrow_mut();
+        let (generation, place) = queues.get_mut(id.slot as usize)?;
+        if *generation != id.generation {
+            return None;
+        }
+        let queue = place.take()?;
+        *generation += 1;
+        Some(Rc::into_inner(queue).expect("nobody has it locked").into_inner())
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        let queue = self.find(id)?;
+        Some(self.locked(Lock::Queue, || f(&mut queue.borrow_mut())))
+    }
+
+    fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
+        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?} rise");
+        let queues: Vec<_> = ids.iter().map(|id| self.find(*id)).collect();
+        let mut borrowed: Vec<_> =
+            queues.iter().map(|queue| queue.as_ref().map(|queue| queue.borrow_mut())).collect();
+        let mut lent: Vec<Option<&mut Queue>> =
+            borrowed.iter_mut().map(|queue| queue.as_mut().map(|queue| &mut **queue)).collect();
+        self.locked(Lock::Queue, || f(&mut lent))
+    }
+
+    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
+        let outbound = self.outbounds.borrow().get(&id).cloned()?;
+        Some(self.locked(Lock::Outbound, || f(&mut outbound.borrow_mut())))
+    }
+
+    fn wake_queue_at(&self, id: QueueId, at: Time) {
+        self.wakes.borrow_mut().insert((at, id));
+    }
+
+    fn resume(&self, publisher: ConnectionId) {
+        self.resumed.borrow_mut().push(publisher);
+    }
+
+    fn header_reader(&self, _: OriginId) -> &dyn HeaderReader {
+        &Lines
+    }
+}
+
+impl TestWorld {
+    fn find(&self, id: QueueId) -> Option<Rc<RefCell<Queue>>> {
+        let queues = self.queues.borrow();
+        let (generation, queue) = queues.get(id.slot as usize)?;
+        queue.clone().filter(|_| *generation == id.generation)
+    }
+}
+
+/// Reads `name=value` lines.
+struct Lines;
+
+impl HeaderReader for Lines {
+    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+        for line in text.split(|byte| *byte == b'\n') {
+            if let Some(middle) = line.iter().position(|byte| *byte == b'=') {
+                visit(Cow::Borrowed(&line[..middle]), Value::text(&line[middle + 1..]));
+            }
+        }
+    }
+}
+
+/// Writes `label:body;`, with `!` where it was given out before and the deaths behind.
+struct Plain;
+
+impl Encoder for Plain {
+    fn kind(&self) -> u16 {
+        1
+    }
+
+    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], _: u64, _: bool, delivery: &Delivery<'_>) {
+        out.extend_from_slice(label);
+        if delivery.is_redelivered {
+            out.push(b'!');
+        }
+    }
+
+    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
+        out.push(b':');
+    }
+
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(delivery.message.body);
+        for death in delivery.deaths.iter().flat_map(|deaths| deaths.iter()) {
+            let text = format!("({} {} {})", death.queue, death.reason.as_str(), death.count);
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.push(b';');
+    }
+
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
+        out.extend_from_slice(format!("{} lost {queue};", String::from_utf8_lossy(label)).as_bytes());
+        AfterCancel::GoOn
+    }
+
+    fn cut(&mut self, out: &mut Vec<u8>, _: &CutReason) {
+        out.extend_from_slice(b"cut;");
+    }
+}
+
+/// A connection and what its client does.
+#[derive(Clone, Copy)]
+pub(crate) struct Client<'w> {
+    pub(crate) world: &'w TestWorld,
+    pub(crate) id: ConnectionId,
+}
+
+impl<'w> Client<'w> {
+    pub(crate) fn actor(&self) -> Actor<'w> {
+        Actor { identity: &self.world.identity, connection: self.id, vhost: VHOST }
+    }
+
+    pub(crate) fn declare(&self, name: &str) -> QueueId {
+        self.declare_with(name, &QueueSettings::default()).expect("the queue is new or plain")
+    }
+
+    pub(crate) fn declare_with(&self, name: &str, settings: &QueueSettings) -> Result<QueueId, BrokerError> {
+        broker::declare_queue(self.world, &self.actor(), name.as_bytes(), settings, true)
+    }
+
+    pub(crate) fn bind(&self, exchange: &str, key: &str, queue: QueueId) -> Result<(), BrokerError> {
+        let key = BindingKey::new(Syntax::Amqp, key.as_bytes());
+        broker::bind_queue(self.world, &self.actor(), exchange.as_bytes(), &key, queue)
+    }
+
+    pub(crate) fn publish(&self, exchange: &str, subject: &str, body: &str) -> PublishReport {
+        self.try_publish(exchange, subject, "", body).expect("the exchange is there")
+    }
+
+    pub(crate) fn try_publish(
+        &self,
+        exchange: &str,
+        subject: &str,
+        text: &str,
+        body: &str,
+    ) -> Result<PublishReport, BrokerError> {
+        let head = Head::new(OriginId::BROKER);
+        let publication = Publication::new(&head, text.as_bytes(), body.as_bytes());
+        broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
+    }
+
+    /// Sends to a queue by its name.
+    pub(crate) fn send(&self, queue: &str, body: &str) -> PublishReport {
+        self.publish("", queue, body)
+    }
+
+    pub(crate) fn subscribe(&self, pattern: &str, label: &str) -> ReaderId {
+        self.try_subscribe("amq.topic", pattern, label, None).expect("the pattern is one")
+    }
+
+    pub(crate) fn join(&self, group: &str, pattern: &str, label: &str) -> ReaderId {
+        self.try_subscribe("amq.topic", pattern, label, Some(group)).expect("the pattern is one")
+    }
+
+    pub(crate) fn try_subscribe(
+        &self,
+        exchange: &str,
+        pattern: &str,
+        label: &str,
+        group: Option<&str>,
+    ) -> Result<ReaderId, BrokerError> {
+        let key = BindingKey::new(Syntax::Amqp, pattern.as_bytes());
+        let options = SubscribeOptions {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            group: group.map(Name::from),
+        };
+        broker::subscribe(self.world, &self.actor(), exchange.as_bytes(), &key, options)
+    }
+
+    /// Consumes with a window of `credit`, or without settling where that is zero.
+    pub(crate) fn consume(&self, queue: &str, label: &str, credit: u32) -> ReaderId {
+        self.try_consume(queue, label, credit, false).expect("the queue is there")
+    }
+
+    pub(crate) fn try_consume(
+        &self,
+        queue: &str,
+        label: &str,
+        credit: u32,
+        is_exclusive: bool,
+    ) -> Result<ReaderId, BrokerError> {
+        let id = broker::find_queue(self.world, &self.actor(), queue.as_bytes())?;
+        let options = ConsumeOptions {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            settles: credit > 0,
+            credit: if credit > 0 { Credit::window(credit) } else { Credit::Unlimited },
+            priority: 0,
+            is_exclusive,
+        };
+        broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ())
+    }
+
+    pub(crate) fn settle(&self, numbers: Numbers, outcome: Outcome) -> Result<usize, BrokerError> {
+        broker::settle(self.world, &self.actor(), SessionId(0), numbers, outcome)
+    }
+
+    pub(crate) fn accept(&self, number: u64) {
+        assert_eq!(self.settle(Numbers::One(number), Outcome::Accept), Ok(1));
+    }
+
+    pub(crate) fn cancel(&self, reader: ReaderId) {
+        broker::cancel(self.world, &self.actor(), reader);
+    }
+
+    /// Opens an inbox and gives its address on the default exchange.
+    pub(crate) fn inbox(&self, label: &str) -> String {
+        let secret = self.world.secret();
+        let make = || (label.as_bytes().into(), secret);
+        let inbox = self.world.with_outbound(self.id, |outbound| outbound.inbox(label.as_bytes(), make));
+        String::from_utf8(inbox.flatten().expect("there may be another").to_key()).expect("it is text")
+    }
+
+    /// The connection ends, and with it its outbound half.
+    pub(crate) fn disconnect(self) {
+        broker::disconnect(self.world, &self.actor());
+        self.world.outbounds.borrow_mut().remove(&self.id);
+    }
+
+    /// What waits to be read, all of which is read now; whoever has room for it goes on.
+    pub(crate) fn read(&self) -> String {
+        let mut text = Vec::new();
+        let (wakes, publishers) = self
+            .world
+            .with_outbound(self.id, |outbound| {
+                while let Some((bytes, written)) = outbound.take_unsent() {
+                    text.extend_from_slice(&bytes[written..]);
+                    let len = bytes.len();
+                    outbound.put_back(bytes, len);
+                }
+                outbound.written()
+            })
+            .unwrap_or_default();
+        wake_consumers(self.world, self.id, &wakes);
+        resume_publishers(self.world, &publishers);
+        String::from_utf8(text).expect("bodies are text")
+    }
+
+    /// Reads until nothing more comes.
+    pub(crate) fn read_all(&self) -> String {
+        let mut text = String::new();
+        loop {
+            match self.read() {
+                more if more.is_empty() => return text,
+                more => text += &more,
+            }
+        }
+    }
+}
+
+/// Settings of a queue whose dead messages go to this exchange with this key.
+pub(crate) fn dying_to(exchange: &str, routing_key: Option<&str>) -> QueueSettings {
+    let dead_letter = DeadLetter { exchange: Name::from(exchange), routing_key: routing_key.map(Name::from) };
+    QueueSettings { dead_letter: Some(dead_letter), ..QueueSettings::default() }
+}

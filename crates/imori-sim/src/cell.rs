@@ -1,0 +1,99 @@
+//! What a virtual cell does with its turns, for ever.
+
+use imori_core::broker::queue_woken;
+
+use crate::resting::Task;
+use crate::shared::{CellState, Shared, Status};
+use crate::task::Turn;
+use crate::world::CellWorld;
+
+/// Something that a cell can do next.
+enum Work {
+    Accept,
+    Task(usize),
+    Timer,
+    Flush,
+}
+
+impl CellState {
+    /// Tells whether the cell has something to do now.
+    pub(crate) fn has_work(&self, shared: &Shared) -> bool {
+        !self.arrivals.borrow().is_empty()
+            || !self.touched.borrow().is_empty()
+            || self.is_timer_due(shared)
+            || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
+    }
+
+    fn is_timer_due(&self, shared: &Shared) -> bool {
+        // A deadline is passed, not met.
+        self.timers.borrow().peek().is_some_and(|first| first.0.0 < shared.clock.get())
+    }
+}
+
+impl CellWorld<'_> {
+    /// Runs the cell; it never returns, the run ends it.
+    pub(crate) fn run(&self) {
+        loop {
+            match self.next_work() {
+                None => {
+                    self.begin_turn();
+                    self.check_memory();
+                    self.stop(Status::Idle);
+                }
+                Some(work) => self.do_work(&work),
+            }
+        }
+    }
+
+    /// One of the things to do, at random; what is gathered is written before the cell rests.
+    fn next_work(&self) -> Option<Work> {
+        let shared = self.shared;
+        let state = self.state();
+        let mut choices: Vec<Work> = Vec::new();
+        if !state.arrivals.borrow().is_empty() {
+            choices.push(Work::Accept);
+        }
+        if state.is_timer_due(shared) {
+            choices.push(Work::Timer);
+        }
+        let tasks = state.tasks.borrow();
+        let ready =
+            tasks.iter().enumerate().filter(|(_, task)| task.is_ready(&shared.network, shared.clock.get()));
+        choices.extend(ready.map(|(index, _)| Work::Task(index)));
+        if !state.touched.borrow().is_empty() && (choices.is_empty() || shared.random.chance(1, 3)) {
+            return Some(Work::Flush);
+        }
+        let index = shared.random.below(choices.len());
+        (index < choices.len()).then(|| choices.swap_remove(index))
+    }
+
+    fn do_work(&self, work: &Work) {
+        match work {
+            Work::Accept => {
+                let arrival = self.state().arrivals.borrow_mut().pop_front();
+                if let Some(pipe) = arrival {
+                    let task = Task::new(self, pipe);
+                    self.state().tasks.borrow_mut().push(task);
+                }
+            }
+            Work::Task(index) => {
+                let mut task = self.state().tasks.borrow_mut().remove(*index);
+                if task.turn(self) == Turn::Over {
+                    task.end(self);
+                } else {
+                    self.state().tasks.borrow_mut().push(task);
+                }
+                self.check_memory();
+            }
+            Work::Timer => {
+                self.begin_turn();
+                let timer = self.state().timers.borrow_mut().pop();
+                if let Some(timer) = timer {
+                    queue_woken(self, timer.0.1);
+                }
+                self.check_memory();
+            }
+            Work::Flush => self.flush_touched(),
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! A virtual client: what it has sent, what it waits for, and what it makes of what it gets.
+
+use std::collections::VecDeque;
+
+use imori_core::time::Time;
+use imori_stomp::command::Command;
+use imori_stomp::decode::{Decoder, Step};
+use imori_stomp::encode::FrameWriter;
+use imori_stomp::frame::{Frame, HeaderTable};
+use imori_stomp::limits::Limits;
+use imori_stomp::version::Version;
+
+use crate::model::{Arrived, MessageRecord, Mode, Model, Outcome, Reads, To};
+use crate::property::Property;
+use crate::shared::Shared;
+
+/// A client's connection.
+pub(crate) struct Client {
+    /// The transport, and the session's number in the model.
+    pub(crate) session: usize,
+    pub(crate) cell: usize,
+    pub(crate) version: Version,
+    decoder: Decoder,
+    table: HeaderTable,
+    input: Vec<u8>,
+    pub(crate) is_connected: bool,
+    /// It has said goodbye.
+    pub(crate) is_leaving: bool,
+    pub(crate) is_ended: bool,
+    has_error: bool,
+    /// Frames that it has sent.
+    pub(crate) frames: u64,
+    pub(crate) receipts: VecDeque<(u64, Awaited)>,
+    /// What it does not know to be worked off, by frame.
+    unconfirmed: VecDeque<(u64, Unconfirmed)>,
+    pub(crate) subscriptions: Vec<OwnSubscription>,
+    pub(crate) unsettled: Vec<Unsettled>,
+    pub(crate) transaction: Option<Transaction>,
+    last_number: u64,
+    pub(crate) deeds_left: usize,
+    pub(crate) is_reading: bool,
+    /// It accepts whatever it gets, at once, and publishes nothing more.
+    pub(crate) accepts_all: bool,
+    pub(crate) next_at: Time,
+}
+
+/// What a receipt is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    Subscribe(usize),
+    Unsubscribe(usize),
+    Message(usize),
+    Disconnect,
+    Other,
+}
+
+/// What the broker may not have worked off.
+#[derive(Debug, Clone, Copy)]
+enum Unconfirmed {
+    Message(usize),
+    Settled(usize, usize, u64),
+}
+
+/// A subscription as its client has it.
+#[derive(Debug)]
+pub(crate) struct OwnSubscription {
+    pub(crate) record: usize,
+    pub(crate) id: String,
+    pub(crate) is_active: bool,
+}
+
+/// A delivery that the client can settle.
+#[derive(Debug, Clone)]
+pub(crate) struct Unsettled {
+    pub(crate) message: usize,
+    pub(crate) queue: usize,
+    pub(crate) subscription: usize,
+    pub(crate) ack: String,
+    pub(crate) number: u64,
+    /// An open transaction settles it.
+    pub(crate) is_claimed: bool,
+}
+
+/// An open transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    pub(crate) name: String,
+    pub(crate) messages: Vec<usize>,
+    pub(crate) settled: Vec<(Unsettled, Outcome)>,
+}
+
+impl Client {
+    pub(crate) fn new(session: usize, cell: usize, version: Version, deeds: usize) -> Client {
+        let mut decoder = Decoder::new(Limits::default());
+        decoder.connected(Version::V12);
+        Client {
+            session,
+            cell,
+            version,
+            decoder,
+            table: HeaderTable::default(),
+            input: Vec::new(),
+            is_connected: false,
+            is_leaving: false,
+            is_ended: false,
+            has_error: false,
+            frames: 0,
+            receipts: VecDeque::new(),
+            unconfirmed: VecDeque::new(),
+            subscriptions: Vec::new(),
+            unsettled: Vec::new(),
+            transaction: None,
+            last_number: 0,
+            deeds_left: deeds,
+            is_reading: true,
+            accepts_all: false,
+            next_at: Time::default(),
+        }
+    }
+
+    // ---- What it says.
+
+    /// Sends a frame.
+    pub(crate) fn say(
+        &mut self,
+        shared: &Shared,
+        command: Command,
+        write: impl FnOnce(&mut FrameWriter<'_>),
+        body: &[u8],
+    ) {
+        let mut bytes = Vec::new();
+        let mut frame = FrameWriter::new(&mut bytes, command, self.version);
+        write(&mut frame);
+        if command == Command::Send {
+            frame.body(body)
+        } else {
+            frame.end()
+        }
+        self.frames += 1;
+        shared.trace.note_bytes(&bytes);
+        shared.trace.note(&[self.session as u64], || {
+            let text = String::from_utf8_lossy(&bytes).replace('\n', " | ");
+            format!("session {} sends {}", self.session, text.chars().take(160).collect::<String>())
+        });
+        shared.network.pipe(self.session).to_server.extend(bytes);
+    }
+
+    /// What the next frame's receipt is called, when it wants one.
+    pub(crate) fn ask_receipt(&mut self, what: Awaited) -> String {
+        let number = self.frames + 1;
+        self.receipts.push_back((number, what));
+        format!("r{number}")
+    }
+
+    /// Sends a message; one of a transaction counts as sent with its COMMIT.
+    pub(crate) fn send(&mut self, shared: &Shared, model: &mut Model, mail: &Mail<'_>) {
+        let message = model.messages.len();
+        let transaction = self.transaction.as_mut().filter(|_| mail.is_in_transaction);
+        let name = transaction.map(|transaction| {
+            transaction.messages.push(message);
+            transaction.name.clone()
+        });
+        let receipt = mail.wants_receipt.then(|| self.ask_receipt(Awaited::Message(message)));
+        let number = self.frames + 1;
+        model.messages.push(MessageRecord {
+            publisher: self.session,
+            to: mail.to.clone(),
+            key: (number, 0),
+            size: mail.size,
+            priority: mail.priority.unwrap_or(0),
+            has_ttl: mail.expiration_ms.is_some(),
+            sent_at: name.is_none().then(|| shared.step.get()),
+            confirmed_at: None,
+            has_receipt: false,
+        });
+        if name.is_none() {
+            self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
+        }
+        let body = body(message, mail.size);
+        let write = |frame: &mut FrameWriter<'_>| {
+            frame.header("destination", mail.destination.as_bytes());
+            for (name, value) in mail.arguments {
+                frame.header(name, value.as_bytes());
+            }
+            let headers = [("receipt", receipt), ("transaction", name), ("reply-to", mail.reply_to.clone())];
+            for (name, value) in headers {
+                if let Some(value) = value {
+                    frame.header(name, value.as_bytes());
+                }
+            }
+            frame.header("n", message.to_string().as_bytes());
+            for (name, number) in
+                [("priority", mail.priority.map(u64::from)), ("expiration", mail.expiration_ms)]
+            {
+                if let Some(number) = number {
+                    frame.header_u64(name, number);
+                }
+            }
+        };
+        self.say(shared, Command::Send, write, &body);
+    }
+
+    /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.
+    pub(crate) fn settle(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        last: &Unsettled,
+        outcome: Outcome,
+        is_in_transaction: bool,
+    ) {
+        let mode = model.subscription(last.subscription).mode;
+        let is_meant = |other: &Unsettled| match mode {
+            Mode::Client => other.subscription == last.subscription && other.number <= last.number,
+            Mode::Auto | Mode::Individual => other.number == last.number,
+        };
+        let transaction = self.transaction.as_mut().filter(|_| is_in_transaction);
+        let name = transaction.as_ref().map(|transaction| transaction.name.clone());
+        match transaction {
+            Some(transaction) => {
+                for unsettled in self.unsettled.iter_mut().filter(|unsettled| is_meant(unsettled)) {
+                    unsettled.is_claimed = true;
+                    transaction.settled.push((unsettled.clone(), outcome));
+                }
+            }
+            None => {
+                let (settled, rest) = self.unsettled.drain(..).partition(is_meant);
+                self.unsettled = rest;
+                self.note_settled(model, &settled, outcome, self.frames + 1);
+            }
+        }
+        let receipt = shared.random.chance(1, 3).then(|| self.ask_receipt(Awaited::Other));
+        let id = if self.version == Version::V12 { "id" } else { "message-id" };
+        let command = if outcome == Outcome::Accept { Command::Ack } else { Command::Nack };
+        let write = |frame: &mut FrameWriter<'_>| {
+            frame.header(id, last.ack.as_bytes());
+            if outcome == Outcome::Reject {
+                frame.header("requeue", b"false");
+            }
+            for (name, value) in [("receipt", receipt), ("transaction", name)] {
+                if let Some(value) = value {
+                    frame.header(name, value.as_bytes());
+                }
+            }
+        };
+        self.say(shared, command, write, b"");
+    }
+
+    /// Notes that these count as settled once the frame of this number is worked off.
+    pub(crate) fn note_settled(
+        &mut self,
+        model: &mut Model,
+        settled: &[Unsettled],
+        outcome: Outcome,
+        frame: u64,
+    ) {
+        for unsettled in settled {
+            let record = model.subscription(unsettled.subscription);
+            record.unsettled = record.unsettled.saturating_sub(1);
+            let fate = model.fates.get_mut(&(unsettled.message, unsettled.queue));
+            if let Some(fate) =
+                fate.filter(|fate| (fate.session, fate.number) == (self.session, unsettled.number))
+            {
+                fate.outcome = outcome;
+            }
+            let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
+            self.unconfirmed.push_back((frame, settled));
+        }
+    }
+
+    /// Notes that a message counts as sent with the frame of this number.
+    pub(crate) fn note_sent(&mut self, frame: u64, message: usize) {
+        self.unconfirmed.push_back((frame, Unconfirmed::Message(message)));
+    }
+
+    // ---- What it hears.
+
+    /// Reads bytes. What comes after its end is looked at all the same, but not answered.
+    pub(crate) fn hear(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+        let input = std::mem::take(&mut self.input);
+        let mut table = std::mem::take(&mut self.table);
+        let mut consumed = 0;
+        while let Some(rest) = input.get(consumed..) {
+            match self.decoder.decode(rest, &mut table) {
+                Ok(Step::Frame { frame, consumed: len }) => {
+                    consumed += len;
+                    self.take(shared, model, &frame);
+                }
+                Ok(Step::LineEnds { consumed: len }) => consumed += len,
+                Ok(Step::Incomplete { .. }) => break,
+                Err(error) => {
+                    shared.violate(Property::Framing, || {
+                        format!("session {} reads no frame: {error}", self.session)
+                    });
+                    break;
+                }
+            }
+        }
+        self.table = table;
+        self.input = input.get(consumed..).unwrap_or_default().to_vec();
+    }
+
+    fn take(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {
+        let header =
+            |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
+        shared.trace.note(&[self.session as u64, frame.body.len() as u64], || {
+            let text = String::from_utf8_lossy(frame.headers.block()).replace('\n', " | ");
+            format!("session {} gets {} {text}", self.session, frame.command)
+        });
+        if self.has_error {
+            shared.violate(Property::Framing, || {
+                format!("session {} got {} after ERROR", self.session, frame.command)
+            });
+        }
+        match frame.command {
+            Command::Connected => {
+                self.is_connected = true;
+                let version = Version::ALL
+                    .into_iter()
+                    .find(|version| Some(version.as_str()) == header("version").as_deref());
+                if version != Some(self.version) {
+                    shared.violate(Property::Framing, || format!("session {} got {version:?}", self.session));
+                }
+                self.decoder.connected(self.version);
+            }
+            Command::Receipt => self.take_receipt(shared, model, &header("receipt-id").unwrap_or_default()),
+            Command::Message => self.take_message(shared, model, frame),
+            Command::Error => {
+                self.has_error = true;
+                self.take_error(shared, model, &header("message").unwrap_or_default(), frame.body);
+            }
+            other => shared.violate(Property::Framing, || format!("session {} got {other}", self.session)),
+        }
+    }
+
+    fn take_receipt(&mut self, shared: &Shared, model: &mut Model, id: &str) {
+        let now = shared.step.get();
+        let awaited = self.receipts.pop_front();
+        let Some((number, what)) = awaited.filter(|(number, _)| *id == format!("r{number}")) else {
+            shared.violate(Property::Receipts, || {
+                format!("session {} got receipt `{id}` and waits for {awaited:?}", self.session)
+            });
+            return;
+        };
+        while let Some((_, unconfirmed)) = self.unconfirmed.pop_front_if(|(frame, _)| *frame <= number) {
+            match unconfirmed {
+                Unconfirmed::Message(message) => model.message(message).confirmed_at = Some(now),
+                Unconfirmed::Settled(message, queue, number) => {
+                    let fate = model.fates.get_mut(&(message, queue));
+                    if let Some(fate) =
+                        fate.filter(|fate| (fate.session, fate.number) == (self.session, number))
+                    {
+                        fate.is_processed = true;
+                    }
+                }
+            }
+        }
+        match what {
+            Awaited::Subscribe(record) => {
+                model.subscription(record).receipt_at = Some(now);
+                for own in self.subscriptions.iter_mut().filter(|own| own.record == record) {
+                    own.is_active = true;
+                }
+            }
+            Awaited::Unsubscribe(record) => self.subscriptions.retain(|own| own.record != record),
+            Awaited::Message(message) => model.message(message).has_receipt = true,
+            Awaited::Disconnect => {
+                self.close(shared, model);
+            }
+            Awaited::Other => {}
+        }
+    }
+
+    fn take_message(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {
+        let header =
+            |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
+        let id = header("message-id").unwrap_or_default();
+        let number = id.rsplit(['-', '.']).next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        if number != self.last_number + 1 {
+            let last = self.last_number;
+            shared.violate(Property::WireOrder, || {
+                format!("session {} got delivery {number} after {last}", self.session)
+            });
+        }
+        self.last_number = number;
+        let text = str::from_utf8(frame.body.get(..8).unwrap_or_default()).unwrap_or_default();
+        let message = usize::from_str_radix(text, 16).unwrap_or(usize::MAX);
+        let Some(record) = model.messages.get(message) else {
+            return shared.violate(Property::Framing, || format!("message `{text}` was never sent"));
+        };
+        if frame.body != body(message, record.size) || header("n").as_deref() != Some(&*message.to_string()) {
+            shared.violate(Property::Framing, || format!("message {message} is not as it was sent"));
+        }
+        if record.sent_at.is_none() {
+            shared.violate(Property::Visibility, || format!("message {message} came before its COMMIT"));
+        }
+        let (reason, died_in) = (header("x-death-reason"), header("x-death-queue"));
+        let arrived = Arrived {
+            session: self.session,
+            message,
+            number,
+            is_redelivered: header("redelivered").as_deref() == Some("true"),
+            text_bytes: own_lines(frame),
+            death: reason.as_deref().zip(died_in.as_deref()),
+        };
+        if let To::Inbox(_) = record.to {
+            return model.reply_arrived(shared, &arrived);
+        }
+        let (to, publisher) = (record.to.clone(), record.publisher);
+        let name = header("subscription").unwrap_or_default();
+        let Some(own) = self.subscriptions.iter().find(|own| own.id == name) else {
+            return shared.violate(Property::Visibility, || {
+                format!(
+                    "message {message} came to session {} for subscription `{name}`, which is not",
+                    self.session
+                )
+            });
+        };
+        let subscription = own.record;
+        let Reads::Queue(queue) = model.subscription(subscription).reads else {
+            return model.live_arrived(shared, &arrived, subscription);
+        };
+        model.queue_arrived(shared, &arrived, subscription, queue);
+        if model.subscription(subscription).mode != Mode::Auto {
+            let ack = if self.version == Version::V12 { header("ack").unwrap_or_default() } else { id };
+            let unsettled = Unsettled { message, queue, subscription, ack, number, is_claimed: false };
+            self.unsettled.push(unsettled.clone());
+            if self.accepts_all && !self.is_silent() {
+                self.settle(shared, model, &unsettled, Outcome::Accept, false);
+            }
+        }
+        if let Some(reply_to) = header("reply-to").filter(|_| to == To::Queue(queue))
+            && !self.is_silent()
+            && !self.accepts_all
+        {
+            let to = To::Inbox(publisher);
+            let wants_receipt = shared.random.chance(1, 3);
+            self.send(shared, model, &Mail { wants_receipt, ..Mail::new(to, reply_to) });
+        }
+    }
+
+    /// Some things are refused by rule; all else is the broker's mistake.
+    fn take_error(&mut self, shared: &Shared, model: &mut Model, message: &str, text: &[u8]) {
+        let has_volatile = model.queues.iter().any(|queue| queue.is_volatile);
+        let is_expected = match message {
+            "Connection too slow" => true,
+            "resource_error" => model.queues.iter().any(|queue| queue.refuses),
+            "not_found" | "precondition_failed" | "Server cancelled subscription" | "resource_locked" => {
+                has_volatile
+            }
+            _ => false,
+        };
+        if !is_expected {
+            let text = String::from_utf8_lossy(text).into_owned();
+            shared.violate(Property::Framing, || {
+                format!("session {} is told `{message}`: {text}", self.session)
+            });
+        }
+        self.end(shared, model);
+    }
+
+    // ---- How it ends.
+
+    /// It says nothing more.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_ended || self.is_leaving || self.has_error
+    }
+
+    /// Closes the transport; what comes still is read.
+    pub(crate) fn close(&mut self, shared: &Shared, model: &mut Model) {
+        shared.network.pipe(self.session).client_closed = true;
+        self.end(shared, model);
+    }
+
+    /// Tears the transport down.
+    pub(crate) fn reset(&mut self, shared: &Shared, model: &mut Model) {
+        shared.trace.note(&[self.session as u64], || format!("session {} is torn down", self.session));
+        shared.network.pipe(self.session).is_reset = true;
+        self.end(shared, model);
+    }
+
+    fn end(&mut self, shared: &Shared, model: &mut Model) {
+        self.is_ended = true;
+        model.session(self.session).ended_at.get_or_insert(shared.step.get());
+    }
+
+    /// Looks at the last bytes that the broker had for it, once the broker has let go.
+    pub(crate) fn look_at_remains(&mut self, shared: &Shared, model: &mut Model) {
+        let (bytes, is_incomplete) = {
+            let mut pipe = shared.network.pipe(self.session);
+            pipe.has_remains = false;
+            let mut bytes: Vec<u8> = pipe.to_client.drain(..).collect();
+            bytes.append(&mut pipe.unsent);
+            pipe.client_closed = true;
+            (bytes, pipe.is_unsent_incomplete)
+        };
+        model.is_incomplete |= is_incomplete;
+        self.end(shared, model);
+        if is_incomplete {
+            // What was with another cell is missing in between.
+            self.input.clear();
+        } else {
+            self.hear(shared, model, &bytes);
+        }
+    }
+}
+
+/// A message to send.
+#[derive(Debug, Clone)]
+pub(crate) struct Mail<'a> {
+    pub(crate) to: To,
+    pub(crate) destination: String,
+    pub(crate) arguments: &'a [(&'static str, String)],
+    pub(crate) reply_to: Option<String>,
+    pub(crate) size: usize,
+    pub(crate) priority: Option<u8>,
+    pub(crate) expiration_ms: Option<u64>,
+    pub(crate) wants_receipt: bool,
+    pub(crate) is_in_transaction: bool,
+}
+
+impl Mail<'_> {
+    pub(crate) fn new(to: To, destination: String) -> Mail<'static> {
+        Mail {
+            to,
+            destination,
+            arguments: &[],
+            reply_to: None,
+            size: 8,
+            priority: None,
+            expiration_ms: None,
+            wants_receipt: false,
+            is_in_transaction: false,
+        }
+    }
+}
+
+/// The body of a message: its number, and letters that go with it.
+fn body(message: usize, size: usize) -> Vec<u8> {
+    let letter = b'a' + (message % 26) as u8;
+    let mut body = format!("{message:08x}").into_bytes();
+    body.resize(size.max(8), letter);
+    body
+}
+
+/// Bytes of the header lines that the broker did not add.
+fn own_lines(frame: &Frame<'_>) -> usize {
+    let is_added = |name: &[u8]| {
+        matches!(
+            name,
+            b"subscription" | b"message-id" | b"ack" | b"redelivered" | b"destination" | b"content-length"
+        ) || name.starts_with(b"x-first-death-")
+            || name.starts_with(b"x-death-")
+    };
+    let own = frame.headers.iter().filter(|header| !is_added(header.name));
+    own.map(|header| header.name.len() + header.value.len() + 2).sum()
+}

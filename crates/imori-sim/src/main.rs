@@ -1,0 +1,46 @@
+//! The simulator's command line: runs seeds and shows what they break.
+
+#![allow(clippy::print_stdout, reason = "what it prints is what it is for")]
+
+use std::process::ExitCode;
+
+use imori_sim::{Bug, repeat_command, run_seed};
+
+const USAGE: &str = "usage: imori-sim --seeds A..B | --seed N [--trace] [--bug NAME]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1).map(String::as_str)
+    };
+    let is_traced = arguments.iter().any(|argument| argument == "--trace");
+    let bug =
+        value("--bug").and_then(|name| Bug::ALL.into_iter().find(|(bug, _)| format!("{bug:?}") == name));
+    let seeds = match (value("--seed"), value("--seeds")) {
+        (Some(seed), _) => seed.parse().ok().map(|seed: u64| seed..seed.saturating_add(1)),
+        (None, Some(range)) => {
+            range.split_once("..").and_then(|(first, end)| Some(first.parse().ok()?..end.parse().ok()?))
+        }
+        (None, None) => None,
+    };
+    let Some(seeds) = seeds else {
+        println!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let mut broken = 0_u64;
+    let mut steps = 0;
+    let runs = seeds.end.saturating_sub(seeds.start);
+    for seed in seeds {
+        let outcome = run_seed(seed, bug.map(|(bug, _)| bug), is_traced);
+        steps += outcome.steps;
+        if let Some(violation) = outcome.violation {
+            broken += 1;
+            println!("seed {seed}: {violation}\n  {}", repeat_command(seed));
+        } else if is_traced {
+            println!("seed {seed}: hash {:016x}", outcome.hash);
+        }
+    }
+    println!("{runs} seeds, {steps} decisions, {broken} broken");
+    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,59 @@
+//! What has to hold in every run.
+
+use std::fmt;
+
+/// A property of the broker, which a run can show to be broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// Locks are taken in the order topology, queue, outbound, and queues by rising id.
+    LockOrder,
+    /// Nobody waits for a lock for ever.
+    Deadlock,
+    /// No code panics.
+    Panic,
+    /// What the broker sends are whole frames, with the right headers and body, and an ERROR is the last of them.
+    Framing,
+    /// From one publishing session to one receiving session, order is kept, across cells too.
+    Order,
+    /// The order on the wire is that in which deliveries were given out: their numbers rise by one.
+    WireOrder,
+    /// What a queue took is delivered and settled, or dead-lettered, expired or dropped by rule.
+    Loss,
+    /// A message is with one consumer at a time, and marked when it comes again; never after it was accepted.
+    Duplication,
+    /// A consumer never has more unsettled deliveries than its prefetch count.
+    Credit,
+    /// After the receipt of SUBSCRIBE every publish reaches it, after that of UNSUBSCRIBE none.
+    Visibility,
+    /// A message is dead-lettered only for a reason that its queue has.
+    DeadLetter,
+    /// What is charged is what waits, and nothing when nothing waits.
+    Memory,
+    /// A reply reaches the owner of its inbox, once, and nobody else.
+    InboxPrivacy,
+    /// No more than its limit and one message is unsent on a connection.
+    Bounds,
+    /// Receipts come in the order of the frames that asked for them, and all of them come.
+    Receipts,
+    /// When nothing moves any more, no message waits that a consumer could take, and nothing is unsent.
+    Starvation,
+    /// What is over its time to live leaves its queue without being asked.
+    Expiry,
+    /// Connections and their queues, when they are gone, leave nothing.
+    Leftovers,
+}
+
+/// A property that was broken, and how.
+#[derive(Debug, Clone)]
+pub struct Violation {
+    /// The property.
+    pub property: Property,
+    /// What was seen.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.property, self.text)
+    }
+}

@@ -1,0 +1,52 @@
+//! What happened in a run: a number that two equal runs share, and lines for people.
+
+use std::cell::Cell;
+
+/// The trace of one run.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    hash: Cell<u64>,
+    is_shown: bool,
+}
+
+impl Trace {
+    pub(crate) fn new(is_shown: bool) -> Trace {
+        Trace { hash: Cell::new(0xcbf2_9ce4_8422_2325), is_shown }
+    }
+
+    /// Notes an event: the words make the number, the text is made only for people.
+    pub(crate) fn note(&self, words: &[u64], text: impl FnOnce() -> String) {
+        for word in words {
+            self.mix(*word);
+        }
+        if self.is_shown {
+            show(&text());
+        }
+    }
+
+    /// Notes bytes.
+    pub(crate) fn note_bytes(&self, bytes: &[u8]) {
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            self.mix(u64::from_le_bytes(*chunk.first_chunk().expect("chunks have eight bytes")));
+        }
+        let rest =
+            chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte));
+        self.mix(rest);
+    }
+
+    /// What two equal runs share.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash.get()
+    }
+
+    fn mix(&self, word: u64) {
+        let hash = (self.hash.get() ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash.set(hash.rotate_left(23));
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "a trace is asked for to be read")]
+fn show(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,234 @@
+//! What a seed makes clients do: which queues there are, how large things are, how often what is done.
+
+use crate::random::Random;
+
+/// A queue of a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct QueueSpec {
+    pub(crate) name: String,
+    /// The headers that declare it.
+    pub(crate) arguments: Vec<(&'static str, String)>,
+    /// The queue that takes what is not accepted.
+    pub(crate) dead_letter: Option<usize>,
+    pub(crate) is_dead_letter_queue: bool,
+    /// What it hears of the topic exchange; then nobody sends to it by name.
+    pub(crate) pattern: Option<String>,
+    pub(crate) ttl_ms: Option<usize>,
+    /// It has a length limit.
+    pub(crate) is_bounded: bool,
+    /// At its limit it refuses rather than drops.
+    pub(crate) refuses: bool,
+    pub(crate) has_priorities: bool,
+    pub(crate) has_delivery_limit: bool,
+    /// It can be gone, and come back empty.
+    pub(crate) is_volatile: bool,
+}
+
+impl QueueSpec {
+    /// How a client subscribes to it.
+    pub(crate) fn destination(&self) -> String {
+        let prefix = if self.pattern.is_some() { "/amq/queue/" } else { "/queue/" };
+        [prefix, &self.name].concat()
+    }
+}
+
+/// What a client can do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed {
+    SendToQueue,
+    SendToTopic,
+    Request,
+    SubscribeQueue,
+    SubscribeTopic,
+    SubscribeOwn,
+    Unsubscribe,
+    Settle,
+    Begin,
+    Commit,
+    Abort,
+    StopReading,
+    Leave,
+    Die,
+}
+
+impl Deed {
+    pub(crate) const ALL: [Deed; 14] = [
+        Deed::SendToQueue,
+        Deed::SendToTopic,
+        Deed::Request,
+        Deed::SubscribeQueue,
+        Deed::SubscribeTopic,
+        Deed::SubscribeOwn,
+        Deed::Unsubscribe,
+        Deed::Settle,
+        Deed::Begin,
+        Deed::Commit,
+        Deed::Abort,
+        Deed::StopReading,
+        Deed::Leave,
+        Deed::Die,
+    ];
+}
+
+/// Everything that a seed decides beforehand.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    pub(crate) cells: usize,
+    pub(crate) clients: usize,
+    pub(crate) deeds_each: usize,
+    pub(crate) queues: Vec<QueueSpec>,
+    pub(crate) weights: Vec<usize>,
+    pub(crate) window: usize,
+    pub(crate) feed_bytes: usize,
+    pub(crate) unsent_bytes_max: usize,
+    pub(crate) mark_bytes: Option<usize>,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) read_bytes: usize,
+    pub(crate) haste: usize,
+    /// How likely a cell is to go on rather than a client, of 16.
+    pub(crate) cell_share: usize,
+    pub(crate) prefetch_max: usize,
+    /// Messages may have a time to live of their own. In a queue such a message may be over it unnoticed,
+    /// behind others, so what waits is not known exactly.
+    pub(crate) has_expirations: bool,
+}
+
+/// The words of subjects and patterns.
+const WORDS: [&str; 3] = ["a", "b", "c"];
+
+impl Workload {
+    pub(crate) fn new(random: &Random) -> Workload {
+        let mark_bytes = random.chance(1, 5).then(|| random.between(2, 6) * 10_000);
+        let body_bytes_max = if mark_bytes.is_some() { 1_200 } else { *random.pick(&[24, 24, 200, 1_200]) };
+        // Queues, readers and connections that live shortly find who still holds on to them.
+        let comes_and_goes = random.chance(1, 5);
+        let feed_bytes = *random.pick(&[200, 1_000, 4_000, 100_000]);
+        Workload {
+            cells: random.between(2, 3),
+            clients: random.between(2, 6),
+            deeds_each: random.between(5, 30) * if comes_and_goes { 2 } else { 1 },
+            queues: queues(random, comes_and_goes),
+            weights: weights(random, comes_and_goes),
+            window: *random.pick(&[300, 1_000, 4_000, 64_000]),
+            feed_bytes,
+            unsent_bytes_max: feed_bytes + *random.pick(&[4_000, 4_000, 12_000, 1_000_000]),
+            mark_bytes,
+            body_bytes_max,
+            read_bytes: *random.pick(&[64, 512, 4_096]),
+            haste: random.below(8),
+            cell_share: random.between(6, 15),
+            prefetch_max: *random.pick(&[1, 3, 20]),
+            has_expirations: random.chance(1, 4),
+        }
+    }
+}
+
+/// How likely each deed is: some are not done at all in a run, some nearly always.
+fn weights(random: &Random, comes_and_goes: bool) -> Vec<usize> {
+    if comes_and_goes {
+        let weight = |deed: &Deed| match deed {
+            Deed::SubscribeQueue | Deed::Unsubscribe | Deed::Settle => 8,
+            Deed::SendToQueue | Deed::SendToTopic | Deed::SubscribeTopic => 4,
+            Deed::SubscribeOwn | Deed::Request | Deed::Leave | Deed::Die => 2,
+            _ => 0,
+        };
+        return Deed::ALL.iter().map(weight).collect();
+    }
+    let usual = |deed: &Deed| match deed {
+        Deed::SendToQueue | Deed::Settle => 12,
+        Deed::SendToTopic | Deed::Request => 6,
+        Deed::SubscribeQueue | Deed::SubscribeTopic => 5,
+        Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
+        Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
+    };
+    let mut weights: Vec<usize> =
+        Deed::ALL.iter().map(|deed| usual(deed) * random.pick(&[0, 1, 1, 2, 4])).collect();
+    // There is always something to do.
+    if let Some(first) = weights.first_mut() {
+        *first += 4;
+    }
+    weights
+}
+
+fn queues(random: &Random, comes_and_goes: bool) -> Vec<QueueSpec> {
+    let mut queues = vec![QueueSpec { name: String::from("rpc"), ..QueueSpec::default() }];
+    for number in 0..if comes_and_goes { 1 } else { random.between(1, 3) } {
+        let mut queue = QueueSpec { name: format!("q{number}"), ..QueueSpec::default() };
+        let mut argue = |name, value: &dyn ToString| queue.arguments.push((name, value.to_string()));
+        if random.chance(1, 5) {
+            let ttl_ms = random.between(0, 40);
+            argue("x-message-ttl", &ttl_ms);
+            queue.ttl_ms = Some(ttl_ms);
+        }
+        if random.chance(1, 5) {
+            argue("x-max-length", &random.between(0, 5));
+            queue.is_bounded = true;
+            match random.below(3) {
+                0 => {}
+                1 => {
+                    argue("x-overflow", &"reject-publish");
+                    queue.refuses = true;
+                }
+                _ => {
+                    argue("x-overflow", &"reject-publish-dlx");
+                    queue.refuses = true;
+                }
+            }
+        }
+        if random.chance(1, 6) {
+            argue("x-max-priority", &3);
+            queue.has_priorities = true;
+        }
+        if random.chance(1, 8) {
+            argue("x-delivery-limit", &random.between(0, 2));
+            queue.has_delivery_limit = true;
+        }
+        if comes_and_goes || random.chance(1, 8) {
+            argue("auto-delete", &"true");
+            queue.is_volatile = true;
+        }
+        if random.chance(1, 16) {
+            argue("x-expires", &random.between(1, 50));
+            queue.is_volatile = true;
+        }
+        if random.chance(1, 6) {
+            queue.pattern = Some(pattern(random));
+            queue.name = format!("bound{number}");
+            argue("durable", &"true");
+            queue.arguments.retain(|(name, _)| *name != "auto-delete");
+            queue.is_volatile = queue.arguments.iter().any(|(name, _)| *name == "x-expires");
+        }
+        if random.chance(1, 3) {
+            let name = format!("dead{number}");
+            argue_dead_letter(&mut queue, &name, queues.len() + 1);
+            queues.push(queue);
+            queues.push(QueueSpec { name, is_dead_letter_queue: true, ..QueueSpec::default() });
+        } else {
+            queues.push(queue);
+        }
+    }
+    queues
+}
+
+fn argue_dead_letter(queue: &mut QueueSpec, name: &str, index: usize) {
+    queue.arguments.push(("x-dead-letter-exchange", String::new()));
+    queue.arguments.push(("x-dead-letter-routing-key", String::from(name)));
+    queue.dead_letter = Some(index);
+}
+
+/// A subject of one to three words.
+pub(crate) fn subject(random: &Random) -> String {
+    let words: Vec<&str> = (0..random.between(1, 3)).map(|_| *random.pick(&WORDS)).collect();
+    words.join(".")
+}
+
+/// A pattern that often matches.
+pub(crate) fn pattern(random: &Random) -> String {
+    let mut words: Vec<&str> = (0..random.between(1, 2))
+        .map(|_| if random.chance(1, 2) { "*" } else { *random.pick(&WORDS) })
+        .collect();
+    if random.chance(1, 2) {
+        words.push("#");
+    }
+    words.join(".")
+}

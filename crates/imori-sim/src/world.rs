@@ -1,0 +1,294 @@
+//! The [`World`] of a virtual cell: at every lock the scheduler decides who goes on.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corosensei::Yielder;
+use imori_core::id::{ConnectionId, QueueId};
+use imori_core::memory::Gauge;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_core::outbound::Outbound;
+use imori_core::queue::Queue;
+use imori_core::route::{Router, Table};
+use imori_core::time::Time;
+use imori_core::topology::Topology;
+use imori_core::world::{Event, World};
+use imori_stomp::frame::HeaderTable;
+
+use crate::lock::Lock;
+use crate::planted::Bug;
+use crate::property::Property;
+use crate::resting::Signal;
+use crate::shared::{CellState, Link, Shared, Status};
+
+/// A message and an ERROR: by so much what is unsent may be over its limit.
+const BOUND_SLACK_BYTES: usize = 2_500;
+
+/// A virtual cell while it runs.
+pub(crate) struct CellWorld<'a> {
+    pub(crate) id: usize,
+    pub(crate) shared: &'a Shared,
+    yielder: &'a Yielder<(), ()>,
+    now: Cell<Time>,
+    router: RefCell<Router>,
+    table: RefCell<Arc<Table>>,
+    pub(crate) headers: RefCell<HeaderTable>,
+    /// The connection that is ending: what it has unsent is kept for the checks.
+    pub(crate) ending: Cell<Option<ConnectionId>>,
+}
+
+/// A lock while it is held.
+pub(crate) struct Held<'a> {
+    shared: &'a Shared,
+    lock: Lock,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.shared.locks.give_back(self.lock);
+    }
+}
+
+impl<'a> CellWorld<'a> {
+    pub(crate) fn new(id: usize, shared: &'a Shared, yielder: &'a Yielder<(), ()>) -> CellWorld<'a> {
+        CellWorld {
+            id,
+            shared,
+            yielder,
+            now: Cell::new(shared.clock.get()),
+            router: RefCell::default(),
+            table: RefCell::new(Arc::clone(&shared.table.borrow())),
+            headers: RefCell::default(),
+            ending: Cell::new(None),
+        }
+    }
+
+    pub(crate) fn state(&self) -> &'a CellState {
+        self.shared.cell(self.id)
+    }
+
+    /// Lets the scheduler decide who goes on.
+    pub(crate) fn stop(&self, status: Status) {
+        self.state().status.set(status);
+        self.yielder.suspend(());
+    }
+
+    /// Lets others go first, or not.
+    pub(crate) fn pause(&self) {
+        if !self.shared.random.chance(self.shared.haste, 8) {
+            self.stop(Status::Ready);
+        }
+    }
+
+    /// A turn begins: from here on it is now.
+    pub(crate) fn begin_turn(&self) {
+        let passed = self.shared.random.below(20) as u64;
+        self.shared.clock.set(self.shared.clock.get().after(Duration::from_micros(passed)));
+        self.now.set(self.shared.clock.get());
+    }
+
+    pub(crate) fn lock(&self, lock: Lock) -> Held<'a> {
+        self.lock_one_of(lock, false)
+    }
+
+    fn lock_one_of(&self, lock: Lock, is_one_of_many: bool) -> Held<'a> {
+        let shared = self.shared;
+        if let Some(held) = shared.locks.misorder(self.id, lock, is_one_of_many) {
+            shared.violate(Property::LockOrder, || {
+                format!("cell {} holds {held:?} and wants {lock:?}", self.id)
+            });
+            loop {
+                self.stop(Status::Failed);
+            }
+        }
+        self.pause();
+        while shared.locks.holder(lock).is_some() {
+            self.stop(Status::Waiting(lock));
+        }
+        shared.locks.take(self.id, lock);
+        let (kind, number) = match lock {
+            Lock::Topology => (0, 0),
+            Lock::Queue(slot) => (1, slot),
+            Lock::Outbound(cell, slot) => (2 + u64::from(cell), slot),
+        };
+        shared
+            .trace
+            .note(&[self.id as u64, kind, u64::from(number)], || format!("cell {} locks {lock:?}", self.id));
+        Held { shared, lock }
+    }
+
+    /// Lends a connection under its lock, if it is there.
+    pub(crate) fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Link) -> R) -> Option<R> {
+        let cell = self.shared.cells.get(usize::from(id.cell))?;
+        let _held = self.lock(Lock::Outbound(id.cell, id.slot));
+        let slot = cell.links.slot(id.slot)?;
+        let mut slot = slot.borrow_mut();
+        let generation = if self.shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
+        slot.of(generation).map(f)
+    }
+
+    /// Checks what must hold of a connection after whatever was done to it.
+    fn check(&self, link: &Link, was_ended: bool) {
+        let (unsent, max) = (link.outbound.unsent(), self.shared.outbound.unsent_bytes_max);
+        if unsent > max + BOUND_SLACK_BYTES {
+            self.shared.violate(Property::Bounds, || {
+                format!("{unsent} bytes are unsent in session {}, {max} are allowed", link.pipe)
+            });
+        }
+        if !was_ended && link.outbound.is_ended() {
+            self.shared.cuts.borrow_mut().push((link.pipe, self.shared.step.get()));
+            if link.outbound.ended().is_some() {
+                link.signals.set(Signal::Cut);
+            }
+        }
+    }
+
+    /// Takes what a connection that ends has not sent: its client never sees it, the checks do.
+    fn keep_unsent(&self, link: &mut Link) {
+        let mut pipe = self.shared.network.pipe(link.pipe);
+        while let Some((bytes, written)) = link.outbound.take_unsent() {
+            pipe.unsent.extend_from_slice(bytes.get(written..).unwrap_or_default());
+            let len = bytes.len();
+            link.outbound.put_back(bytes, len);
+        }
+        pipe.is_unsent_incomplete |= link.outbound.has_unsent();
+        pipe.has_remains = true;
+    }
+}
+
+impl World for CellWorld<'_> {
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        let (high, low) = (self.shared.random.next(), self.shared.random.next());
+        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.shared.memory.is_alarmed.get()
+    }
+
+    fn gauge(&self) -> &Gauge {
+        &self.shared.memory.gauge
+    }
+
+    fn count(&self, event: Event) {
+        self.shared.trace.note(&[event as u64], || format!("cell {} counts {event:?}", self.id));
+    }
+
+    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
+        self.pause();
+        if !self.shared.has(Bug::StaleTable) || self.shared.random.chance(1, 8) {
+            *self.table.borrow_mut() = Arc::clone(&self.shared.table.borrow());
+        }
+        let table = Arc::clone(&self.table.borrow());
+        f(&mut self.router.borrow_mut(), &table)
+    }
+
+    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
+        let _held = self.lock(Lock::Topology);
+        let mut topology = self.shared.topology.borrow_mut();
+        let before = topology.table().version();
+        let result = f(&mut topology);
+        if topology.table().version() != before {
+            self.pause();
+            *self.shared.table.borrow_mut() = Arc::new(topology.table().clone());
+        }
+        result
+    }
+
+    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
+        self.pause();
+        let name = queue.name().clone();
+        let (slot, generation) = self.shared.queues.insert(|_, _| queue);
+        let text = || format!("cell {} makes queue {name} in slot {slot}", self.id);
+        self.shared.trace.note(&[u64::from(slot), u64::from(generation)], text);
+        Some(QueueId { slot, generation })
+    }
+
+    fn remove_queue(&self, id: QueueId) -> Option<Queue> {
+        let queue = {
+            let _held = self.lock(Lock::Queue(id.slot));
+            self.shared.queues.slot(id.slot)?.borrow_mut().remove(id.generation)?
+        };
+        self.pause();
+        self.shared.queues.release(id.slot);
+        if self.shared.has(Bug::Uncharged) {
+            std::mem::forget(queue);
+            return None;
+        }
+        self.shared
+            .trace
+            .note(&[u64::from(id.slot)], || format!("cell {} removes queue {}", self.id, queue.name()));
+        Some(queue)
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        let _held = self.lock(Lock::Queue(id.slot));
+        let slot = self.shared.queues.slot(id.slot)?;
+        let mut slot = slot.borrow_mut();
+        let generation = if self.shared.has(Bug::StaleQueue) { slot.generation } else { id.generation };
+        slot.of(generation).map(f)
+    }
+
+    fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
+        let mut order: Vec<u32> = ids.iter().map(|id| id.slot).collect();
+        if self.shared.has(Bug::QueuesFalling) {
+            order.reverse();
+        }
+        order.dedup();
+        let _held: Vec<Held<'_>> =
+            order.iter().map(|slot| self.lock_one_of(Lock::Queue(*slot), true)).collect();
+        let slots: Vec<_> = order.iter().map(|slot| (*slot, self.shared.queues.slot(*slot))).collect();
+        let mut places: Vec<_> = slots
+            .iter()
+            .map(|(slot, place)| (*slot, place.as_ref().map(|place| place.borrow_mut())))
+            .collect();
+        let mut values: Vec<Option<&mut Queue>> = ids.iter().map(|_| None).collect();
+        for (slot, place) in &mut places {
+            let Some(place) = place else { continue };
+            let id = QueueId { slot: *slot, generation: place.generation };
+            // Of two ids of one slot at most one is not stale.
+            if let Some(value) = ids.iter().position(|other| *other == id).and_then(|at| values.get_mut(at)) {
+                *value = place.value.as_mut();
+            }
+        }
+        f(&mut values)
+    }
+
+    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
+        let (result, is_newly_touched) = self.with_link(id, |link| {
+            if self.ending.get() == Some(id) {
+                self.keep_unsent(link);
+                self.ending.set(None);
+            }
+            let was_ended = link.outbound.is_ended();
+            let result = f(&mut link.outbound);
+            self.check(link, was_ended);
+            let is_touched = link.outbound.has_unsent() && link.outbound.touch();
+            (result, is_touched)
+        })?;
+        if is_newly_touched && !(self.shared.has(Bug::LostTouch) && self.shared.random.chance(1, 4)) {
+            self.state().touched.borrow_mut().push(id);
+        }
+        Some(result)
+    }
+
+    fn wake_queue_at(&self, id: QueueId, at: Time) {
+        if !self.shared.has(Bug::LostTimer) {
+            self.state().timers.borrow_mut().push(Reverse((at, id)));
+        }
+    }
+
+    fn resume(&self, publisher: ConnectionId) {
+        self.with_link(publisher, |link| link.signals.set(Signal::Resume));
+    }
+
+    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
+        imori_stomp::header_reader(origin)
+    }
+}
