@@ -111,6 +111,8 @@ impl SharedHeaders {
         }
         let kind = encoder.kind();
         if self.kind != Some(kind) {
+            // Where the encoder panics, nobody gets what it has written by then.
+            self.kind = None;
             self.bytes.clear();
             encoder.headers(&mut self.bytes, delivery);
             self.kind = Some(kind);
