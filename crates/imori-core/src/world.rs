@@ -24,17 +24,20 @@ pub enum Event {
     DeadLettered,
     /// A dead letter found no exchange, or went in a circle.
     DeadLetterDropped,
+    /// A fault in the broker's own code ended a connection.
+    Fault,
 }
 
 impl Event {
     /// Every event.
-    pub const ALL: [Event; 6] = [
+    pub const ALL: [Event; 7] = [
         Event::Published,
         Event::Unroutable,
         Event::ReplyDropped,
         Event::CutTooSlow,
         Event::DeadLettered,
         Event::DeadLetterDropped,
+        Event::Fault,
     ];
 }
 

@@ -24,6 +24,7 @@ use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
 use imori_stomp::frame::HeaderTable;
 use tokio::sync::Notify;
+use tracing::error;
 
 use crate::limits::{
     FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES, SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX,
@@ -257,6 +258,8 @@ impl World for Cell {
             // A fault in what one receiver needs done must not reach the publisher, or the queue it holds.
             let Ok(result) = catch_unwind(AssertUnwindSafe(|| f(outbound))) else {
                 link.signal(Signal::Broken);
+                self.count(Event::Fault);
+                error!(connection = ?id, "a fault ended a connection; see the panic before");
                 return (None, false);
             };
             let is_ended = outbound.is_ended();
@@ -300,7 +303,7 @@ impl World for Cell {
 }
 
 /// A panic while a queue or the topology is lent leaves the core in a state that nobody knows: the broker ends.
-struct FatalIfPanicking<'a>(&'a Shared);
+pub(crate) struct FatalIfPanicking<'a>(pub(crate) &'a Shared);
 
 impl Drop for FatalIfPanicking<'_> {
     fn drop(&mut self) {

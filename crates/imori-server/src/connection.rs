@@ -2,16 +2,16 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use imori_core::id::ConnectionId;
-use imori_core::outbound::Outbound;
+use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
-use imori_core::world::World;
+use imori_core::world::{Event, World};
 use imori_stomp::connection::Connection;
 use imori_stomp::settings::Peer;
 use imori_stomp::turn::{Budget, Next};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Sleep;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 use crate::admission::Ticket;
 use crate::cell::Cell;
@@ -83,6 +83,9 @@ struct Task {
     timer_at: Option<Time>,
     has_waker: bool,
     was_logged_in: bool,
+    source: SocketAddr,
+    /// It is in a turn, which has not ended or ended in a panic.
+    is_in_turn: bool,
 }
 
 impl Task {
@@ -130,12 +133,16 @@ impl Task {
             timer_at: None,
             has_waker: false,
             was_logged_in: false,
+            source,
+            is_in_turn: false,
         }))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         Cell::current(|cell| {
+            self.is_in_turn = true;
             let poll = self.poll_on(cell, cx);
+            self.is_in_turn = false;
             cell.end_turn();
             poll
         })
@@ -156,6 +163,7 @@ impl Task {
                 && !matches!(self.state, State::Draining(_) | State::Lingering(_))
             {
                 self.state = State::Draining(cell.now().after(LINGER_MAX));
+                self.tell_of_cut(cell);
             }
             self.poll_write(cell, cx);
             if self.signals.take(Signal::End) {
@@ -320,6 +328,9 @@ impl Task {
             self.was_logged_in = true;
             self.ticket.iter().for_each(|ticket| cell.shared.admission.logged_in(ticket));
         }
+        if let Some(refusal) = self.protocol.take_refusal() {
+            self.complain(cell, refusal.message, &refusal.text);
+        }
         self.frame_bytes = None;
         let linger_until = || cell.now().after(LINGER_MAX);
         self.state = match (self.state, next) {
@@ -347,6 +358,21 @@ impl Task {
                 State::Draining(linger_until())
             }
         };
+    }
+
+    /// Tells the operator why the broker ends the connection, if it is not because it stops itself.
+    fn tell_of_cut(&self, cell: &Cell) {
+        let reason = cell.shared.with_link(self.id, |link| link.outbound.ended().cloned()).flatten();
+        match reason {
+            None | Some(CutReason::ShuttingDown) => {}
+            Some(reason) => self.complain(cell, "connection cut", &reason.to_string()),
+        }
+    }
+
+    fn complain(&self, cell: &Cell, message: &str, text: &str) {
+        if let Some(folded) = cell.shared.complaints.admit(self.source.ip().to_canonical(), cell.now()) {
+            warn!(source = %self.source, message, text, folded, "client was refused");
+        }
     }
 
     /// All is written: closes our side and waits for the peer's, so that what it still sends does
@@ -426,6 +452,10 @@ impl Drop for Task {
     /// However it ended: what it had goes back.
     fn drop(&mut self) {
         Cell::current(|cell| {
+            if self.is_in_turn {
+                cell.count(Event::Fault);
+                error!(source = %self.source, "a fault ended a connection; see the panic before");
+            }
             self.protocol.disconnect(cell);
             cell.remove_connection(self.id);
             self.ticket.iter().for_each(|ticket| cell.shared.admission.leave(ticket));

@@ -10,6 +10,7 @@ mod settings;
 mod shared;
 mod counters;
 mod admission;
+mod complaints;
 mod load;
 mod signal;
 mod slots;

@@ -28,6 +28,9 @@ pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
 /// configuration allows it. More: a connection that does not read is closed.
 pub(crate) const UNSENT_SHARE_OF_MARK: usize = 4;
 
+/// Lines of the log in a second that complain about clients. More: they are counted in the next line.
+pub(crate) const COMPLAINT_LINES_MAX: usize = 8;
+
 /// How long accepting waits when it fails for want of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

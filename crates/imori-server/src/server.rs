@@ -17,12 +17,13 @@ use imori_core::route::{Table, TableLimits};
 use imori_core::topology::Topology;
 use imori_core::world::Event;
 use imori_stomp::heart_beat::HeartBeat;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::admission::{Admission, AdmissionLimits};
 use crate::clock::Clock;
+use crate::complaints::Complaints;
 use crate::config::{Config, ExposedListener, ListenAddress, Protocol};
 use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK};
 use crate::listener::{accept, bind};
@@ -126,6 +127,7 @@ impl Server {
             replies_dropped = counted(Event::ReplyDropped),
             dead_lettered = counted(Event::DeadLettered),
             cut_too_slow = counted(Event::CutTooSlow),
+            faults = counted(Event::Fault),
             "stopped"
         );
         match unpoisoned(self.shared.fault.lock()).take() {
@@ -155,11 +157,13 @@ impl Server {
             busy_percent: config.cells.busy_percent,
             deadline: config.broker.shutdown_deadline_s.duration(),
         });
+        let (started, starting) = std::sync::mpsc::channel();
         for (id, arrivals) in (0..).zip(arrivals) {
             let (shared, settings, first) = (Arc::clone(&self.shared), Arc::clone(settings), first.take());
+            let started = started.clone();
             let cell = Builder::new()
                 .name(format!("cell-{id}"))
-                .spawn(move || run_cell(id, shared, settings, arrivals, first));
+                .spawn(move || run_cell(id, shared, settings, arrivals, first, started));
             match cell {
                 Ok(cell) => self.cells.push(cell),
                 Err(error) => {
@@ -168,6 +172,9 @@ impl Server {
                 }
             }
         }
+        drop(started);
+        // Whoever is told that the broker is ready may send it signals. A cell that fails says so at the end.
+        while starting.recv().is_ok() {}
         Ok(())
     }
 }
@@ -185,9 +192,11 @@ fn run_cell(
     settings: Arc<Settings>,
     arrivals: mpsc::UnboundedReceiver<Arrival>,
     first: Option<FirstCell>,
+    started: std::sync::mpsc::Sender<()>,
 ) {
     let for_start = Arc::clone(&shared);
     thread::run(id, shared, settings, arrivals, move || {
+        let _started = started;
         let Some(FirstCell { sockets, busy_percent, deadline }) = first else {
             return;
         };
@@ -195,7 +204,12 @@ fn run_cell(
             tokio::spawn(accept(socket, protocol, Arc::clone(&for_start), busy_percent));
         }
         tokio::spawn(end_in_time(Arc::clone(&for_start), deadline));
-        tokio::spawn(obey_signals(for_start));
+        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            (Ok(terminate), Ok(interrupt)) => {
+                tokio::spawn(obey_signals(for_start, terminate, interrupt));
+            }
+            _ => warn!("signals cannot be received; SIGTERM ends the broker without a goodbye"),
+        }
     });
 }
 
@@ -226,6 +240,7 @@ fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartEr
             unauthenticated_max: limits.unauthenticated as usize,
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
+        complaints: Complaints::default(),
         memory: Memory::new(mark_bytes),
         phase: watch::Sender::new(Phase::Serving),
         fault: Mutex::new(None),
@@ -277,13 +292,7 @@ fn stop(shared: &Shared) {
 }
 
 /// SIGTERM and SIGINT stop the broker; a second one ends it at once.
-async fn obey_signals(shared: Arc<Shared>) {
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        tracing::warn!("signals cannot be received; SIGTERM ends the broker without a goodbye");
-        return;
-    };
+async fn obey_signals(shared: Arc<Shared>, mut terminate: Signal, mut interrupt: Signal) {
     loop {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -362,3 +371,6 @@ impl fmt::Display for ServeError {
 }
 
 impl Error for ServeError {}
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ use tracing::{info, warn};
 
 use crate::admission::{Admission, Ticket};
 use crate::clock::Clock;
+use crate::complaints::Complaints;
 use crate::config::Protocol;
 use crate::counters::Counters;
 use crate::load::Load;
@@ -93,6 +94,7 @@ pub(crate) struct Shared {
     pub(crate) queues: Slots<Queue>,
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
+    pub(crate) complaints: Complaints,
     pub(crate) memory: Memory,
     pub(crate) phase: watch::Sender<Phase>,
     /// Why the broker had to end, if it had to.

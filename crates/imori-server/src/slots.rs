@@ -162,4 +162,32 @@ mod tests {
             assert_eq!(sum, 1);
         });
     }
+
+    #[test]
+    fn threads_share_a_table_without_losing_a_value() {
+        const THREADS: usize = 4;
+        const ROUNDS: usize = 2000;
+        let slots = Slots::new(THREADS * 2);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let slots = &slots;
+                scope.spawn(move || {
+                    let mut stale = None;
+                    for round in 0..ROUNDS {
+                        let value = thread * ROUNDS + round;
+                        let key = slots.insert(|_| value).expect("there is room for two a thread");
+                        assert_eq!(slots.with(key, |found| *found), Some(value));
+                        let others = slots.keys();
+                        assert!(others.contains(&key));
+                        slots.with_many(&others, |values| assert!(values.len() <= THREADS * 2));
+                        assert_eq!(slots.remove(key), Some(value));
+                        assert_eq!(slots.remove(key), None, "it is removed once");
+                        assert_eq!(stale.and_then(|key| slots.remove(key)), None, "what is gone is gone");
+                        stale = Some(key);
+                    }
+                });
+            }
+        });
+        assert_eq!(slots.len(), 0);
+    }
 }

@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::settings::{Peer, Settings};
 use crate::settle::settle;
 use crate::subscribe::{subscribe, unsubscribe};
-use crate::turn::{Budget, Done, Next, Received};
+use crate::turn::{Budget, Done, Next, Received, Refusal};
 use crate::version::Version;
 
 /// The inbound half of a connection.
@@ -42,6 +42,7 @@ pub struct Connection {
     decoder: Decoder,
     parked: Parked,
     pulse: Pulse,
+    refusal: Option<Refusal>,
     repeat: Repeat,
 }
 
@@ -120,6 +121,7 @@ impl Connection {
             peer,
             decoder: Decoder::new(settings.limits.clone()),
             parked: Parked::default(),
+            refusal: None,
             pulse: Pulse::new(now.after(settings.login_timeout), now),
             session: Session::new(settings, id),
             repeat: Repeat::default(),
@@ -199,6 +201,11 @@ impl Connection {
     /// Says that the client has logged in.
     pub fn is_logged_in(&self) -> bool {
         self.state != State::Greeting && !self.session.name.is_empty()
+    }
+
+    /// Why the client was refused something last, once, for the log.
+    pub fn take_refusal(&mut self) -> Option<Refusal> {
+        self.refusal.take()
     }
 
     /// Says that frames wait for the end of the memory alarm. Reading may go on meanwhile; the caller
@@ -556,6 +563,7 @@ impl Connection {
                 outbound.finish();
             }
         });
+        self.refusal = Some(Refusal { message: complaint.message(), text: complaint.text().to_string() });
         if is_last {
             self.close();
             return Some(Next::Close);

@@ -66,6 +66,15 @@ pub enum Next {
     Close,
 }
 
+/// What a client was refused, as it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// A few words that programs may compare.
+    pub message: &'static str,
+    /// What is wrong, and how to mend it.
+    pub text: String,
+}
+
 /// What one frame came to.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Done<'a> {

@@ -1,6 +1,7 @@
 //! The log: where `tracing` writes, and that one event is one line whatever it holds.
 
 use std::io::{self, Write};
+use std::panic;
 
 use imori_server::config::{Log, LogFormat, LogLevel};
 use tracing::Level;
@@ -12,6 +13,12 @@ pub(crate) fn start(config: &Log) {
         LogFormat::Text => builder.with_writer(|| OneLine(io::stderr())).init(),
         LogFormat::Json => builder.json().flatten_event(true).with_writer(|| OneLine(io::stderr())).init(),
     }
+    // A panic is an event like others, on one line.
+    panic::set_hook(Box::new(|panic| {
+        let message = panic.payload_as_str().unwrap_or("of no text");
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(message, place, "panic");
+    }));
 }
 
 fn level(level: LogLevel) -> Level {

@@ -44,6 +44,7 @@ fn who_has_no_rights_does_nothing() {
     client.send("q", "m");
     let inbox = client.inbox("i");
     client.read();
+    // SECURITY AUTH-01.
     let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
     let eve = Actor { identity: &nobody, connection: client.id, vhost: VHOST };
     let head = Head::new(OriginId::BROKER);

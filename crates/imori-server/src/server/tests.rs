@@ -1,0 +1,202 @@
+//! A whole broker in this process, with faults planted where no client could reach.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use imori_core::delivery::Delivery;
+use imori_core::id::ConnectionId;
+use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+
+use super::*;
+
+/// A broker that stops when the value is dropped.
+struct Running {
+    server: Option<Server>,
+}
+
+impl Running {
+    fn start(cells: u16) -> Running {
+        let mut config = Config::default();
+        config.listeners.stomp = vec!["127.0.0.1:0".parse().expect("an address")];
+        config.cells.count = cells;
+        // So that every cell gets some of the connections.
+        config.cells.busy_percent = 1;
+        Running { server: Some(Server::start(&config).unwrap()) }
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().expect("it runs until it is dropped")
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.server().shared
+    }
+
+    fn login(&self) -> Client {
+        let stream = TcpStream::connect(self.server().listeners()[0].address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut client = Client(BufReader::new(stream));
+        client.write("CONNECT\naccept-version:1.2\nhost:/\n\n\0");
+        assert!(client.read().unwrap().starts_with("CONNECTED"));
+        client
+    }
+
+    /// All connections that there are.
+    fn connections(&self) -> Vec<ConnectionId> {
+        let cells = self.shared().cells.get().into_iter().flatten();
+        let of_cell = |(cell, handle): (u16, &CellHandle)| {
+            let keys = handle.connections.keys().into_iter();
+            keys.map(move |key| ConnectionId { cell, slot: key.slot, generation: key.generation })
+        };
+        (0..).zip(cells).flat_map(of_cell).collect()
+    }
+
+    fn counted(&self, event: Event) -> u64 {
+        self.shared().cells.get().into_iter().flatten().map(|cell| cell.counters.get(event)).sum()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            let stop = server.stop_handle();
+            stop.stop();
+            stop.stop();
+            // What it ended with is for the test that expects it.
+            let _ = server.join();
+        }
+    }
+}
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn write(&mut self, text: &str) {
+        self.0.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// The next frame, or none where the connection has ended.
+    fn read(&mut self) -> Option<String> {
+        let mut frame = Vec::new();
+        match self.0.read_until(b'\0', &mut frame) {
+            Ok(1..) => Some(String::from_utf8(frame).unwrap().trim_start().to_string()),
+            _ => None,
+        }
+    }
+
+    fn subscribe(&mut self, destination: &str) {
+        self.write(&format!("SUBSCRIBE\nid:s\ndestination:{destination}\nreceipt:r\n\n\0"));
+        assert!(self.read().unwrap().starts_with("RECEIPT"));
+    }
+
+    fn send(&mut self, destination: &str, body: &str) {
+        self.write(&format!("SEND\ndestination:{destination}\nreceipt:r\n\n{body}\0"));
+        assert!(self.read().unwrap().starts_with("RECEIPT"));
+    }
+}
+
+/// A fault in the code that writes deliveries.
+struct Faulty;
+
+impl Encoder for Faulty {
+    fn kind(&self) -> u16 {
+        u16::MAX
+    }
+
+    fn head(&mut self, _: &mut Vec<u8>, _: &[u8], _: u64, _: bool, _: &Delivery<'_>) {}
+
+    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
+        out.extend_from_slice(b"half a");
+        panic!("planted");
+    }
+
+    fn body(&mut self, _: &mut Vec<u8>, _: &Delivery<'_>) {}
+
+    fn cancelled(&mut self, _: &mut Vec<u8>, _: &[u8], _: &Name) -> AfterCancel {
+        panic!("planted");
+    }
+
+    fn cut(&mut self, _: &mut Vec<u8>, _: &CutReason) {
+        panic!("planted");
+    }
+}
+
+fn plant(running: &Running, id: ConnectionId) {
+    running.shared().with_link(id, |link| link.outbound.set_encoder(Box::new(Faulty)));
+}
+
+/// SECURITY OPS-09.
+#[test]
+fn a_fault_while_a_delivery_is_written_ends_its_receiver_alone() {
+    for (destination, cells) in [("/topic/t", 1), ("/queue/q", 1), ("/topic/t", 2), ("/queue/q", 2)] {
+        let running = Running::start(cells);
+        let mut faulty = running.login();
+        let ids = running.connections();
+        faulty.subscribe(destination);
+        plant(&running, ids[0]);
+        let mut healthy = running.login();
+        healthy.subscribe(destination);
+        let mut publisher = running.login();
+        for body in ["one", "two", "three"] {
+            publisher.send(destination, body);
+        }
+        assert_eq!(faulty.read(), None, "it is closed, and gets no half frame");
+        let received: Vec<String> = (0..3).map_while(|_| healthy.read()).collect();
+        assert_eq!(received.len(), 3, "no message is lost: {received:?}");
+        assert_eq!(running.counted(Event::Fault), 1);
+    }
+}
+
+/// SECURITY OPS-09.
+#[test]
+fn a_fault_in_the_core_ends_the_broker() {
+    let mut running = Running::start(1);
+    let mut client = running.login();
+    client.send("/queue/q", "waits");
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _fatal = crate::cell::FatalIfPanicking(running.shared());
+        panic!("planted");
+    }));
+    assert!(panicked.is_err());
+    let server = running.server.take().expect("it runs");
+    let error = server.join().unwrap_err().to_string();
+    assert!(error.contains("a fault in the broker's core"), "{error}");
+    let mut rest = Vec::new();
+    assert!(matches!(client.0.read_to_end(&mut rest), Ok(_) | Err(_)), "the connection has ended");
+}
+
+/// ARCHITECTURE 8.6: from one publisher to one receiver order is kept, across cells and writers too.
+#[test]
+fn many_writers_of_one_connection_keep_bytes_in_order() {
+    const MESSAGES: usize = 2000;
+    const PUBLISHERS: usize = 4;
+    let running = Running::start(2);
+    let mut receiver = running.login();
+    receiver.subscribe("/topic/t");
+    let publishers: Vec<_> = (0..PUBLISHERS)
+        .map(|publisher| {
+            let mut client = running.login();
+            std::thread::spawn(move || {
+                let frames: String = (0..MESSAGES)
+                    .map(|number| format!("SEND\ndestination:/topic/t\n\n{publisher} {number}\0"))
+                    .collect();
+                client.write(&frames);
+                client.send("/topic/end", "");
+            })
+        })
+        .collect();
+    let mut next = [0; PUBLISHERS];
+    for _ in 0..PUBLISHERS * MESSAGES {
+        let frame = receiver.read().expect("a message");
+        assert!(frame.starts_with("MESSAGE\nsubscription:s\n"), "{frame:?}");
+        let (_, body) = frame.split_once("\n\n").expect("a body");
+        let (publisher, number) = body.trim_end_matches('\0').split_once(' ').expect("two numbers");
+        let place = &mut next[publisher.parse::<usize>().unwrap()];
+        assert_eq!(number.parse::<usize>().unwrap(), *place, "of publisher {publisher}");
+        *place += 1;
+    }
+    for publisher in publishers {
+        publisher.join().unwrap();
+    }
+}
