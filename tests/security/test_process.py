@@ -1,0 +1,175 @@
+"""The process: what it says, how it ends, and what it does when the system gives it no more."""
+
+import re
+import signal
+import socket
+import subprocess
+import tomllib
+from collections import Counter
+
+import pytest
+
+from conftest import ConnectRaw, StartImori
+from harness.deadline import DEADLINE_S
+from harness.imori import BINARY, REPOSITORY
+from harness.raw import frame_bytes
+
+
+def test_without_descriptors_accepting_waits_and_recovers(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    # SECURITY LIM-15.
+    imori = start_imori(files_max=64)
+    before = connect_raw(imori)
+    before.login()
+    flood = [connect_raw(imori) for _ in range(200)]
+    before.send("SEND", {"destination": "/queue/q", "receipt": "r"}, b"kept")
+    assert before.read().command == "RECEIPT", "who is inside goes on"
+    for raw in flood:
+        raw.close()
+    after = connect_raw(imori)
+    assert after.login().command == "CONNECTED"
+    after.send("SUBSCRIBE", {"id": "s", "destination": "/queue/q"})
+    assert after.read().body == b"kept"
+    complaints = [line for line in imori.log_lines() if "cannot be accepted" in line]
+    assert 0 < len(complaints) < 20
+
+
+NAMES = [
+    b"a\\nINFO forged line",
+    b"a\\r\\n2026-01-01 ERROR forged",
+    b"\x1b[31mred\x1b[0m",
+    b"\xc2\x9b31m",
+]
+NAMES += [b"\x07\x08\x7f", b"\xe2\x80\xae", b"\\n" * 50, b"x" * 5000]
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_what_clients_write_stays_on_one_line_of_the_log(
+    start_imori: StartImori, connect_raw: ConnectRaw, log_format: str
+) -> None:
+    # SECURITY LIM-17, OPS-02.
+    for name in NAMES:
+        imori = start_imori(settings={"log.format": log_format, "log.level": "trace"})
+        before = len(imori.log_lines())
+        raw = connect_raw(imori)
+        raw.login()
+        raw.write(b"SEND\ndestination:/nowhere/" + name + b"\n\n\0")
+        raw.read_until_closed()
+        other = connect_raw(imori)
+        other.login(headers={"login": "eve", "passcode": "s3cret"})
+        raw.close()
+        other.close()
+        assert imori.stop() == 0
+        text = imori.log.read_bytes()
+        lines = text.decode().splitlines()
+        assert len([line for line in lines[before:] if "client was refused" in line]) == 1
+        assert all(line.startswith("{" if log_format == "json" else "20") for line in lines)
+        assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", text)
+        assert b"s3cret" not in text
+        assert len(text) < 10_000
+
+
+def test_a_flood_of_complaints_makes_few_lines(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    # SECURITY LIM-17: ten a second at most, however many sources.
+    imori = start_imori()
+    for number in range(600):
+        raw = connect_raw(imori, source=f"127.0.{number % 50}.1")
+        raw.write(b"nonsense\n\n\0")
+        raw.read_until_closed()
+    lines = [line for line in imori.log_lines() if "client was refused" in line]
+    assert lines
+    assert max(Counter(line[:19] for line in lines).values()) <= 2 * 8, (
+        "two windows meet in a second"
+    )
+
+
+def test_clients_are_told_that_the_broker_stops(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    imori = start_imori(settings={"broker.shutdown_deadline_s": 5})
+    clients = [connect_raw(imori) for _ in range(20)]
+    for client in clients[:15]:
+        client.login()
+    clients[0].send("SUBSCRIBE", {"id": "s", "destination": "/topic/t"})
+    assert clients[0].fence() == []
+    imori.process.send_signal(signal.SIGTERM)
+    for client in clients[:15]:
+        errors = client.read_until_closed()
+        assert [frame["message"] for frame in errors] == ["Server shutting down"]
+        client.close()
+    for client in clients[15:]:
+        client.close()
+    assert imori.process.wait(DEADLINE_S) == 0
+
+
+def test_clients_that_do_not_go_do_not_hold_the_broker(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    imori = start_imori(settings={"broker.shutdown_deadline_s": 1})
+    stopped = connect_raw(imori, receive_buffer_bytes=4096)
+    stopped.login()
+    stopped.send("SUBSCRIBE", {"id": "s", "destination": "/topic/t"})
+    frame = frame_bytes("SEND", {"destination": "/topic/t"}, b"x" * 100_000)
+    stopped.write(frame * 20)
+    imori.process.send_signal(signal.SIGTERM)
+    assert imori.process.wait(5) == 0
+
+
+def test_a_second_signal_ends_it_at_once(start_imori: StartImori, connect_raw: ConnectRaw) -> None:
+    imori = start_imori(settings={"broker.shutdown_deadline_s": 3600})
+    raw = connect_raw(imori)
+    raw.login()
+    imori.process.send_signal(signal.SIGTERM)
+    assert raw.read_until_closed()[0].command == "ERROR"
+    imori.process.send_signal(signal.SIGINT)
+    assert imori.process.wait(5) == 0
+
+
+def test_a_signal_right_after_ready_is_obeyed(start_imori: StartImori) -> None:
+    for _ in range(5):
+        assert start_imori(settings={"cells.count": 8}).stop() == 0
+
+
+def test_a_port_in_use_is_named(start_imori: StartImori) -> None:
+    imori = start_imori()
+    port = imori.addresses[0][1]
+    command = [BINARY, "serve", "--listen", f"stomp=127.0.0.1:{port}"]
+    second = subprocess.run(
+        command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert second.returncode == 1
+    assert f"stomp=127.0.0.1:{port}" in second.stderr
+    assert "choose another port" in second.stderr
+    assert second.stdout == ""
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_ipv6_loopback_is_loopback(start_imori: StartImori, connect_raw: ConnectRaw) -> None:
+    # SECURITY AUTH-09: `guest` may come from there.
+    imori = start_imori(listen=("[::1]:0", "127.0.0.1:0"))
+    assert imori.addresses[0][0] == "::1"
+    raw = connect_raw(imori)
+    assert raw.login().command == "CONNECTED"
+    assert raw.fence() == []
+
+
+def test_the_workspace_forbids_unsafe_code() -> None:
+    # SECURITY OPS-05.
+    workspace = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())
+    assert workspace["workspace"]["lints"]["rust"]["unsafe_code"] == "forbid"
+    for manifest in sorted((REPOSITORY / "crates").glob("*/Cargo.toml")):
+        assert tomllib.loads(manifest.read_text())["lints"] == {"workspace": True}, manifest
+    assert workspace["profile"]["release"]["overflow-checks"] is True, "SECURITY LIM-16"
+
+
+def test_every_fuzz_target_is_run() -> None:
+    # SECURITY OPS-06, OPS-07.
+    targets = tomllib.loads((REPOSITORY / "fuzz/Cargo.toml").read_text())["bin"]
+    files = {file.stem for file in (REPOSITORY / "fuzz/fuzz_targets").glob("*.rs")}
+    assert {target["name"] for target in targets} == files
+    makefile = (REPOSITORY / "Makefile").read_text()
+    assert "ci/fuzz.sh" in makefile
+    assert "cargo-deny" in makefile
