@@ -83,6 +83,10 @@ class RawClient:
         finally:
             self._socket.settimeout(DEADLINE_S)
 
+    def wait_heart_beat(self) -> None:
+        """Returns once the broker has sent bytes; those that are no line ends are kept."""
+        self._fill()
+
     def fence(self) -> list[Frame]:
         """Returns the frames that come before the answer to a SUBSCRIBE sent now."""
         mark = f"fence-{uuid.uuid4().hex}"

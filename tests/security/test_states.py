@@ -67,7 +67,7 @@ def test_every_frame_has_an_answer_in_every_state(
         assert answers == ["RECEIPT"]
     elif state == "before login" and command in ("CONNECT", "STOMP"):
         assert answers == ["CONNECTED", "RECEIPT"]
-    elif state == "before login" or command in NO_COMMANDS + ["CONNECT", "STOMP"]:
+    elif state == "before login" or command in [*NO_COMMANDS, "CONNECT", "STOMP"]:
         assert answers == ["ERROR"]
     elif command == "DISCONNECT":
         assert answers == ["RECEIPT"]
