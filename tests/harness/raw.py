@@ -115,6 +115,14 @@ class RawClient:
                 return frame
             self._fill()
 
+    def read_bytes(self) -> bytes:
+        """Returns the next frame as it came, line ends before it left out."""
+        while True:
+            before = bytes(self._buffer).lstrip(b"\r\n")
+            if self._frame_in_buffer() is not None:
+                return before[: len(before) - len(self._buffer)]
+            self._fill()
+
     def read_until_closed(self) -> list[Frame]:
         """Returns the frames that come before the broker closes the connection."""
         frames = []
@@ -141,7 +149,7 @@ class RawClient:
         head_end = self._buffer.find(b"\n\n")
         if head_end < 0:
             return None
-        command, *lines = self._buffer[:head_end].decode().split("\n")
+        command, *lines = self._buffer[:head_end].decode(errors="replace").split("\n")
         headers: dict[str, str] = {}
         for line in lines:
             name, _, value = line.partition(":")

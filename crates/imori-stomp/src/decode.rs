@@ -165,6 +165,11 @@ impl Decoder {
         };
         let block = lines.get(..head.block_len).unwrap_or_default();
         let spans = spans.get(..head.count).unwrap_or_default();
+        let is_utf8 = block.is_ascii() || std::str::from_utf8(block).is_ok();
+        // STOMP 1.1 and 1.2, Header Encoding: UTF-8. What is not would end many a client that reads it.
+        if !is_utf8 && self.version != Version::V10 {
+            return Err(not_utf8(block, spans));
+        }
         let is_escaped = head.has_backslash && escaping != Escaping::None;
         if is_escaped {
             check_escapes(block, spans, escaping)?;
@@ -176,7 +181,7 @@ impl Decoder {
             // Before a version is agreed on, a CONNECT may come from a client of any version.
             is_trimmed: is_trimmed && self.is_connected,
             // A space that is no part of the value here would be one in another version.
-            is_plain: head.is_plain && !(is_trimmed && has_space_before_value(block, spans)),
+            is_plain: head.is_plain && is_utf8 && !(is_trimmed && has_space_before_value(block, spans)),
         };
         let body = input.get(body_start..body_start + body_len).unwrap_or_default();
         Ok(Step::Frame { frame: Frame { command, headers, body }, consumed: body_start + body_len + 1 })
@@ -295,6 +300,14 @@ fn ends_head(input: &[u8], from: usize) -> bool {
 
 fn has_space_before_value(block: &[u8], spans: &[Span]) -> bool {
     spans.iter().any(|span| block.get(span.colon.wrapping_add(1)) == Some(&b' '))
+}
+
+/// Names the first line that is not UTF-8.
+#[cold]
+fn not_utf8(block: &[u8], spans: &[Span]) -> DecodeError {
+    let is_utf8 =
+        |span: &&Span| std::str::from_utf8(block.get(span.start..span.end).unwrap_or_default()).is_ok();
+    DecodeError::HeaderNotUtf8 { line: spans.iter().take_while(is_utf8).count() + 1 }
 }
 
 #[cold]

@@ -37,6 +37,11 @@ pub enum DecodeError {
         /// The number of the header line, from 1.
         line: usize,
     },
+    /// A header line is not UTF-8.
+    HeaderNotUtf8 {
+        /// The number of the header line, from 1.
+        line: usize,
+    },
     /// A backslash is followed by something that the version does not define.
     UndefinedEscape {
         /// The number of the header line, from 1.
@@ -109,6 +114,9 @@ impl fmt::Display for DecodeError {
                 "header line {line} holds a carriage return; end lines with LF or CR LF, and in STOMP 1.2 \
                  write it as `\\r`"
             ),
+            Self::HeaderNotUtf8 { line } => {
+                write!(f, "header line {line} is not UTF-8; encode it so, or put it into the body")
+            }
             Self::UndefinedEscape { line, escape } => write!(
                 f,
                 "header line {line} holds the undefined escape `{escape}`; use `\\n`, `\\c`, `\\\\` and, in \

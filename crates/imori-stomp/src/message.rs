@@ -190,10 +190,13 @@ impl MessageEncoder {
         }
     }
 
-    /// Writes a header, or leaves it out where this version has no form for it (SECURITY XPI-01).
+    /// Writes a header, or leaves it out where this version has no form for it (SECURITY XPI-01, XPI-04):
+    /// all but 1.0 demand UTF-8.
     fn push_header(&self, out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> bool {
         let len = out.len();
-        let is_written = self.escaping.push_name(out, name) && {
+        let is_utf8 = |text: &[u8]| text.is_ascii() || std::str::from_utf8(text).is_ok();
+        let has_form = self.version == Version::V10 || is_utf8(name) && is_utf8(value);
+        let is_written = has_form && self.escaping.push_name(out, name) && {
             out.push(b':');
             self.escaping.push_value(out, value)
         };
@@ -403,6 +406,21 @@ mod tests {
         ] {
             let expected = format!("/queue/q\n{expected}content-length:2\n\nhi\0");
             assert_eq!(encoded(version, origin, text, None), expected, "{origin:?} {text:?} to {version}");
+        }
+    }
+
+    /// SECURITY XPI-04.
+    #[test]
+    fn header_that_is_not_utf_8_reaches_clients_of_1_0_only() {
+        for (version, expected) in
+            [(Version::V10, "a:\\xff\\nb:c\\n"), (Version::V11, "b:c\\n"), (Version::V12, "b:c\\n")]
+        {
+            let encoder = MessageEncoder::new(version, false);
+            let mut out = Vec::new();
+            for (name, value) in headers(b"a:\xff\nb:c\n", Form::Trimmed) {
+                encoder.push_header(&mut out, &name, &value);
+            }
+            assert_eq!(out.escape_ascii().to_string(), expected, "{version}");
         }
     }
 

@@ -97,6 +97,10 @@ impl InboxAddress {
         if bits & ((1 << len) - 1) != 0 {
             return None;
         }
+        // One address has one text: what is left of the last character says nothing.
+        if bits & ((1 << len) - 1) != 0 {
+            return None;
+        }
         let (cell, rest) = bytes.split_first_chunk::<2>()?;
         let (slot, rest) = rest.split_first_chunk::<4>()?;
         let (generation, rest) = rest.split_first_chunk::<4>()?;

@@ -321,6 +321,25 @@ fn plain_headers_mean_the_same_in_every_version() {
     }
 }
 
+/// SECURITY XPI-04.
+#[test]
+fn header_that_is_not_utf_8_is_refused_where_it_has_to_be() {
+    for (version, expected) in [
+        (Version::V10, "SEND a=b c=\\xff | "),
+        (Version::V11, "error: header line 2 is not UTF-8; encode it so, or put it into the body"),
+        (Version::V12, "error: header line 2 is not UTF-8; encode it so, or put it into the body"),
+    ] {
+        assert_eq!(described(Some(version), &[b"SEND\na:b\nc:\xff\n\n\0"]), [expected], "{version}");
+    }
+    let mut decoder = Decoder::new(Limits::default());
+    decoder.connected(Version::V10);
+    let mut table = HeaderTable::default();
+    let Ok(Step::Frame { frame, .. }) = decoder.decode(b"SEND\nc:\xff\n\n\0", &mut table) else {
+        panic!("it is a frame");
+    };
+    assert!(!frame.headers.is_plain(), "other versions cannot have it as it is");
+}
+
 #[test]
 fn first_of_repeated_headers_counts() {
     let mut decoder = Decoder::new(Limits::default());
@@ -360,8 +379,15 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(byte, 0..20)
 }
 
+/// What a header may be: all but 1.0 demand UTF-8.
+fn header_text() -> impl Strategy<Value = Vec<u8>> {
+    let special: Vec<char> = ":\\\r\n\0 abcnrc".chars().collect();
+    let character = prop_oneof![any::<char>(), prop::sample::select(special)];
+    prop::collection::vec(character, 0..20).prop_map(|text| text.into_iter().collect::<String>().into_bytes())
+}
+
 fn written() -> impl Strategy<Value = Written> {
-    let headers = prop::collection::vec((text(), text()), 0..8);
+    let headers = prop::collection::vec((header_text(), header_text()), 0..8);
     (prop::sample::select(&Command::ALL[..]), headers, prop::option::of(text()))
         .prop_map(|(command, headers, body)| Written { command, headers, body })
 }
