@@ -50,11 +50,11 @@ docs: ## The commands, links and keys in the documents.
 
 bench: ## A short benchmark of this broker alone.
 	$(CARGO) build --release --bin imori
-	bench/quick.sh
+	python3 bench/side_by_side.py --peers imori --rounds 1
 
 peers: ## This broker and its peers side by side in one run; takes long.
 	$(CARGO) build --release --bin imori
-	python3 bench/side-by-side.py
+	python3 bench/side_by_side.py
 
 soak: ## The simulator and the fuzzers for long.
 	$(MAKE) sim SEEDS=1000000

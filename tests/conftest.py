@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness.broker import Broker, running_broker
+from harness.broker import Broker, broker_of, running_broker
 from harness.client import Client
+from harness.imori import Imori, running_imori
 from harness.raw import RawClient
 
 Connect = Callable[..., Client]
 ConnectRaw = Callable[..., RawClient]
+StartImori = Callable[..., Imori]
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +24,18 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     folder: Path = tmp_path_factory.mktemp("broker")
     with running_broker(folder) as broker:
         yield broker
+
+
+@pytest.fixture
+def start_imori(tmp_path: Path) -> Iterator[StartImori]:
+    """Starts brokers with settings of their own, which are gone at the end of the test."""
+    with ExitStack() as stack:
+        folders = (tmp_path / str(number) for number in range(100))
+
+        def start(**options: Any) -> Imori:  # noqa: ANN401
+            return stack.enter_context(running_imori(next(folders), **options))
+
+        yield start
 
 
 @pytest.fixture
@@ -42,8 +56,9 @@ def connect_raw(broker: Broker) -> Iterator[ConnectRaw]:
     """Opens byte-for-byte connections, which are dropped at the end of the test."""
     with ExitStack() as stack:
 
-        def open_raw(**options: Any) -> RawClient:  # noqa: ANN401
-            return stack.enter_context(RawClient(broker, **options))
+        def open_raw(imori: Imori | None = None, **options: Any) -> RawClient:  # noqa: ANN401
+            target = broker if imori is None else broker_of(imori)
+            return stack.enter_context(RawClient(target, **options))
 
         yield open_raw
 
@@ -51,4 +66,4 @@ def connect_raw(broker: Broker) -> Iterator[ConnectRaw]:
 @pytest.fixture
 def name() -> str:
     """A name for a queue or a topic word that no other test uses."""
-    return f"interop-{uuid.uuid4().hex[:12]}"
+    return f"test-{uuid.uuid4().hex[:12]}"

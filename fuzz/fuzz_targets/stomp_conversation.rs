@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use imori_core::time::Time;
 use imori_core::world::World;
+use imori_stomp::command::Command;
 use imori_stomp::decode::{Decoder, Step};
 use imori_stomp::frame::HeaderTable;
 use imori_stomp::limits::Limits;
@@ -41,7 +42,8 @@ fuzz_target!(|data: &[u8]| {
     });
     let mut clients = [(); 2].map(|()| Client::new(&world, &settings, true));
     let mut answers = [Version::V12, Version::V10].map(Answers::new);
-    let connects = [&b"CONNECT\naccept-version:1.2\nhost:/\nheart-beat:1000,1000\n\n\0"[..], b"CONNECT\n\n\0"];
+    let connects =
+        [&b"CONNECT\naccept-version:1.2\nhost:/\nheart-beat:1000,1000\n\n\0"[..], b"CONNECT\n\n\0"];
     for (client, connect) in clients.iter_mut().zip(connects) {
         client.send(&world, connect);
     }
@@ -84,7 +86,12 @@ impl Answers {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.decoder.decode(rest, &mut table) {
-                Ok(Step::Frame { consumed, .. } | Step::LineEnds { consumed }) => {
+                Ok(Step::Frame { frame, consumed }) => {
+                    assert!(consumed > 0, "a step goes on");
+                    planted(frame.command);
+                    rest = &rest[consumed..];
+                }
+                Ok(Step::LineEnds { consumed }) => {
                     assert!(consumed > 0, "a step goes on");
                     rest = &rest[consumed..];
                 }
@@ -93,4 +100,11 @@ impl Answers {
             }
         }
     }
+}
+
+/// Does nothing unless a fault is planted: then a RECEIPT, which is given for a whole frame that asks
+/// for one, is one too many.
+fn planted(command: Command) {
+    let is_found = command == Command::Receipt;
+    assert!(!(cfg!(feature = "planted") && is_found), "the planted fault is found");
 }

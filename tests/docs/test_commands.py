@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker import REPOSITORY, running_broker
+from harness.broker import running_broker
 from harness.deadline import DEADLINE_S
+from harness.imori import BINARY, REPOSITORY
 from harness.page import Block, Page, pages
-
-BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/quick/imori"))
 
 INTERPRETERS = {
     "sh": ["bash", "-euo", "pipefail", "-c"],

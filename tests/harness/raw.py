@@ -3,7 +3,10 @@
 It is also the client that does not read: nothing is taken from the socket until asked for.
 """
 
+import contextlib
 import socket
+import struct
+import uuid
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -18,10 +21,19 @@ _READ_BYTES = 256 * 1024
 class RawClient:
     """Writes what it is told and reads one frame at a time."""
 
-    def __init__(self, broker: Broker, *, receive_buffer_bytes: int | None = None) -> None:
-        self._socket = socket.socket()
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        receive_buffer_bytes: int | None = None,
+        source: str | None = None,
+    ) -> None:
+        family = socket.AF_INET6 if ":" in broker.host else socket.AF_INET
+        self._socket = socket.socket(family)
         if receive_buffer_bytes is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        if source is not None:
+            self._socket.bind((source, 0))
         self._socket.settimeout(DEADLINE_S)
         self._socket.connect((broker.host, broker.port))
         self._buffer = bytearray()
@@ -41,9 +53,49 @@ class RawClient:
         """Drops the connection without DISCONNECT."""
         self._socket.close()
 
+    def reset(self) -> None:
+        """Drops the connection so that the broker sees a reset."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
+    def finish_writing(self) -> None:
+        """Closes this side only: the broker sees the end of the stream, and can still write."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def write(self, data: bytes) -> None:
         """Writes all of `data` before it returns."""
         self._socket.sendall(data)
+
+    def write_until_closed(self, data: bytes) -> None:
+        """Writes `data`; that the broker closes meanwhile is no error."""
+        with contextlib.suppress(ConnectionError):
+            self._socket.sendall(data)
+
+    def is_open_after(self, seconds: float) -> bool:
+        """Says whether the broker leaves the connection open, and silent, for so long."""
+        self._socket.settimeout(seconds)
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except TimeoutError:
+            return True
+        except ConnectionError:
+            return False
+        finally:
+            self._socket.settimeout(DEADLINE_S)
+
+    def wait_heart_beat(self) -> None:
+        """Returns once the broker has sent bytes; those that are no line ends are kept."""
+        self._fill()
+
+    def fence(self) -> list[Frame]:
+        """Returns the frames that come before the answer to a SUBSCRIBE sent now."""
+        mark = f"fence-{uuid.uuid4().hex}"
+        self.send("SUBSCRIBE", {"id": mark, "destination": f"/topic/{mark}", "receipt": mark})
+        frames = []
+        while (frame := self.read()).headers.get("receipt-id") != mark:
+            frames.append(frame)
+        self.send("UNSUBSCRIBE", {"id": mark})
+        return frames
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Writes one frame, its headers as they are."""
@@ -75,7 +127,7 @@ class RawClient:
     def _fill(self) -> None:
         try:
             data = self._socket.recv(_READ_BYTES)
-        except ConnectionResetError:
+        except ConnectionError:
             data = b""
         if not data:
             raise ConnectionClosedError("the broker closed the connection")

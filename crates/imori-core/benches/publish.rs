@@ -360,8 +360,11 @@ impl Encoder for Lines {
         out.extend_from_slice(&number.to_be_bytes());
     }
 
-    fn tail(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         out.extend_from_slice(delivery.message.text);
+    }
+
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
         out.extend_from_slice(delivery.message.body);
         out.push(0);
     }

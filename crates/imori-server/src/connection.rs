@@ -260,6 +260,10 @@ impl Task {
         }
         if self.frame_bytes.is_none_or(|bytes| self.carry.len() >= bytes) {
             self.work_on_carry(cell);
+            // A frame of this size is a turn's work: others go on, and memory is looked at (SECURITY LIM-14).
+            if self.state == State::Open {
+                self.state = State::Working;
+            }
         }
         Poll::Ready(true)
     }
@@ -337,7 +341,7 @@ impl Task {
             }
             (_, Next::Close) => {
                 cell.with_outbound(self.id, Outbound::finish);
-                if cell.shared.with_link(self.id, |link| !link.outbound.has_unsent()).unwrap_or(true) {
+                if cell.shared.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
                     self.signals.set(Signal::End);
                 }
                 State::Draining(linger_until())

@@ -56,7 +56,7 @@ impl Cell {
                 if next.is_some() {
                     return (spare, next, Default::default());
                 }
-                if link.outbound.is_ended() && !link.outbound.has_unsent() {
+                if link.outbound.is_over() {
                     link.signal(Signal::End);
                 }
                 (spare, None, link.outbound.written())

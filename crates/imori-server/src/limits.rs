@@ -24,6 +24,10 @@ pub(crate) const PRESS_MAX: Duration = Duration::from_millis(5);
 /// How long a connection that ends may take to read what is left for it, and to close its own side.
 pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
 
+/// The part of the memory mark, as one through this, that may wait for one connection, whatever the
+/// configuration allows it. More: a connection that does not read is closed.
+pub(crate) const UNSENT_SHARE_OF_MARK: usize = 4;
+
 /// How long accepting waits when it fails for want of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 

@@ -24,7 +24,7 @@ use tracing::info;
 use crate::admission::{Admission, AdmissionLimits};
 use crate::clock::Clock;
 use crate::config::{Config, ExposedListener, ListenAddress, Protocol};
-use crate::limits::INBOXES_MAX;
+use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
 use crate::settings::Settings;
@@ -90,7 +90,7 @@ impl Server {
         let vhosts: Vec<(Name, VhostId)> =
             config.broker.vhosts.iter().map(Name::from).zip((0..).map(VhostId)).collect();
         let shared = Arc::new(shared(config, &vhosts)?);
-        let settings = Arc::new(settings(config, vhosts));
+        let settings = Arc::new(settings(config, vhosts, shared.memory.mark_bytes()));
         let mut server = Server { listeners, shared, cells: Vec::new() };
         server.start_cells(count, config, &settings, sockets)?;
         Ok(server)
@@ -232,7 +232,7 @@ fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartEr
     })
 }
 
-fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>) -> Settings {
+fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>, mark_bytes: usize) -> Settings {
     let limits = &config.limits;
     let stomp = imori_stomp::settings::Settings {
         limits: imori_stomp::limits::Limits {
@@ -259,7 +259,8 @@ fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>) -> Settings {
         stomp: Arc::new(stomp),
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
-            unsent_bytes_max: limits.unsent_bytes.as_usize(),
+            // What one connection does not read must not be what all publishers wait for.
+            unsent_bytes_max: limits.unsent_bytes.as_usize().min(mark_bytes / UNSENT_SHARE_OF_MARK),
             inboxes_max: INBOXES_MAX,
         },
         write: config.cells.write,

@@ -117,6 +117,10 @@ impl Memory {
         }
     }
 
+    pub(crate) fn mark_bytes(&self) -> usize {
+        self.mark_bytes
+    }
+
     pub(crate) fn is_alarmed(&self) -> bool {
         self.is_alarmed.load(Ordering::Relaxed)
     }

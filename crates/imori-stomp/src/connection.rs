@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::broker;
+use imori_core::broker::{self, PublishReport};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
@@ -151,7 +151,7 @@ impl Connection {
             match self.state {
                 State::Closed => return Received { consumed: input.len(), next: Next::Close },
                 State::Leaving => return Received { consumed: input.len(), next: Next::Parked },
-                _ if budget.is_spent() => return Received { consumed, next: Next::Again },
+                _ if budget.is_spent() => return Received { consumed, next: budget.close(Next::Again) },
                 _ if self.is_full() => return Received { consumed, next: self.pause() },
                 _ => {}
             }
@@ -170,7 +170,7 @@ impl Connection {
                     continue;
                 }
                 Ok(Step::Incomplete { needed }) => {
-                    return Received { consumed, next: Next::More { frame_bytes: needed } };
+                    return Received { consumed, next: budget.close(Next::More { frame_bytes: needed }) };
                 }
                 Err(error) => {
                     self.refuse_bytes(world, &error);
@@ -338,8 +338,9 @@ impl Connection {
         self.decoder.pass_over();
         match sent {
             Ok(report) => {
-                budget.spend(&Done { commands: 1, receivers: report.receivers, ..Done::default() });
-                Some((len, report.pressed.map(Next::Press)))
+                let PublishReport { receivers, pressed, .. } = report;
+                budget.spend(&Done { commands: 1, receivers, pressed, ..Done::default() });
+                Some((len, None))
             }
             Err(complaint) => Some((len, self.refuse(world, &complaint, None))),
         }
@@ -369,7 +370,7 @@ impl Connection {
                     world.with_outbound(self.session.connection, Outbound::finish);
                     return Some(Next::Close);
                 }
-                done.pressed.map(Next::Press)
+                None
             }
             Err(complaint) => self.refuse(world, &complaint, Some(frame)),
         }
@@ -494,7 +495,7 @@ impl Connection {
                 return next;
             }
             if budget.is_spent() && !self.parked.is_empty() {
-                return Some(Next::Again);
+                return Some(budget.close(Next::Again));
             }
             if world.is_alarmed() && !self.parked.is_empty() {
                 return Some(self.pause());

@@ -10,11 +10,13 @@ use crate::limits::{TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX};
 pub struct Budget {
     commands: usize,
     receivers: usize,
+    /// A receiver who is behind.
+    pressed: Option<ConnectionId>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { commands: TURN_COMMANDS_MAX, receivers: TURN_RECEIVERS_MAX }
+        Self { commands: TURN_COMMANDS_MAX, receivers: TURN_RECEIVERS_MAX, pressed: None }
     }
 }
 
@@ -24,9 +26,16 @@ impl Budget {
         self.commands == 0 || self.receivers == 0
     }
 
+    /// What follows the turn. Who met a receiver that is behind waits for it now: once a turn, and not at
+    /// each message, so that one that stopped cannot hold up a publisher for long.
+    pub(crate) fn close(&mut self, next: Next) -> Next {
+        self.pressed.take().map_or(next, Next::Press)
+    }
+
     pub(crate) fn spend(&mut self, done: &Done<'_>) {
         self.commands = self.commands.saturating_sub(done.commands);
         self.receivers = self.receivers.saturating_sub(done.receivers);
+        self.pressed = done.pressed.or(self.pressed);
     }
 }
 

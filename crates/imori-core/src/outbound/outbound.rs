@@ -242,6 +242,11 @@ impl Outbound {
         self.is_finished = true;
     }
 
+    /// Tells whether it has ended and nothing of it is left to be written, now or when the journal allows it.
+    pub fn is_over(&self) -> bool {
+        self.is_ended() && !self.has_unsent() && !self.has_held_answers()
+    }
+
     /// Tells whether it takes no more deliveries, and why does not matter.
     pub fn is_ended(&self) -> bool {
         self.is_closed || self.is_finished || self.ended.is_some()

@@ -62,8 +62,8 @@ sections! {
         headers: u32 = 128, in 8..=4_096;
         /// Bytes of all headers of a message. More: the message is refused.
         header_bytes: Bytes = Bytes::kib(64), in Bytes::kib(1)..=Bytes::mib(1);
-        /// Bytes that wait to be written to one connection, charged to the memory mark. More: a
-        /// connection that does not read is closed.
+        /// Bytes that wait to be written to one connection, charged to the memory mark, of which they
+        /// may be a quarter at most. More: a connection that does not read is closed.
         unsent_bytes: Bytes = Bytes::mib(256), in Bytes::mib(1)..=Bytes::gib(16);
         /// Unsent bytes above which queues stop feeding a connection; the messages stay there.
         queue_feed_bytes: Bytes = Bytes::mib(1), in Bytes::kib(4)..=Bytes::gib(1);

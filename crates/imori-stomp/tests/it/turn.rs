@@ -54,7 +54,7 @@ fn deliveries_count_towards_the_budget() {
 }
 
 #[test]
-fn a_reader_that_is_behind_presses_its_publisher() {
+fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
     let world = TinyWorld::default();
     let mut reader = Client::new(&world, &Arc::new(Settings::default()), true);
     reader.send(&world, b"CONNECT\n\n\0SUBSCRIBE\ndestination:/topic/t\n\n\0");
@@ -62,13 +62,15 @@ fn a_reader_that_is_behind_presses_its_publisher() {
     let body = vec![b'x'; OUTBOUND_LIMITS.feed_bytes / 4];
     let frame = [b"SEND\ndestination:/topic/t\n\n", &body[..], b"\0"].concat();
     let input = frame.repeat(8);
+    // SECURITY LIM-13: were it pressed at each message, a reader that stopped could hold it up for hours.
     let received = connection.receive(&world, &mut table, &input, None, &mut Budget::default());
-    assert_eq!((received.consumed, received.next), (frame.len() * 4, Next::Press(reader.id)));
+    assert_eq!((received.consumed, received.next), (frame.len() * 8, Next::Press(reader.id)));
+    let received = connection.receive(&world, &mut table, b"", None, &mut Budget::default());
+    assert_eq!(received.next, Next::More { frame_bytes: None });
     reader.output(&world);
     assert_eq!(world.with_outbound(reader.id, |outbound| outbound.has_room()), Some(true));
-    let rest = &input[received.consumed..];
-    let received = connection.receive(&world, &mut table, rest, None, &mut Budget::default());
-    assert_eq!(received.next, Next::Press(reader.id));
+    let received = connection.receive(&world, &mut table, &frame, None, &mut Budget::default());
+    assert_eq!(received.next, Next::More { frame_bytes: None });
     assert!(world.with_outbound(reader.id, |outbound| outbound.has_unsent()).unwrap());
 }
 

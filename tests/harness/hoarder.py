@@ -1,0 +1,26 @@
+"""A subscriber that settles nothing: prints how many messages it has, and waits to be killed.
+
+Run as `python -m harness.hoarder PORT DESTINATION COUNT`.
+"""
+
+import sys
+import time
+
+from harness.behaviour import IMORI
+from harness.broker import Broker
+from harness.raw import RawClient
+
+
+def main(port: int, destination: str, count: int) -> None:
+    """Takes `count` messages and keeps them."""
+    with RawClient(Broker("127.0.0.1", port, IMORI)) as client:
+        client.login()
+        client.send("SUBSCRIBE", {"destination": destination, "id": "s", "ack": "client"})
+        for _ in range(count):
+            client.read()
+        print(count, flush=True)
+        time.sleep(3600)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,94 @@
+"""An Imori process with settings of its own, and what can be seen of it from outside."""
+
+import os
+import queue
+import resource
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.deadline import DEADLINE_S
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/quick/imori"))
+
+
+@dataclass(frozen=True)
+class Imori:
+    """A broker that is ready."""
+
+    process: subprocess.Popen[str]
+    # Host and port of each listener, in the order they were asked for.
+    addresses: list[tuple[str, int]]
+    log: Path
+
+    def rss_bytes(self) -> int:
+        """Returns the memory that the process has."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    def log_lines(self) -> list[str]:
+        """Returns what it has logged up to now."""
+        return self.log.read_text().splitlines()
+
+    def stop(self) -> int:
+        """Sends SIGTERM and returns the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(DEADLINE_S)
+
+
+@contextmanager
+def running_imori(
+    folder: Path,
+    *,
+    settings: Mapping[str, object] | None = None,
+    listen: Sequence[str] = ("127.0.0.1:0",),
+    files_max: int | None = None,
+) -> Iterator[Imori]:
+    """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "imori.log"
+    command = [BINARY, "serve", "--data-dir", str(folder / "data")]
+    for address in listen:
+        command += ["--listen", f"stomp={address}"]
+    environment = dict(os.environ)
+    for key, value in (settings or {}).items():
+        environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        try:
+            if files_max is not None:
+                resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files_max, files_max))
+            yield Imori(process, _addresses(process, log), log)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _addresses(process: subprocess.Popen[str], log: Path) -> list[tuple[str, int]]:
+    """Reads the lines up to `ready`; a thread drains what follows, so that no pipe fills up."""
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def drain() -> None:
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                lines.put(line.strip())
+        lines.put(None)
+
+    threading.Thread(target=drain, daemon=True).start()
+    addresses = []
+    while (line := lines.get(timeout=DEADLINE_S)) != "ready":
+        assert line is not None, f"the broker ended before it was ready; see `{log}`"
+        if line.startswith("listening stomp "):
+            host, port = line.removeprefix("listening stomp ").rsplit(":", 1)
+            addresses.append((host.strip("[]"), int(port)))
+    assert addresses, f"the broker is ready but names no STOMP listener; see `{log}`"
+    return addresses
