@@ -343,8 +343,9 @@ impl Queue {
 
     /// Gives back the room of a burst, seldom enough that moving what is left costs little.
     fn give_back_room(&mut self) {
-        let len = self.unsettled.len();
-        if self.unsettled.capacity() > ROOM_KEPT && len < self.unsettled.capacity() / 8 {
+        // What was removed can make a table tell a smaller capacity than it has.
+        let (len, room) = (self.unsettled.len(), self.unsettled.capacity().max(self.room_charged));
+        if room > ROOM_KEPT && len < room / 8 {
             self.unsettled.shrink_to(2 * len);
             self.charge_room();
         }

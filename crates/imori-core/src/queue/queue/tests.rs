@@ -639,6 +639,24 @@ fn an_unsettled_burst_does_not_keep_its_memory() {
     assert!(left < 1000, "room for {left} deliveries is kept for none");
 }
 
+/// A hash table from which much was removed tells a smaller capacity than it has.
+#[test]
+fn room_is_charged_for_nobody_when_nothing_is_unsettled() {
+    for count in [100, 112, 200] {
+        let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+        for newest in 1..=1000_u64 {
+            stage.publish("m").unwrap();
+            if let Some(settled) = newest.checked_sub(count) {
+                stage.settle(settled, Outcome::Accept);
+            }
+        }
+        for sequence in 1..=1000 {
+            stage.settle(sequence, Outcome::Accept);
+        }
+        assert_eq!(stage.gauge.bytes(), 0, "after {count} at a time");
+    }
+}
+
 #[test]
 fn a_long_queue_gives_its_memory_back() {
     let mut stage = Stage::new(QueueSettings::default());
