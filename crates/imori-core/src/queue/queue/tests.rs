@@ -642,15 +642,15 @@ fn an_unsettled_burst_does_not_keep_its_memory() {
 /// A hash table from which much was removed tells a smaller capacity than it has.
 #[test]
 fn room_is_charged_for_nobody_when_nothing_is_unsettled() {
-    for count in [100, 112, 200] {
+    for count in 57..=112_u64 {
         let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
-        for newest in 1..=1000_u64 {
+        for newest in 1..=count * 2 {
             stage.publish("m").unwrap();
             if let Some(settled) = newest.checked_sub(count) {
                 stage.settle(settled, Outcome::Accept);
             }
         }
-        for sequence in 1..=1000 {
+        for sequence in 1..=count * 2 {
             stage.settle(sequence, Outcome::Accept);
         }
         assert_eq!(stage.gauge.bytes(), 0, "after {count} at a time");
