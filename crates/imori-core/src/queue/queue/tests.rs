@@ -583,6 +583,14 @@ fn an_exclusive_consumer_is_alone() {
 }
 
 #[test]
+fn a_queue_that_is_about_to_go_takes_no_consumer() {
+    let mut queue = Stage::new(QueueSettings::default()).queue;
+    queue.retire();
+    assert_eq!(queue.admit_consumer(false), Err(ConsumeRefusal::Retired));
+    assert_eq!(queue.admit_consumer(true), Err(ConsumeRefusal::Retired));
+}
+
+#[test]
 fn an_auto_delete_queue_goes_with_its_last_consumer() {
     let mut stage = Stage::new(QueueSettings { is_auto_delete: true, ..QueueSettings::default() });
     assert!(!stage.queue.remove_consumer(reader(1), stage.now), "it never had one");
