@@ -5,7 +5,7 @@ SEEDS ?= 10000
 FUZZ_SECONDS ?= 5
 DATA ?= .data
 
-.PHONY: help run test check unit sim fuzz interop docs bench peers soak setup fmt clean
+.PHONY: help run test check advisories unit sim fuzz interop docs bench peers soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,12 +24,16 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	ci/setup.sh check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	.tools/bin/cargo-deny --log-level error check
+	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.venv/bin/python ci/tree.py
 	.venv/bin/ruff check --quiet ci tests bench
 	.venv/bin/ruff format --check --quiet ci tests bench
 	.venv/bin/mypy --strict ci/tree.py
 	cd tests && ../.venv/bin/mypy .
+
+advisories: ## Known faults of dependencies; asks the advisory database over the network.
+	ci/setup.sh check
+	.tools/bin/cargo-deny --log-level error check advisories
 
 unit: ## Unit tests, conversations, the command line.
 	$(CARGO) test --workspace --locked --exclude imori-sim

@@ -34,12 +34,19 @@ if [ "$what" = test ]; then
     (cd tests/interop/js && [ node_modules -nt package-lock.json ] || npm ci --silent --no-fund --no-audit && touch node_modules)
 fi
 
-# Tools that cargo builds are kept outside target, so that `cargo clean` leaves them.
+# Tools that cargo builds are kept outside target, so that `cargo clean` leaves them. One that is
+# installed already is taken; else it is built without optimization, which takes half the time.
 tool() {
-    local name=$1 version=$2
-    [ -x ".tools/bin/$name" ] && .tools/bin/$name --version 2>/dev/null | grep -q "$version" && return
-    cargo install -q --locked --root .tools --target-dir .tools/target "$name@$version"
+    local name=$1 version=$2 found
+    for found in ".tools/bin/$name" "$(command -v "$name" || true)"; do
+        if [ -x "$found" ] && "$found" --version 2>/dev/null | grep -q "$version"; then
+            [ "$found" = ".tools/bin/$name" ] || ln -sf "$found" ".tools/bin/$name"
+            return
+        fi
+    done
+    cargo install -q --locked --debug --root .tools --target-dir .tools/target "$name@$version"
 }
+mkdir -p .tools/bin
 tool cargo-deny 0.20.2
 if [ "$what" = test ]; then
     tool cargo-fuzz 0.13.2

@@ -2,7 +2,8 @@
 
 import re
 
-from harness.page import REPOSITORY, pages
+from harness.imori import REPOSITORY
+from harness.page import pages
 
 _SECTION = re.compile(r"^\[(\w+)\]$")
 _KEY = re.compile(r"^#?(\w+) = ")

@@ -1,6 +1,7 @@
 """Links lead somewhere, and every page of `docs/` is led to."""
 
-from harness.page import REPOSITORY, Page, pages, read
+from harness.imori import REPOSITORY
+from harness.page import Page, pages, read
 
 PAGES = pages()
 

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from harness.page import REPOSITORY
+from harness.imori import REPOSITORY
 
 # As git and Python both read it.
 _CITED = "(LIM|AUTH|XPI|OPS|WEB)-[0-9][0-9]"

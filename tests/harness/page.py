@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from harness.imori import REPOSITORY
 
 _FENCE = re.compile(r"^```(.*)$")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

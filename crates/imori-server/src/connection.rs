@@ -117,7 +117,10 @@ impl Task {
             return Ok(None);
         };
         let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
-        let peer = Peer { is_loopback: is_loopback(source.ip()), address: source.to_string() };
+        let peer = Peer {
+            is_loopback: settings.trusts_network || is_loopback(source.ip()),
+            address: source.to_string(),
+        };
         cell.begin_turn();
         Ok(Some(Task {
             id,

@@ -279,6 +279,7 @@ fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>, mark_bytes: usize) ->
             inboxes_max: INBOXES_MAX,
         },
         write: config.cells.write,
+        trusts_network: config.insecure_dev,
     }
 }
 

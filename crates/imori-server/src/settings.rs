@@ -11,4 +11,6 @@ pub(crate) struct Settings {
     pub(crate) stomp: Arc<imori_stomp::settings::Settings>,
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
+    /// Development on a network that is trusted: who comes from elsewhere counts as local.
+    pub(crate) trusts_network: bool,
 }

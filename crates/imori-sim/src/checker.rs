@@ -58,7 +58,8 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
 /// Who was told that it reads a queue is known to the queue.
 fn check_consumers(shared: &Shared, model: &mut Model, clients: &[Client]) {
     let mut expected = BTreeMap::<usize, usize>::new();
-    for client in clients.iter().filter(|client| !model.is_over(shared, client.session)) {
+    let is_there = |client: &Client| !client.is_ended && !shared.network.pipe(client.session).is_ending;
+    for client in clients.iter().filter(|client| is_there(client)) {
         for own in client.subscriptions.iter().filter(|own| own.is_active) {
             if let Reads::Queue(queue) = model.subscription(own.record).reads {
                 *expected.entry(queue).or_default() += 1;

@@ -132,9 +132,9 @@ impl Client {
         let mut frame = FrameWriter::new(&mut bytes, command, self.version);
         write(&mut frame);
         if command == Command::Send {
-            frame.body(body)
+            frame.body(body);
         } else {
-            frame.end()
+            frame.end();
         }
         self.frames += 1;
         shared.trace.note_bytes(&bytes);

@@ -225,7 +225,7 @@ impl Client {
                     .get(unsettled.subscription)
                     .is_some_and(|record| record.mode == Mode::Client);
                 // What a transaction claims must not be settled twice.
-                !unsettled.is_claimed && !(is_cumulative && has_claim(unsettled.subscription))
+                !(unsettled.is_claimed || is_cumulative && has_claim(unsettled.subscription))
             })
             .cloned()
             .collect();

@@ -64,7 +64,7 @@ impl CellWorld<'_> {
                 if next.is_some() {
                     return (next, Default::default());
                 }
-                if link.outbound.is_ended() && !link.outbound.has_unsent() {
+                if link.outbound.is_over() {
                     link.signals.set(Signal::End);
                 }
                 (None, link.outbound.written())

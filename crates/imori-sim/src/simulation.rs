@@ -326,11 +326,11 @@ impl Simulation {
         let mut cells = [0; 8];
         let mut cells_len = 0;
         for id in 0..shared.cells.len() {
-            if self.can_go_on(id) {
-                if let Some(place) = cells.get_mut(cells_len) {
-                    *place = id;
-                    cells_len += 1;
-                }
+            if self.can_go_on(id)
+                && let Some(place) = cells.get_mut(cells_len)
+            {
+                *place = id;
+                cells_len += 1;
             }
         }
         let held_up = if self.held_up.1 > step { Some(self.held_up.0) } else { None };

@@ -171,7 +171,7 @@ impl Task {
             (_, Next::Parked) => State::Parked,
             (_, Next::Close) => {
                 cell.with_outbound(self.id, Outbound::finish);
-                if cell.with_link(self.id, |link| !link.outbound.has_unsent()).unwrap_or(true) {
+                if cell.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
                     self.signals.set(Signal::End);
                 }
                 State::Draining(linger_until())

@@ -85,7 +85,14 @@ pub(crate) fn subscribe<'a, W: World>(
         }
     };
     let durable_queue = source.is_durable_subscription.then(|| source.name.clone());
-    let reader = consume(session, world, &source, wish, receipt)?;
+    let reader = match consume(session, world, &source, &wish, receipt) {
+        // It was there when it was declared, and went with its last consumer since.
+        Err(BrokerError::NoQueue(name)) if matches!(destination, Destination::Queue(_)) => {
+            let source = queue(session, world, name.as_bytes(), &wish, false)?;
+            consume(session, world, &source, &wish, receipt)?
+        }
+        consumed => consumed?,
+    };
     session.subscriptions.insert(key, Subscription { reader, durable_queue });
     Ok(Done::with_receipt(None))
 }
@@ -335,31 +342,23 @@ fn consume<W: World>(
     session: &Session,
     world: &W,
     source: &Source,
-    wish: Wish,
+    wish: &Wish,
     receipt: Option<&[u8]>,
-) -> Result<ReaderId, Complaint> {
+) -> Result<ReaderId, BrokerError> {
     let options = ConsumeOptions {
         session: SESSION,
-        label: wish.label,
+        label: wish.label.clone(),
         settles: wish.settles,
         credit: wish.credit,
         priority: wish.priority,
         // In STOMP `exclusive` is about the queue.
         is_exclusive: false,
     };
-    let reader = broker::consume(
-        world,
-        &session.actor(),
-        source.id,
-        source.name.as_bytes(),
-        options,
-        |outbound, _| {
-            if let Some(receipt) = receipt {
-                outbound.answer(Default::default(), |out| push_receipt(out, receipt));
-            }
-        },
-    )?;
-    Ok(reader)
+    broker::consume(world, &session.actor(), source.id, source.name.as_bytes(), options, |outbound, _| {
+        if let Some(receipt) = receipt {
+            outbound.answer(Default::default(), |out| push_receipt(out, receipt));
+        }
+    })
 }
 
 fn is_durable(headers: &Headers<'_>) -> Result<bool, Complaint> {

@@ -59,10 +59,12 @@ pub fn consume<W: World>(
         if !queue.is_open_to(actor.connection) {
             return Err(BrokerError::Locked(queue.name().clone()));
         }
-        if let Err(ConsumeRefusal::Exclusive | ConsumeRefusal::InUse) =
-            queue.admit_consumer(options.is_exclusive)
-        {
-            return Err(BrokerError::ConsumedExclusively(queue.name().clone()));
+        match queue.admit_consumer(options.is_exclusive) {
+            Ok(()) => {}
+            Err(ConsumeRefusal::Exclusive | ConsumeRefusal::InUse) => {
+                return Err(BrokerError::ConsumedExclusively(queue.name().clone()));
+            }
+            Err(ConsumeRefusal::Retired) => return Err(BrokerError::NoQueue(queue.name().clone())),
         }
         let spec = ReaderSpec {
             session: options.session,

@@ -30,7 +30,15 @@ pub(super) fn delete_idle<W: World>(world: &W, id: QueueId) {
 
 fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bool) {
     let queue = world.with_topology(|topology| {
-        if !world.with_queue(id, |queue| is_due(queue))? {
+        let is_due = world.with_queue(id, |queue| {
+            let is_due = is_due(queue);
+            if is_due {
+                // Who found it before it was forgotten may come to read it until it is removed.
+                queue.retire();
+            }
+            is_due
+        })?;
+        if !is_due {
             return None;
         }
         topology.forget_queue(id);

@@ -15,6 +15,8 @@ pub enum ConsumeRefusal {
     Exclusive,
     /// It wants the queue for itself but others read it.
     InUse,
+    /// The queue is about to be deleted.
+    Retired,
 }
 
 /// The consumers of a queue: in turn among equals, the higher priority first.

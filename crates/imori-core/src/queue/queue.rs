@@ -78,6 +78,7 @@ pub struct Queue {
     ready: Ready,
     unsettled: HashMap<u64, Entry, FixedState>,
     consumers: Consumers,
+    is_retired: bool,
     next_sequence: u64,
     last_used: Time,
     /// Unsettled deliveries whose room is charged.
@@ -97,6 +98,7 @@ impl Queue {
             settings,
             unsettled: HashMap::default(),
             consumers: Consumers::default(),
+            is_retired: false,
             next_sequence: 1,
             last_used: now,
             room_charged: 0,
@@ -155,7 +157,7 @@ impl Queue {
     /// # Errors
     /// [`ConsumeRefusal`] where it, or another, wants the queue for itself.
     pub fn admit_consumer(&self, is_exclusive: bool) -> Result<(), ConsumeRefusal> {
-        self.consumers.admit(is_exclusive)
+        if self.is_retired { Err(ConsumeRefusal::Retired) } else { self.consumers.admit(is_exclusive) }
     }
 
     /// Takes a message: hands it to a consumer, or lets it wait.
@@ -319,6 +321,12 @@ impl Queue {
         }
     }
 
+    /// Takes no consumers any more, as it is about to be deleted: between the look that finds it without
+    /// consumers and the end, others may hold its id.
+    pub fn retire(&mut self) {
+        self.is_retired = true;
+    }
+
     /// Tells whether it was unused for so long that it has to go.
     pub fn is_idle_too_long(&self, now: Time) -> bool {
         self.idle_deadline().is_some_and(|deadline| deadline <= now)
@@ -343,8 +351,9 @@ impl Queue {
 
     /// Gives back the room of a burst, seldom enough that moving what is left costs little.
     fn give_back_room(&mut self) {
-        let len = self.unsettled.len();
-        if self.unsettled.capacity() > ROOM_KEPT && len < self.unsettled.capacity() / 8 {
+        // What was removed can make a table tell a smaller capacity than it has.
+        let (len, room) = (self.unsettled.len(), self.unsettled.capacity().max(self.room_charged));
+        if room > ROOM_KEPT && len < room / 8 {
             self.unsettled.shrink_to(2 * len);
             self.charge_room();
         }

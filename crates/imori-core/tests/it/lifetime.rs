@@ -5,6 +5,7 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::outbound::Numbers;
 use imori_core::queue::QueueSettings;
+use imori_core::world::World;
 
 use crate::world::{TestWorld, dying_to};
 
@@ -35,6 +36,15 @@ fn a_queue_is_declared_again_as_it_is() {
         let taken = broker::declare_queue(&world, &other.actor(), b"q", &settings, false);
         assert_eq!(taken, Ok(id));
     }
+}
+
+#[test]
+fn nobody_comes_to_read_a_queue_that_is_about_to_go() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let id = client.declare("q");
+    world.with_queue(id, |queue| queue.retire());
+    assert_eq!(client.try_consume("q", "c", 1, false), Err(BrokerError::NoQueue("q".into())));
 }
 
 #[test]

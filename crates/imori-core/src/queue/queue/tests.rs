@@ -583,6 +583,14 @@ fn an_exclusive_consumer_is_alone() {
 }
 
 #[test]
+fn a_queue_that_is_about_to_go_takes_no_consumer() {
+    let mut queue = Stage::new(QueueSettings::default()).queue;
+    queue.retire();
+    assert_eq!(queue.admit_consumer(false), Err(ConsumeRefusal::Retired));
+    assert_eq!(queue.admit_consumer(true), Err(ConsumeRefusal::Retired));
+}
+
+#[test]
 fn an_auto_delete_queue_goes_with_its_last_consumer() {
     let mut stage = Stage::new(QueueSettings { is_auto_delete: true, ..QueueSettings::default() });
     assert!(!stage.queue.remove_consumer(reader(1), stage.now), "it never had one");
@@ -637,6 +645,24 @@ fn an_unsettled_burst_does_not_keep_its_memory() {
     }
     let left = stage.queue.unsettled.capacity();
     assert!(left < 1000, "room for {left} deliveries is kept for none");
+}
+
+/// A hash table from which much was removed tells a smaller capacity than it has.
+#[test]
+fn room_is_charged_for_nobody_when_nothing_is_unsettled() {
+    for count in 57..=112_u64 {
+        let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+        for newest in 1..=count * 2 {
+            stage.publish("m").unwrap();
+            if let Some(settled) = newest.checked_sub(count) {
+                stage.settle(settled, Outcome::Accept);
+            }
+        }
+        for sequence in 1..=count * 2 {
+            stage.settle(sequence, Outcome::Accept);
+        }
+        assert_eq!(stage.gauge.bytes(), 0, "after {count} at a time");
+    }
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! The real core and the real STOMP keep every property on every seed, and no planted bug gets through.
+
+#![allow(clippy::print_stdout, reason = "the time that many seeds took is part of the result")]
+
+use std::env;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use imori_sim::{Bug, Property, repeat_command, run_seed};
+
+/// Seeds that are run unless `IMORI_SIM_SEEDS` says otherwise.
+const SEEDS: u64 = 10_000;
+
+/// Seeds within which each planted bug has to be caught. The rarest needs about 2,600.
+const SEEDS_PER_BUG_MAX: u64 = 20_000;
+
+/// Runs a job on each core.
+fn on_every_core<R: Send>(job: impl Fn() -> R + Sync) -> Vec<R> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(&job)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a run catches its own panics")).collect()
+    })
+}
+
+/// The seeds that come to whoever asks, each once.
+fn seeds(next: &AtomicU64, end: u64) -> impl Iterator<Item = u64> + '_ {
+    std::iter::from_fn(move || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < end))
+}
+
+#[test]
+fn every_property_holds_on_every_seed() {
+    let end = env::var("IMORI_SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
+    let next = AtomicU64::new(0);
+    let start = Instant::now();
+    let broken: Vec<String> = on_every_core(|| {
+        let violated = seeds(&next, end).filter_map(|seed| {
+            let violation = run_seed(seed, None, false).violation?;
+            Some(format!("seed {seed}: {violation}\n  {}", repeat_command(seed)))
+        });
+        violated.collect::<Vec<_>>()
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    println!("{end} seeds in {:.1} s", start.elapsed().as_secs_f64());
+    assert!(broken.is_empty(), "{} of {end} seeds are broken:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn every_planted_bug_is_caught_by_the_property_it_breaks() {
+    let next = AtomicU64::new(0);
+    let escaped: Vec<String> = on_every_core(|| {
+        let mut escaped = Vec::new();
+        for index in seeds(&next, Bug::ALL.len() as u64) {
+            let Some((bug, expected)) = usize::try_from(index).ok().and_then(|index| Bug::ALL.get(index))
+            else {
+                continue;
+            };
+            match catch(*bug, expected) {
+                Some((seed, property)) => println!("{bug:?}: caught by {property:?} at seed {seed}"),
+                None => escaped.push(format!("{bug:?}")),
+            }
+        }
+        escaped
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    assert!(escaped.is_empty(), "not caught in {SEEDS_PER_BUG_MAX} seeds: {}", escaped.join(", "));
+}
+
+fn catch(bug: Bug, expected: &[Property]) -> Option<(u64, Property)> {
+    (0..SEEDS_PER_BUG_MAX).find_map(|seed| {
+        let property = run_seed(seed, Some(bug), false).violation?.property;
+        expected.contains(&property).then_some((seed, property))
+    })
+}
+
+#[test]
+fn the_same_seed_makes_the_same_run() {
+    for seed in 0..50 {
+        let (first, second) = (run_seed(seed, None, false), run_seed(seed, None, true));
+        assert_eq!(first.hash, second.hash, "seed {seed}");
+        assert_eq!(first.steps, second.steps, "seed {seed}");
+    }
+}
