@@ -558,10 +558,11 @@ impl Connection {
         // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
         let is_last = complaint.is_final() || !self.session.settings.keeps_open_after_error;
         world.with_outbound(self.session.connection, |outbound| {
-            outbound.answer(Confirm::Now, |out| push_error(out, version, complaint, receipt, b""));
             if is_last {
+                // First, so that this answer, should it be one too many, is not followed by another ERROR.
                 outbound.finish();
             }
+            outbound.answer(Confirm::Now, |out| push_error(out, version, complaint, receipt, b""));
         });
         self.refusal = Some(Refusal { message: complaint.message(), text: complaint.text().to_string() });
         if is_last {

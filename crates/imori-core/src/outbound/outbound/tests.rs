@@ -371,6 +371,16 @@ fn a_backlog_does_not_follow_a_good_bye() {
 }
 
 #[test]
+fn the_last_answer_of_a_good_bye_is_the_last_even_if_it_is_one_too_many() {
+    let mut stage = Stage::new();
+    stage.answer(Confirm::Now, &"a".repeat(UNSENT_BYTES_MAX - 1));
+    stage.outbound.finish();
+    stage.answer(Confirm::Now, "last;");
+    let written = stage.written();
+    assert!(written.ends_with("alast;"), "{written}");
+}
+
+#[test]
 fn a_backlog_of_a_reader_that_is_gone_is_not_written() {
     let mut stage = Stage::new();
     let (gone, stays) = (stage.subscribe("gone"), stage.subscribe("stays"));
