@@ -83,6 +83,8 @@ struct Task {
     timer_at: Option<Time>,
     has_waker: bool,
     was_logged_in: bool,
+    /// It is on the list of those who are told that the memory alarm is over.
+    waits_for_memory: bool,
     source: SocketAddr,
     /// It is in a turn, which has not ended or ended in a panic.
     is_in_turn: bool,
@@ -136,6 +138,7 @@ impl Task {
             timer_at: None,
             has_waker: false,
             was_logged_in: false,
+            waits_for_memory: false,
             source,
             is_in_turn: false,
         }))
@@ -175,6 +178,13 @@ impl Task {
             if self.poll_timer(cell, cx) {
                 return Poll::Ready(());
             }
+            while matches!(self.state, State::Open | State::Working | State::Parked)
+                && self.signals.take(Signal::AlarmEnded)
+            {
+                self.waits_for_memory = false;
+                let next = self.protocol.alarm_ended(cell);
+                self.follow(cell, next);
+            }
             match self.state {
                 State::Open => match self.poll_read(cell, cx) {
                     Poll::Ready(true) => {}
@@ -187,10 +197,6 @@ impl Task {
                 },
                 State::Working => self.work_on_carry(cell),
                 State::Pressed(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
-                State::Parked if self.signals.take(Signal::AlarmEnded) => {
-                    let next = self.protocol.alarm_ended(cell);
-                    self.follow(cell, next);
-                }
                 State::Lingering(_) => return self.poll_peer_closed(cell, cx),
                 State::Pressed(_) | State::Parked | State::Draining(_) => return Poll::Pending,
             }
@@ -282,7 +288,7 @@ impl Task {
     /// Works on frames that were read before.
     fn work_on_carry(&mut self, cell: &Cell) {
         self.state = State::Open;
-        if self.carry.is_empty() {
+        if self.carry.is_empty() && !self.protocol.waits_for_memory() {
             return;
         }
         let whole = self.frame_bytes.filter(|bytes| (READ_BYTES..=self.carry.len()).contains(bytes));
@@ -347,12 +353,7 @@ impl Task {
                 let waits = cell.with_outbound(reader, |outbound| outbound.press(self.id)).unwrap_or(false);
                 if waits { State::Pressed(cell.now().after(PRESS_MAX)) } else { State::Working }
             }
-            (_, Next::Parked) => {
-                if !cell.shared.memory.park(self.id) {
-                    self.signals.set(Signal::AlarmEnded);
-                }
-                State::Parked
-            }
+            (_, Next::Parked) => State::Parked,
             (_, Next::Close) => {
                 cell.with_outbound(self.id, Outbound::finish);
                 if cell.shared.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
@@ -361,6 +362,13 @@ impl Task {
                 State::Draining(linger_until())
             }
         };
+        let waits = self.state == State::Parked || self.protocol.waits_for_memory();
+        if waits && !self.waits_for_memory {
+            self.waits_for_memory = true;
+            if !cell.shared.memory.park(self.id) {
+                self.signals.set(Signal::AlarmEnded);
+            }
+        }
     }
 
     /// Tells the operator why the broker ends the connection, if it is not because it stops itself.

@@ -109,7 +109,12 @@ impl<T> Slots<T> {
 
     /// Lends several values at once, locked in the order of the keys, whose slots rise.
     pub(crate) fn with_many<R>(&self, keys: &[SlotKey], f: impl FnOnce(&mut [Option<&mut T>]) -> R) -> R {
-        let mut places: Vec<_> = keys.iter().map(|key| (key.generation, self.lock(key.slot))).collect();
+        // Of two keys of one slot the older is stale; the slot is locked once.
+        let is_stale = |at: usize, slot: u32| keys.get(at + 1).is_some_and(|next| next.slot == slot);
+        let lock = |(at, key): (usize, &SlotKey)| {
+            (key.generation, if is_stale(at, key.slot) { None } else { self.lock(key.slot) })
+        };
+        let mut places: Vec<_> = keys.iter().enumerate().map(lock).collect();
         let mut values: Vec<Option<&mut T>> = places
             .iter_mut()
             .map(|(generation, place)| {
@@ -150,6 +155,18 @@ mod tests {
         assert_eq!(slots.remove(first), None);
         assert_eq!(slots.with(second, |value| *value), Some("second"));
         assert_eq!(slots.len(), 1);
+    }
+
+    #[test]
+    fn two_keys_of_one_slot_lock_it_once() {
+        let slots = Slots::new(1);
+        let stale = slots.insert(|_| 1).unwrap();
+        slots.remove(stale);
+        let fresh = slots.insert(|_| 2).unwrap();
+        slots.with_many(&[stale, fresh], |values| {
+            let found: Vec<_> = values.iter().map(|value| value.as_deref().copied()).collect();
+            assert_eq!(found, [None, Some(2)]);
+        });
     }
 
     #[test]
