@@ -15,7 +15,7 @@ use imori_stomp::decode::{Decoder, Step};
 use imori_stomp::frame::HeaderTable;
 use imori_stomp::limits::Limits;
 use imori_stomp::settings::Settings;
-use imori_stomp::turn::Next;
+use imori_core::turn::Next;
 use imori_stomp::version::Version;
 use libfuzzer_sys::fuzz_target;
 

@@ -42,3 +42,9 @@ pub const DEATHS_MAX: usize = 64;
 /// Dead letters that one command may cause beyond those of the first queue: each can push others
 /// out of full queues, or go to many. More: they are dropped and counted.
 pub const DEAD_LETTERS_CAUSED_MAX: usize = 10_000;
+
+/// Commands that one turn of a connection works off, so that others get theirs.
+pub const TURN_COMMANDS_MAX: usize = 256;
+
+/// Deliveries that one turn of a connection may cause.
+pub const TURN_RECEIVERS_MAX: usize = 1024;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use imori_core::id::{ConnectionId, ReaderId};
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
+use imori_core::turn::Peer;
+use imori_core::turn::{Budget, Next};
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
-use imori_stomp::settings::Peer;
-use imori_stomp::turn::{Budget, Next};
 
 use crate::network::Read;
 use crate::planted::Bug;

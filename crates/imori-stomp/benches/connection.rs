@@ -14,11 +14,11 @@ use std::time::Instant;
 use imori_core::broker;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::Outbound;
+use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
 use imori_stomp::frame::HeaderTable;
-use imori_stomp::settings::{Peer, Settings};
-use imori_stomp::turn::Budget;
+use imori_stomp::settings::Settings;
 
 use crate::world::TinyWorld;
 

@@ -12,6 +12,7 @@ use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{Encoder, Outbound};
 use imori_core::time::Time;
+use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
 use imori_core::world::World;
 
 use crate::command::Command;
@@ -27,10 +28,10 @@ use crate::pulse::Pulse;
 use crate::repeat::Repeat;
 use crate::send::send;
 use crate::session::Session;
-use crate::settings::{Peer, Settings};
+use crate::settings::Settings;
 use crate::settle::settle;
 use crate::subscribe::{subscribe, unsubscribe};
-use crate::turn::{Budget, Done, Next, Received, Refusal};
+use crate::turn::Done;
 use crate::version::Version;
 
 /// The inbound half of a connection.
@@ -346,7 +347,7 @@ impl Connection {
         match sent {
             Ok(report) => {
                 let PublishReport { receivers, pressed, .. } = report;
-                budget.spend(&Done { commands: 1, receivers, pressed, ..Done::default() });
+                budget.spend(1, receivers, pressed);
                 Some((len, None))
             }
             Err(complaint) => Some((len, self.refuse(world, &complaint, None))),
@@ -369,7 +370,7 @@ impl Connection {
         };
         match done {
             Ok(done) => {
-                budget.spend(&done);
+                budget.spend(done.commands, done.receivers, done.pressed);
                 if let Some(receipt) = done.receipt {
                     self.give_receipt(world, receipt, done.confirm);
                 }

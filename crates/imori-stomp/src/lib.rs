@@ -18,7 +18,7 @@ mod session;
 mod transactions;
 pub mod message;
 mod complaint;
-pub mod turn;
+mod turn;
 pub mod settings;
 pub mod address;
 pub mod heart_beat;

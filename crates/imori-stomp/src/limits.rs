@@ -50,12 +50,6 @@ pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 /// From accepting a connection to its login, whatever comes in between. Longer: it is closed.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Commands that one turn of a connection works off, so that others get theirs.
-pub const TURN_COMMANDS_MAX: usize = 256;
-
-/// Deliveries that one turn of a connection may cause.
-pub const TURN_RECEIVERS_MAX: usize = 1024;
-
 /// Queues a connection remembers as declared with the arguments of its SENDs. More: it begins anew.
 pub const DECLARED_QUEUES_MAX: usize = 64;
 

@@ -7,6 +7,7 @@ use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::error::BrokerError;
 use imori_core::id::VhostId;
 use imori_core::name::Printable;
+use imori_core::turn::Peer;
 use imori_core::world::World;
 
 use crate::command::Command;
@@ -16,7 +17,7 @@ use crate::frame::{Frame, Headers};
 use crate::heart_beat::{Agreed, HeartBeat};
 use crate::message::{MessageEncoder, SESSION_BYTES};
 use crate::session::Session;
-use crate::settings::{Peer, Settings};
+use crate::settings::Settings;
 use crate::subscribe::token;
 use crate::version::Version;
 

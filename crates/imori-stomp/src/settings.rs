@@ -51,12 +51,3 @@ impl Default for Settings {
         }
     }
 }
-
-/// Who is at the other end of a transport.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// It is on this machine.
-    pub is_loopback: bool,
-    /// Its address, as people write it.
-    pub address: String,
-}

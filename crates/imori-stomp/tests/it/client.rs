@@ -7,11 +7,11 @@ use imori_core::broker;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
+use imori_core::turn::{Budget, Next, Peer};
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
 use imori_stomp::frame::HeaderTable;
-use imori_stomp::settings::{Peer, Settings};
-use imori_stomp::turn::{Budget, Next};
+use imori_stomp::settings::Settings;
 
 use crate::world::TinyWorld;
 

@@ -16,9 +16,9 @@ use imori_core::broker::{self, Actor};
 use imori_core::id::{ConnectionId, VhostId};
 use imori_core::name::Name;
 use imori_core::route::ExchangeKind;
+use imori_core::turn::Next;
 use imori_core::world::World;
 use imori_stomp::settings::Settings;
-use imori_stomp::turn::Next;
 
 use crate::client::Client;
 use crate::world::TinyWorld;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use imori_core::limits::TURN_COMMANDS_MAX;
+use imori_core::turn::{Budget, Next, Peer};
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
 use imori_stomp::frame::HeaderTable;
-use imori_stomp::limits::TURN_COMMANDS_MAX;
-use imori_stomp::settings::{Peer, Settings};
-use imori_stomp::turn::{Budget, Next};
+use imori_stomp::settings::Settings;
 
 use crate::client::Client;
 use crate::world::{OUTBOUND_LIMITS, TinyWorld};
