@@ -86,6 +86,7 @@ fn client_step(decoder: &mut Decoder, input: &[u8]) -> Result<Step<Vec<u8>>, Dec
                 ClientOp::Unsubscribe(unsubscribe) => push_unsubscribe(&mut out, &unsubscribe),
                 ClientOp::Ping => out.extend(b"PING\r\n"),
                 ClientOp::Pong => out.extend(b"PONG\r\n"),
+                ClientOp::Nothing => out.extend(b"+OK\r\n"),
             }
             Step::Op { op: out, consumed }
         }

@@ -1,6 +1,7 @@
 //! The options of a CONNECT, read from its JSON and written as JSON.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// What a client says of itself in CONNECT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,53 +80,54 @@ impl ConnectOptions {
     }
 
     /// These options with what the JSON of a CONNECT says of them; `None` where it is not JSON, or
-    /// says things of another type.
+    /// says things of another type. Names count in either case, and what is not known is passed over.
     pub fn with(&self, json: &[u8]) -> Option<Self> {
-        let written: Written = serde_json::from_slice(json).ok()?;
-        let mut options = self.clone();
-        for (place, value) in [
-            (&mut options.verbose, written.verbose),
-            (&mut options.pedantic, written.pedantic),
-            (&mut options.echo, written.echo),
-            (&mut options.headers, written.headers),
-            (&mut options.no_responders, written.no_responders),
-        ] {
-            *place = value.unwrap_or(*place);
+        let written: Map<String, Value> = serde_json::from_slice(json).ok()?;
+        // Credentials do not outlast their CONNECT.
+        let mut options =
+            Self { user: None, pass: None, auth_token: None, has_other_credentials: false, ..self.clone() };
+        for (name, value) in written {
+            options.set(&name.to_ascii_lowercase(), value)?;
         }
-        options.protocol = written.protocol.unwrap_or(options.protocol);
-        let other = [written.jwt, written.nkey, written.sig, written.account];
-        Some(Self {
-            name: written.name.or(options.name),
-            lang: written.lang.or(options.lang),
-            version: written.version.or(options.version),
-            user: written.user,
-            pass: written.pass,
-            auth_token: written.auth_token,
-            has_other_credentials: other.into_iter().flatten().any(|text| !text.is_empty()),
-            ..options
-        })
+        Some(options)
+    }
+
+    fn set(&mut self, name: &str, value: Value) -> Option<()> {
+        let is_flag = |place: &mut bool| {
+            if !value.is_null() {
+                *place = value.as_bool()?;
+            }
+            Some(())
+        };
+        match name {
+            "verbose" => return is_flag(&mut self.verbose),
+            "pedantic" => return is_flag(&mut self.pedantic),
+            "echo" => return is_flag(&mut self.echo),
+            "headers" => return is_flag(&mut self.headers),
+            "no_responders" => return is_flag(&mut self.no_responders),
+            "protocol" if !value.is_null() => self.protocol = value.as_i64()?,
+            "name" => self.name = text(value)?,
+            "lang" => self.lang = text(value)?,
+            "version" => self.version = text(value)?,
+            "user" => self.user = text(value)?,
+            "pass" => self.pass = text(value)?,
+            "auth_token" => self.auth_token = text(value)?,
+            "jwt" | "nkey" | "sig" | "account" => self.has_other_credentials |= text(value)?.is_some(),
+            _ => {}
+        }
+        Some(())
     }
 }
 
-/// What stands in a CONNECT. All of it may be absent or null; what is not known is passed over.
-#[derive(Debug, Deserialize)]
-struct Written {
-    verbose: Option<bool>,
-    pedantic: Option<bool>,
-    echo: Option<bool>,
-    headers: Option<bool>,
-    no_responders: Option<bool>,
-    protocol: Option<i64>,
-    name: Option<String>,
-    lang: Option<String>,
-    version: Option<String>,
-    user: Option<String>,
-    pass: Option<String>,
-    auth_token: Option<String>,
-    jwt: Option<String>,
-    nkey: Option<String>,
-    sig: Option<String>,
-    account: Option<String>,
+/// A text that is not empty; an outer `None` where it is no text.
+#[allow(clippy::option_option, reason = "absent and wrong are two things")]
+fn text(value: Value) -> Option<Option<String>> {
+    match value {
+        Value::Null => Some(None),
+        Value::String(text) if text.is_empty() => Some(None),
+        Value::String(text) => Some(Some(text)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -146,7 +148,8 @@ mod tests {
             ..ConnectOptions::default()
         };
         assert_eq!(options, expected);
-        assert!(!options.with(br#"{"headers":false}"#).unwrap().headers);
+        assert!(!options.with(br#"{"HEADERS":true,"headers":false}"#).unwrap().headers);
+        assert_eq!(options.with(b"{}").unwrap().user, None);
     }
 
     #[test]

@@ -55,7 +55,7 @@ enum Name {
     Err,
 }
 
-const CLIENT_NAMES: [(&[u8], Name); 7] = [
+const CLIENT_NAMES: [(&[u8], Name); 9] = [
     (b"PUB", Name::Pub),
     (b"HPUB", Name::Hpub),
     (b"SUB", Name::Sub),
@@ -63,6 +63,8 @@ const CLIENT_NAMES: [(&[u8], Name); 7] = [
     (b"PING", Name::Ping),
     (b"PONG", Name::Pong),
     (b"CONNECT", Name::Connect),
+    (b"+OK", Name::Ok),
+    (b"INFO", Name::Info),
 ];
 
 const SERVER_NAMES: [(&[u8], Name); 7] = [
@@ -113,7 +115,8 @@ impl Decoder {
             Name::Unsub => unsubscribe(arguments)?,
             Name::Ping => ClientOp::Ping,
             Name::Pong => ClientOp::Pong,
-            _ => ClientOp::Connect(arguments.trim_ascii()),
+            Name::Connect => ClientOp::Connect(arguments.trim_ascii()),
+            _ => ClientOp::Nothing,
         };
         Ok(Step::Op { op, consumed: len })
     }
@@ -282,14 +285,15 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field; none at the end, and where a control character stands.
+    /// The next field; none at the end, and where a carriage return stands.
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let mut rest = self.rest;
         while let [b' ' | b'\t', after @ ..] = rest {
             rest = after;
         }
-        let len = rest.iter().position(|byte| *byte <= b' ').unwrap_or(rest.len());
+        let ends = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+        let len = rest.iter().position(ends).unwrap_or(rest.len());
         let (field, after) = rest.split_at_checked(len)?;
         self.rest = after;
         let is_ended = matches!(after, [] | [b' ' | b'\t', ..]);

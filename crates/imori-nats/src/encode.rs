@@ -1,6 +1,6 @@
 //! Operations to bytes: what a client says, and what a server says beside its messages.
 //!
-//! The caller has checked subjects, groups and sids: they hold no blank and no control character.
+//! The caller has checked subjects, groups and sids: they hold no white space.
 
 use serde::Serialize;
 
@@ -19,11 +19,14 @@ pub const OK: &[u8] = b"+OK\r\n";
 /// Appends a CONNECT.
 pub fn push_connect(out: &mut Vec<u8>, options: &ConnectOptions) {
     push_json(out, b"CONNECT ", options);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends an INFO.
 pub fn push_info(out: &mut Vec<u8>, info: &Info) {
     push_json(out, b"INFO ", info);
+    // Some clients look for the blank.
+    out.extend_from_slice(b" \r\n");
 }
 
 /// Appends a PUB, or an HPUB where there are headers.
@@ -99,5 +102,4 @@ fn push_json(out: &mut Vec<u8>, name: &[u8], value: &impl Serialize) {
     out.extend_from_slice(name);
     let text = serde_json::to_vec(value).expect("it has string keys only, and no number that is not one");
     out.extend_from_slice(&text);
-    out.extend_from_slice(b"\r\n");
 }

@@ -39,6 +39,9 @@ pub struct Info {
     /// Other addresses to connect to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connect_urls: Vec<String>,
+    /// It follows a CONNECT, of which it knows.
+    #[serde(skip_serializing_if = "is_false")]
+    pub connect_info: bool,
     /// It is going to stop: clients should go elsewhere.
     #[serde(skip_serializing_if = "is_false")]
     pub ldm: bool,

@@ -15,6 +15,8 @@ pub enum ClientOp<'a> {
     Ping,
     /// PONG.
     Pong,
+    /// +OK or INFO, which mean nothing from a client.
+    Nothing,
 }
 
 /// PUB or HPUB: a message for a subject.
