@@ -149,7 +149,7 @@ impl Encoder for MessageEncoder {
 
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         let message = match reason {
-            CutReason::TooSlow { .. } => "Connection too slow",
+            CutReason::TooSlow { .. } | CutReason::Stalled { .. } => "Connection too slow",
             CutReason::QueueDeleted { .. } => "Server cancelled subscription",
             CutReason::ShuttingDown => "Server shutting down",
             CutReason::Fault => "Internal error",

@@ -14,6 +14,13 @@ pub enum CutReason {
         /// The limit, in bytes.
         unsent_max: usize,
     },
+    /// It takes nothing of what waits for it, while memory is short.
+    Stalled {
+        /// The bytes that wait.
+        unsent: usize,
+        /// For how long it has taken nothing, in seconds.
+        seconds: u64,
+    },
     /// A queue that it reads from was deleted.
     QueueDeleted {
         /// The queue.
@@ -31,6 +38,10 @@ impl fmt::Display for CutReason {
             CutReason::TooSlow { unsent_max } => write!(
                 f,
                 "more than {unsent_max} bytes wait to be read by this connection; read faster, or use a queue with a prefetch count"
+            ),
+            CutReason::Stalled { unsent, seconds } => write!(
+                f,
+                "memory is short, {unsent} bytes wait for this connection and it has read none for {seconds} s; keep reading, or use a queue with a prefetch count"
             ),
             CutReason::QueueDeleted { queue } => {
                 write!(f, "queue `{queue}` was deleted; subscribe again to declare it")

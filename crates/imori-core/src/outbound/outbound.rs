@@ -170,6 +170,11 @@ impl Outbound {
         self.buffer.appended()
     }
 
+    /// Bytes that were ever written: where it does not change, the peer takes nothing.
+    pub fn written_bytes(&self) -> u64 {
+        self.buffer.appended() - self.buffer.unsent() as u64
+    }
+
     /// Why the broker ends the connection, if it does.
     pub fn ended(&self) -> Option<&CutReason> {
         self.ended.as_ref()
