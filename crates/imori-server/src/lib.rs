@@ -5,6 +5,7 @@ mod listener;
 mod thread;
 mod connection;
 mod flush;
+mod stalled;
 mod cell;
 mod settings;
 mod shared;

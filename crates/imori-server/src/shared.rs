@@ -106,6 +106,8 @@ pub(crate) struct Memory {
     pub(crate) gauge: Gauge,
     mark_bytes: usize,
     is_alarmed: AtomicBool,
+    /// The same, for those who wait for it to change.
+    alarm: watch::Sender<bool>,
     parked: Mutex<Vec<ConnectionId>>,
 }
 
@@ -115,6 +117,7 @@ impl Memory {
             gauge: Gauge::default(),
             mark_bytes,
             is_alarmed: AtomicBool::new(false),
+            alarm: watch::Sender::new(false),
             parked: Mutex::new(Vec::new()),
         }
     }
@@ -127,18 +130,25 @@ impl Memory {
         self.is_alarmed.load(Ordering::Relaxed)
     }
 
+    /// Tells of the alarm's beginning and end.
+    pub(crate) fn watch(&self) -> watch::Receiver<bool> {
+        self.alarm.subscribe()
+    }
+
     /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.
     pub(crate) fn check(&self) -> Vec<ConnectionId> {
         let bytes = self.gauge.bytes();
         if !self.is_alarmed() {
             if bytes > self.mark_bytes && !self.is_alarmed.swap(true, Ordering::SeqCst) {
                 warn!(bytes, mark_bytes = self.mark_bytes, "memory mark is reached, publishers wait");
+                self.alarm.send_replace(true);
             }
             return Vec::new();
         }
         if bytes > self.mark_bytes / 10 * 9 || !self.is_alarmed.swap(false, Ordering::SeqCst) {
             return Vec::new();
         }
+        self.alarm.send_replace(false);
         info!(bytes, mark_bytes = self.mark_bytes, "memory is below the mark, publishers go on");
         std::mem::take(&mut *unpoisoned(self.parked.lock()))
     }
