@@ -1,5 +1,7 @@
 //! The consumers and live subscriptions of one connection.
 
+use std::num::NonZeroU32;
+
 use super::credit::Credit;
 use super::session::SessionId;
 use crate::id::{QueueId, ReaderId};
@@ -46,6 +48,17 @@ pub(super) struct Record {
     pub(super) spec: ReaderSpec,
     /// Its queue was told that it can take no more, and waits to be told otherwise.
     pub(super) is_starved: bool,
+    /// Live deliveries it had.
+    pub(super) delivered: u32,
+    /// Live deliveries it may have in all.
+    pub(super) delivered_max: Option<NonZeroU32>,
+}
+
+impl Record {
+    /// How many more live deliveries it may have, if that is limited.
+    pub(super) fn left(&self) -> Option<usize> {
+        self.delivered_max.map(|max| max.get().saturating_sub(self.delivered) as usize)
+    }
 }
 
 /// A table of readers whose ids are not reused.
@@ -61,7 +74,7 @@ impl Readers {
     }
 
     pub(super) fn add(&mut self, spec: ReaderSpec) -> ReaderId {
-        let record = Some(Record { spec, is_starved: false });
+        let record = Some(Record { spec, is_starved: false, delivered: 0, delivered_max: None });
         if let Some(slot) = self.free.pop()
             && let Some((generation, place)) = self.slots.get_mut(slot as usize)
         {
