@@ -100,30 +100,63 @@ pub fn subscribe<W: World>(
     key: &BindingKey,
     options: SubscribeOptions,
 ) -> Result<ReaderId, BrokerError> {
-    authorize(
-        actor.identity,
-        Action::Subscribe,
-        actor.vhost,
-        Object::Exchange { exchange, subject: key.text.as_bytes() },
-    )?;
-    let subscription = Subscription { exchange: Name::new(exchange), key: key.clone(), group: options.group };
-    let spec = ReaderSpec {
-        session: options.session,
-        label: options.label,
-        source: Source::Live(Box::new(subscription.clone())),
-        settles: false,
-        credit: Credit::Unlimited,
+    let subscribed = subscribe_all(world, actor, exchange, vec![(key.clone(), options)]).pop();
+    subscribed.unwrap_or_else(|| Err(RouteError::NoExchange(Name::new(exchange)).into()))
+}
+
+/// Adds live subscriptions to an exchange, as [`subscribe`] does with one: the routing table is published
+/// once for all of them, which is most of what one costs.
+pub fn subscribe_all<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    wishes: Vec<(BindingKey, SubscribeOptions)>,
+) -> Vec<Result<ReaderId, BrokerError>> {
+    let exchange = Name::new(exchange);
+    let admit = |(key, options): (BindingKey, SubscribeOptions)| {
+        let object = Object::Exchange { exchange: exchange.as_bytes(), subject: key.text.as_bytes() };
+        authorize(actor.identity, Action::Subscribe, actor.vhost, object)?;
+        Ok((
+            Subscription { exchange: exchange.clone(), key, group: options.group },
+            options.session,
+            options.label,
+        ))
     };
-    let id = world
-        .with_outbound(actor.connection, |outbound| outbound.add_reader(spec))
-        .ok_or_else(|| RouteError::NoExchange(Name::new(exchange)))?;
-    let reader = Reader { connection: actor.connection, id };
-    let bound = world.with_topology(|topology| topology.subscribe(actor.vhost, &subscription, reader));
-    if let Err(error) = bound {
-        world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id));
-        return Err(error.into());
+    let admitted: Vec<Result<_, BrokerError>> = wishes.into_iter().map(admit).collect();
+    let added = world.with_outbound(actor.connection, |outbound| {
+        let add = |wish: Result<(Subscription, SessionId, Box<[u8]>), BrokerError>| {
+            let (subscription, session, label) = wish?;
+            let source = Source::Live(Box::new(subscription.clone()));
+            let spec = ReaderSpec { session, label, source, settles: false, credit: Credit::Unlimited };
+            Ok((subscription, outbound.add_reader(spec)))
+        };
+        admitted.into_iter().map(add).collect::<Vec<_>>()
+    });
+    // Without a connection nobody is there to be told anything.
+    let Some(added) = added else { return Vec::new() };
+    let mut refused = Vec::new();
+    let bound = world.with_topology(|topology| {
+        let bind = |added: Result<(Subscription, ReaderId), BrokerError>| {
+            let (subscription, id) = added?;
+            let reader = Reader { connection: actor.connection, id };
+            match topology.subscribe(actor.vhost, &subscription, reader) {
+                Ok(_) => Ok(id),
+                Err(error) => {
+                    refused.push(id);
+                    Err(error.into())
+                }
+            }
+        };
+        added.into_iter().map(bind).collect()
+    });
+    if !refused.is_empty() {
+        world.with_outbound(actor.connection, |outbound| {
+            for id in refused {
+                outbound.remove_reader(id);
+            }
+        });
     }
-    Ok(id)
+    bound
 }
 
 /// Ends a reader. Its unsettled deliveries stay with its session. A queue that goes with its
@@ -131,28 +164,38 @@ pub fn subscribe<W: World>(
 pub fn cancel<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId) {
     let source = world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id)).flatten();
     if let Some(source) = source {
-        forget_reader(world, actor, id, &source);
+        forget_readers(world, actor, &[(id, source)]);
     }
 }
 
-/// Takes a reader away from what it read.
-pub(super) fn forget_reader<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, source: &Source) {
-    let reader = Reader { connection: actor.connection, id };
-    match source {
-        Source::Queue(queue_id) => {
-            let now = world.now();
-            let is_last = world.with_queue(*queue_id, |queue| {
-                let is_last = queue.remove_consumer(reader, now);
-                (is_last, queue.new_wake_up())
-            });
-            match is_last {
-                Some((true, _)) => delete_unused(world, *queue_id),
-                Some((false, Some(at))) => world.wake_queue_at(*queue_id, at),
-                _ => {}
+/// Takes readers away from what they read: the live subscriptions together, as the table is published for each change.
+pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[(ReaderId, Source)]) {
+    if readers.iter().any(|(_, source)| matches!(source, Source::Live(_))) {
+        world.with_topology(|topology| {
+            for (id, source) in readers {
+                if let Source::Live(subscription) = source {
+                    let reader = Reader { connection: actor.connection, id: *id };
+                    topology.unsubscribe(actor.vhost, subscription, reader);
+                }
             }
+        });
+    }
+    for (id, source) in readers {
+        if let Source::Queue(queue) = source {
+            leave_queue(world, *queue, Reader { connection: actor.connection, id: *id });
         }
-        Source::Live(subscription) => world.with_topology(|topology| {
-            topology.unsubscribe(actor.vhost, subscription, reader);
-        }),
+    }
+}
+
+fn leave_queue<W: World>(world: &W, id: QueueId, reader: Reader) {
+    let now = world.now();
+    let is_last = world.with_queue(id, |queue| {
+        let is_last = queue.remove_consumer(reader, now);
+        (is_last, queue.new_wake_up())
+    });
+    match is_last {
+        Some((true, _)) => delete_unused(world, id),
+        Some((false, Some(at))) => world.wake_queue_at(id, at),
+        _ => {}
     }
 }
