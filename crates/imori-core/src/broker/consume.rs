@@ -100,63 +100,58 @@ pub fn subscribe<W: World>(
     key: &BindingKey,
     options: SubscribeOptions,
 ) -> Result<ReaderId, BrokerError> {
-    let subscribed = subscribe_all(world, actor, exchange, vec![(key.clone(), options)]).pop();
-    subscribed.unwrap_or_else(|| Err(RouteError::NoExchange(Name::new(exchange)).into()))
+    let exchange = Name::new(exchange);
+    let added = subscribe_all(world, actor, &exchange, [(key.clone(), options)]);
+    added.into_iter().next().unwrap_or(Err(RouteError::NoExchange(exchange).into()))
 }
 
-/// Adds live subscriptions to an exchange, as [`subscribe`] does with one: the routing table is published
-/// once for all of them, which is most of what one costs.
+/// Adds live subscriptions to an exchange, and makes one new routing table for all of them, which is most
+/// of what a subscription costs. When it returns, the next publish of every cell sees those that it added.
 pub fn subscribe_all<W: World>(
     world: &W,
     actor: &Actor<'_>,
-    exchange: &[u8],
-    wishes: Vec<(BindingKey, SubscribeOptions)>,
+    exchange: &Name,
+    wishes: impl IntoIterator<Item = (BindingKey, SubscribeOptions)>,
 ) -> Vec<Result<ReaderId, BrokerError>> {
-    let exchange = Name::new(exchange);
-    let admit = |(key, options): (BindingKey, SubscribeOptions)| {
-        let object = Object::Exchange { exchange: exchange.as_bytes(), subject: key.text.as_bytes() };
-        authorize(actor.identity, Action::Subscribe, actor.vhost, object)?;
-        Ok((
-            Subscription { exchange: exchange.clone(), key, group: options.group },
-            options.session,
-            options.label,
-        ))
-    };
-    let admitted: Vec<Result<_, BrokerError>> = wishes.into_iter().map(admit).collect();
-    let added = world.with_outbound(actor.connection, |outbound| {
-        let add = |wish: Result<(Subscription, SessionId, Box<[u8]>), BrokerError>| {
-            let (subscription, session, label) = wish?;
-            let source = Source::Live(Box::new(subscription.clone()));
-            let spec = ReaderSpec { session, label, source, settles: false, credit: Credit::Unlimited };
-            Ok((subscription, outbound.add_reader(spec)))
-        };
-        admitted.into_iter().map(add).collect::<Vec<_>>()
-    });
-    // Without a connection nobody is there to be told anything.
-    let Some(added) = added else { return Vec::new() };
-    let mut refused = Vec::new();
-    let bound = world.with_topology(|topology| {
-        let bind = |added: Result<(Subscription, ReaderId), BrokerError>| {
-            let (subscription, id) = added?;
-            let reader = Reader { connection: actor.connection, id };
-            match topology.subscribe(actor.vhost, &subscription, reader) {
-                Ok(_) => Ok(id),
-                Err(error) => {
-                    refused.push(id);
-                    Err(error.into())
-                }
+    let mut added: Vec<Result<(ReaderId, Subscription), BrokerError>> = Vec::new();
+    let is_there = world.with_outbound(actor.connection, |outbound| {
+        for (key, options) in wishes {
+            let object = Object::Exchange { exchange: exchange.as_bytes(), subject: key.text.as_bytes() };
+            if let Err(refusal) = authorize(actor.identity, Action::Subscribe, actor.vhost, object) {
+                added.push(Err(refusal.into()));
+                continue;
             }
+            let subscription = Subscription { exchange: exchange.clone(), key, group: options.group };
+            let id = outbound.add_reader(ReaderSpec {
+                session: options.session,
+                label: options.label,
+                source: Source::Live(Box::new(subscription.clone())),
+                settles: false,
+                credit: Credit::Unlimited,
+            });
+            added.push(Ok((id, subscription)));
+        }
+    });
+    if is_there.is_none() {
+        // The connection is gone; nobody will read this answer.
+        return Vec::new();
+    }
+    let mut failed = Vec::new();
+    let ids = world.with_topology(|topology| {
+        let bind = |one: Result<(ReaderId, Subscription), BrokerError>| {
+            let (id, subscription) = one?;
+            let reader = Reader { connection: actor.connection, id };
+            topology.subscribe(actor.vhost, &subscription, reader).inspect_err(|_| failed.push(id))?;
+            Ok(id)
         };
         added.into_iter().map(bind).collect()
     });
-    if !refused.is_empty() {
+    if !failed.is_empty() {
         world.with_outbound(actor.connection, |outbound| {
-            for id in refused {
-                outbound.remove_reader(id);
-            }
+            failed.into_iter().for_each(|id| drop(outbound.remove_reader(id)));
         });
     }
-    bound
+    ids
 }
 
 /// Ends a reader. Its unsettled deliveries stay with its session. A queue that goes with its

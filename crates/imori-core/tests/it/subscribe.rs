@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use imori_core::broker::{self, SubscribeOptions, resume_publishers};
 use imori_core::error::BrokerError;
+use imori_core::name::Name;
 use imori_core::outbound::SessionId;
 use imori_core::route::{BindingKey, RouteError, Syntax};
 use imori_core::world::{Event, World};
@@ -129,8 +130,8 @@ fn what_is_subscribed_together_is_heard_and_forgotten_like_what_comes_alone() {
         (BindingKey::new(Syntax::Nats, pattern.as_bytes()), options)
     };
     let patterns = ["a", "b.*", "a.>.b", "c"];
-    let wishes = patterns.iter().map(|pattern| wish(pattern)).collect();
-    let subscribed = broker::subscribe_all(&world, &client.actor(), b"amq.topic", wishes);
+    let wishes = patterns.map(wish);
+    let subscribed = broker::subscribe_all(&world, &client.actor(), &Name::from("amq.topic"), wishes);
     let is_taken: Vec<bool> = subscribed.iter().map(Result::is_ok).collect();
     assert_eq!(is_taken, [true, true, false, true], "a pattern is refused by itself");
     assert_eq!(world.bindings("amq.topic"), 3);
@@ -138,12 +139,16 @@ fn what_is_subscribed_together_is_heard_and_forgotten_like_what_comes_alone() {
         sender.publish("amq.topic", subject, "m");
     }
     assert_eq!(client.read(), "a:m;b.*:m;c:m;");
-    let nowhere = broker::subscribe_all(&world, &client.actor(), b"none", vec![wish("a")]);
+    let nowhere = broker::subscribe_all(&world, &client.actor(), &Name::from("none"), [wish("a")]);
     assert!(matches!(&nowhere[..], [Err(BrokerError::Route(RouteError::NoExchange(_)))]));
     assert_eq!(world.with_outbound(client.id, |outbound| outbound.readers_len()), Some(3));
     // More than are forgotten at once.
-    let many = (0..1000).map(|number| wish(&format!("n.{number}"))).collect();
-    assert!(broker::subscribe_all(&world, &client.actor(), b"amq.topic", many).iter().all(Result::is_ok));
+    let many = (0..1000).map(|number| wish(&format!("n.{number}")));
+    assert!(
+        broker::subscribe_all(&world, &client.actor(), &Name::from("amq.topic"), many)
+            .iter()
+            .all(Result::is_ok)
+    );
     client.disconnect();
     assert_eq!(world.bindings("amq.topic"), 0);
 }
