@@ -46,7 +46,9 @@ fn main() {
 /// Runs a few rounds again and again and prints the best time, which is one without interruption.
 fn report(name: &str, mut round: impl FnMut() -> usize) {
     if let Some(rounds) = rounds_asked() {
-        (0..rounds).for_each(|_| drop(black_box(round())));
+        for _ in 0..rounds {
+            black_box(round());
+        }
         return;
     }
     let rounds = 50;
