@@ -1,0 +1,91 @@
+//! What a protocol's connection and the cell that runs it say to each other: who the peer is, how much
+//! one turn may do, and what has to be done next.
+
+use crate::id::ConnectionId;
+use crate::limits::{TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX};
+
+/// Who is at the other end of a transport.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// It is on this machine.
+    pub is_loopback: bool,
+    /// Its address, as people write it.
+    pub address: String,
+}
+
+/// How much a turn may still do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    commands: usize,
+    receivers: usize,
+    /// A receiver who is behind.
+    pressed: Option<ConnectionId>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { commands: TURN_COMMANDS_MAX, receivers: TURN_RECEIVERS_MAX, pressed: None }
+    }
+}
+
+impl Budget {
+    /// Says that the turn is over.
+    pub fn is_spent(&self) -> bool {
+        self.commands == 0 || self.receivers == 0
+    }
+
+    /// What follows the turn. Who met a receiver that is behind waits for it now: once a turn, and not at
+    /// each message, so that one that stopped cannot hold up a publisher for long.
+    pub fn close(&mut self, next: Next) -> Next {
+        self.pressed.take().map_or(next, Next::Press)
+    }
+
+    /// Notes what was done: so many commands, which caused so many deliveries, and one of their receivers
+    /// who is behind.
+    pub fn spend(&mut self, commands: usize, receivers: usize, pressed: Option<ConnectionId>) {
+        self.commands = self.commands.saturating_sub(commands);
+        self.receivers = self.receivers.saturating_sub(receivers);
+        self.pressed = pressed.or(self.pressed);
+    }
+
+    /// How many messages of a publisher that repeats itself it allows, each going to so many.
+    pub fn messages_to(&self, receivers: usize) -> usize {
+        self.commands.min((self.receivers / receivers.max(1)).max(1))
+    }
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes of the input that are done with.
+    pub consumed: usize,
+    /// What follows.
+    pub next: Next,
+}
+
+/// What the caller has to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Read more.
+    More {
+        /// Bytes of the whole frame whose beginning is left, when that is known.
+        frame_bytes: Option<usize>,
+    },
+    /// Give others a turn, then come back with what is left of the input.
+    Again,
+    /// Wait until this connection has room, but a few milliseconds at most, then come back.
+    Press(ConnectionId),
+    /// Read nothing until the memory alarm ends.
+    Parked,
+    /// Write what is unsent, then close.
+    Close,
+}
+
+/// What a client was refused, as it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// A few words that programs may compare.
+    pub message: &'static str,
+    /// What is wrong, and how to mend it.
+    pub text: String,
+}
