@@ -298,7 +298,7 @@ impl World for Plain {
         &self.gauge
     }
 
-    fn count(&self, _: Event) {}
+    fn count_many(&self, _: Event, _: usize) {}
 
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
         f(&mut self.router.borrow_mut(), &self.table.borrow())

@@ -5,6 +5,23 @@ use std::sync::Arc;
 use crate::id::QueueId;
 use crate::message::{Address, Deaths, MessageView};
 
+/// What a message's deliveries have in common besides the message.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// Where it was published to.
+    pub address: &'a Arc<Address>,
+    /// Its history of deaths, if it was dead-lettered.
+    pub deaths: Option<&'a Arc<Deaths>>,
+}
+
+impl<'a> About<'a> {
+    /// The delivery of a message that nobody was given before.
+    pub fn fresh(self, message: MessageView<'a>) -> Delivery<'a> {
+        let About { address, deaths } = self;
+        Delivery { message, address, deaths, failures: 0, is_redelivered: false }
+    }
+}
+
 /// One message for one reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {

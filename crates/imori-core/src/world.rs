@@ -60,7 +60,12 @@ pub trait World {
     fn gauge(&self) -> &Gauge;
 
     /// Counts.
-    fn count(&self, event: Event);
+    fn count(&self, event: Event) {
+        self.count_many(event, 1);
+    }
+
+    /// Counts something that happened so many times.
+    fn count_many(&self, event: Event, times: usize);
 
     /// Lends this cell's router, and the routing table as it is now.
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;

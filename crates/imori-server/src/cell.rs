@@ -209,9 +209,9 @@ impl World for Cell {
         &self.shared.memory.gauge
     }
 
-    fn count(&self, event: Event) {
+    fn count_many(&self, event: Event, times: usize) {
         if let Some(handle) = self.shared.cell(self.id) {
-            handle.counters.count(event);
+            handle.counters.count(event, times as u64);
         }
     }
 

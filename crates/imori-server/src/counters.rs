@@ -9,10 +9,10 @@ use imori_core::world::Event;
 pub(crate) struct Counters([AtomicU64; Event::ALL.len()]);
 
 impl Counters {
-    /// Counts one.
-    pub(crate) fn count(&self, event: Event) {
+    /// Counts something that happened so many times.
+    pub(crate) fn count(&self, event: Event, times: u64) {
         if let Some(counter) = self.0.get(event as usize) {
-            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            counter.store(counter.load(Ordering::Relaxed) + times, Ordering::Relaxed);
         }
     }
 

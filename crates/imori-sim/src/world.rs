@@ -176,8 +176,9 @@ impl World for CellWorld<'_> {
         &self.shared.memory.gauge
     }
 
-    fn count(&self, event: Event) {
-        self.shared.trace.note(&[event as u64], || format!("cell {} counts {event:?}", self.id));
+    fn count_many(&self, event: Event, times: usize) {
+        let say = || format!("cell {} counts {event:?} {times} times", self.id);
+        self.shared.trace.note(&[event as u64, times as u64], say);
     }
 
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {

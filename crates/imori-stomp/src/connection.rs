@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::broker::{self, PublishReport};
+use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
@@ -25,7 +25,7 @@ use crate::login::log_in;
 use crate::message::MessageEncoder;
 use crate::parked::{Parked, Waiting};
 use crate::pulse::Pulse;
-use crate::repeat::Repeat;
+use crate::repeat::{Repeat, Sent};
 use crate::send::send;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -159,12 +159,9 @@ impl Connection {
                 _ => {}
             }
             let rest = input.get(consumed..).unwrap_or_default();
-            if let Some((len, next)) = self.send_again(world, rest, budget) {
+            if let Some(len) = self.send_again(world, rest, budget) {
                 consumed += len;
-                match next {
-                    Some(next) => return Received { consumed, next },
-                    None => continue,
-                }
+                continue;
             }
             let (frame, len) = match self.decoder.decode(rest, table) {
                 Ok(Step::Frame { frame, consumed }) => (frame, consumed),
@@ -329,29 +326,16 @@ impl Connection {
         }
     }
 
-    /// Publishes the frame that the input begins with, if its head is one seen before; gives the bytes
-    /// of the frame and what has to be done next.
+    /// Publishes the frames that the input begins with, if their heads are one seen before; gives their bytes.
     #[inline]
-    fn send_again<W: World>(
-        &mut self,
-        world: &W,
-        input: &[u8],
-        budget: &mut Budget,
-    ) -> Option<(usize, Option<Next>)> {
+    fn send_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
         if self.state != State::Open || world.is_alarmed() {
             return None;
         }
-        let (body, len) = self.repeat.body(input)?;
-        let sent = self.repeat.send(&self.session, world, body)?;
+        let Sent { bytes, frames, report } = self.repeat.send(&self.session, world, input, budget)?;
         self.decoder.pass_over();
-        match sent {
-            Ok(report) => {
-                let PublishReport { receivers, pressed, .. } = report;
-                budget.spend(1, receivers, pressed);
-                Some((len, None))
-            }
-            Err(complaint) => Some((len, self.refuse(world, &complaint, None))),
-        }
+        budget.spend(frames, report.receivers, report.pressed);
+        Some(bytes)
     }
 
     /// Does what a frame asks for and gives its receipt.

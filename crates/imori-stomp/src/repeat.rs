@@ -8,10 +8,10 @@ use std::mem;
 
 use imori_core::broker::{self, PublishReport, Repetition};
 use imori_core::message::{Address, BODY_SHARED_MIN, Head, Publication};
+use imori_core::turn::Budget;
 use imori_core::world::World;
 
 use crate::address::Destination;
-use crate::complaint::Complaint;
 use crate::frame::Frame;
 use crate::number::parse_u64;
 use crate::send_headers::SendHeaders;
@@ -26,6 +26,17 @@ pub(crate) struct Repeat {
     /// The last head, seen once.
     last: Vec<u8>,
     known: Option<Box<Known>>,
+}
+
+/// What was published without being read.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Bytes of the frames.
+    pub(crate) bytes: usize,
+    /// How many frames that were.
+    pub(crate) frames: usize,
+    /// What became of them.
+    pub(crate) report: PublishReport,
 }
 
 /// A head that was seen again, and what was read of it.
@@ -43,37 +54,34 @@ struct Known {
 }
 
 impl Repeat {
-    /// The body of the frame that the input begins with, if its head is the known one and the frame is
-    /// whole; and the bytes of the frame.
-    #[inline]
-    pub(crate) fn body<'a>(&self, input: &'a [u8]) -> Option<(&'a [u8], usize)> {
-        let known = self.known.as_ref()?;
-        let rest = input.strip_prefix(&*known.head)?;
-        let body = rest.get(..known.body_len)?;
-        // Without the NUL it is no frame, which the decoder says better.
-        (rest.get(known.body_len) == Some(&b'\0')).then_some((body, known.head.len() + known.body_len + 1))
-    }
-
-    /// Publishes a body under the known head; none where that reached nobody and the frame has to be
-    /// read after all.
+    /// Publishes the frames that the input begins with, as far as their heads are the known one, they are
+    /// whole and the turn has room for them. None where there are no such frames, or where they have to be
+    /// read after all, as they reach nobody or are refused.
     #[inline]
     pub(crate) fn send<W: World>(
         &mut self,
         session: &Session,
         world: &W,
-        body: &[u8],
-    ) -> Option<Result<PublishReport, Complaint>> {
+        input: &[u8],
+        budget: &Budget,
+    ) -> Option<Sent> {
         let known = self.known.as_mut()?;
-        let publication = Publication::new(&known.properties, &known.text, body);
-        let actor = session.actor();
-        let sent = broker::publish_again(world, &actor, &known.address, &publication, &mut known.repetition);
-        match sent {
-            Ok(report) if report.receivers == 0 && known.declares => {
+        let (first, mut rest) = known.body(input)?;
+        let mut run = vec![Publication::new(&known.properties, &known.text, first)];
+        let run_max = budget.messages_to(known.repetition.live_receivers());
+        while run.len() < run_max
+            && let Some((body, after)) = known.body(rest)
+        {
+            run.push(Publication::new(&known.properties, &known.text, body));
+            rest = after;
+        }
+        let (frames, bytes) = (run.len(), input.len() - rest.len());
+        match broker::publish_again(world, &session.actor(), &known.address, &run, &mut known.repetition) {
+            Ok(report) if report.receivers > 0 || !known.declares => Some(Sent { bytes, frames, report }),
+            _ => {
                 self.known = None;
                 None
             }
-            Ok(report) => Some(Ok(report)),
-            Err(error) => Some(Err(error.into())),
         }
     }
 
@@ -100,6 +108,14 @@ impl Repeat {
 }
 
 impl Known {
+    /// The body of the frame that the input begins with, and what follows the frame.
+    #[inline]
+    fn body<'a>(&self, input: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let (body, rest) = input.strip_prefix(&*self.head)?.split_at_checked(self.body_len)?;
+        // Without the NUL it is no frame, which the decoder says better.
+        Some((body, rest.strip_prefix(b"\0")?))
+    }
+
     #[cold]
     fn read<W: World>(session: &mut Session, world: &W, frame: &Frame<'_>, head: &[u8]) -> Option<Known> {
         let headers = &frame.headers;

@@ -1,6 +1,7 @@
 //! Several steps become one: all of them, or none.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::sync::Arc;
 
 use super::actor::Actor;
@@ -127,7 +128,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         let publication = Publication::of_stored(publish.message);
         match &publish.route {
             Some(route) => {
-                let letter = Letter { publication: &publication, deaths: None, echo_to: None };
+                let letter = Letter { run: slice::from_ref(&publication), deaths: None, echo_to: None };
                 let mut shared = SharedHeaders::for_receivers(live_receivers(route));
                 distribute_live(world, route, &letter, &mut shared, &mut report);
                 if route.is_empty() {

@@ -3,15 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::slice;
 use std::sync::Arc;
 
 use super::offer::offer;
 use crate::confirm::Confirm;
-use crate::delivery::Delivery;
+use crate::delivery::About;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use crate::message::{Address, Deaths, HeaderReader, MessageView, Publication, Value};
+use crate::message::{Deaths, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::queue::{Arrival, Dead};
@@ -31,9 +32,9 @@ pub struct PublishReport {
     pub pressed: Option<ConnectionId>,
 }
 
-/// A message with what it carries from queue to queue.
+/// Messages of one publisher that differ in nothing but their bodies, with what they carry from queue to queue.
 pub(super) struct Letter<'a> {
-    pub(super) publication: &'a Publication<'a>,
+    pub(super) run: &'a [Publication<'a>],
     pub(super) deaths: Option<Arc<Deaths>>,
     /// A connection whose own subscriptions do not get it.
     pub(super) echo_to: Option<ConnectionId>,
@@ -69,7 +70,7 @@ pub(super) fn resolve<W: World>(
         .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
 }
 
-/// Gives a message to all receivers of a route. What leaves full queues goes to `bury`.
+/// Gives messages to all receivers of a route. What leaves full queues goes to `bury`.
 pub(super) fn distribute<W: World>(
     world: &W,
     route: &Route,
@@ -111,8 +112,11 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
             world.count(Event::DeadLetterDropped);
             continue;
         };
-        let sent =
-            Letter { publication: &publication, deaths: Some(Arc::clone(&letter.deaths)), echo_to: None };
+        let sent = Letter {
+            run: slice::from_ref(&publication),
+            deaths: Some(Arc::clone(&letter.deaths)),
+            echo_to: None,
+        };
         let mut shared = SharedHeaders::for_receivers(live_receivers(&route));
         let report = distribute(world, &route, &sent, &mut shared, &mut |more| dead.extend(more));
         if report.receivers == 0 {
@@ -121,7 +125,8 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
     }
 }
 
-/// Gives a message to the live subscriptions and groups of a route.
+/// Gives messages to the live subscriptions and groups of a route: to one receiver all of them, then to the next,
+/// so that each is locked once.
 pub(super) fn distribute_live<W: World>(
     world: &W,
     route: &Route,
@@ -132,14 +137,17 @@ pub(super) fn distribute_live<W: World>(
     if live_receivers(route) == 0 {
         return;
     }
-    let delivery = fresh_delivery(letter.publication, &route.address, letter.deaths.as_ref());
+    let about = About { address: &route.address, deaths: letter.deaths.as_ref() };
     for reader in &route.subscriptions {
         if letter.echo_to != Some(reader.connection) {
-            send(world, *reader, letter, &delivery, shared, report);
+            send(world, *reader, letter.run, about, shared, report);
         }
     }
     for group in &route.groups {
-        send_to_one(world, &group.members, letter, &delivery, shared, report);
+        for publication in letter.run {
+            let run = slice::from_ref(publication);
+            send_to_one(world, &group.members, letter.echo_to, run, about, shared, report);
+        }
     }
 }
 
@@ -158,20 +166,21 @@ fn enqueue<W: World>(
         if letter.deaths.as_ref().is_some_and(|deaths| deaths.is_cycle(queue.name())) {
             return None;
         }
-        let published = queue.publish(
-            letter.publication,
-            &arrival,
-            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-            &mut dead,
-        );
-        let refused_by = published.is_err().then(|| queue.name().clone());
-        Some((refused_by, queue.new_wake_up()))
-    });
-    if let Some((refused_by, wake_up)) = outcome.flatten() {
-        match refused_by {
-            Some(queue) => report.refused_by = Some(queue),
-            None => report.receivers += 1,
+        let mut refused = 0;
+        for publication in letter.run {
+            let published = queue.publish(
+                publication,
+                &arrival,
+                &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
+                &mut dead,
+            );
+            refused += usize::from(published.is_err());
         }
+        Some((refused, (refused > 0).then(|| queue.name().clone()), queue.new_wake_up()))
+    });
+    if let Some((refused, refused_by, wake_up)) = outcome.flatten() {
+        report.receivers += letter.run.len() - refused;
+        report.refused_by = refused_by.or(report.refused_by.take());
         wake_up.into_iter().for_each(|at| world.wake_queue_at(id, at));
     }
     if !dead.is_empty() {
@@ -182,18 +191,17 @@ fn enqueue<W: World>(
 fn send<W: World>(
     world: &W,
     reader: Reader,
-    letter: &Letter<'_>,
-    delivery: &Delivery<'_>,
+    run: &[Publication<'_>],
+    about: About<'_>,
     shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) -> bool {
-    let sent = world.with_outbound(reader.connection, |outbound| {
-        outbound.send(reader.id, letter.publication, delivery, shared)
-    });
+    let sent =
+        world.with_outbound(reader.connection, |outbound| outbound.send(reader.id, run, about, shared));
     match sent {
-        Some(Live::Taken) => report.receivers += 1,
+        Some(Live::Taken) => report.receivers += run.len(),
         Some(Live::Pressed) => {
-            report.receivers += 1;
+            report.receivers += run.len();
             report.pressed = Some(reader.connection);
         }
         Some(Live::Cut) => {
@@ -209,30 +217,23 @@ fn send<W: World>(
 fn send_to_one<W: World>(
     world: &W,
     members: &[Reader],
-    letter: &Letter<'_>,
-    delivery: &Delivery<'_>,
+    echo_to: Option<ConnectionId>,
+    run: &[Publication<'_>],
+    about: About<'_>,
     shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
     let turn = world.with_router(|router, _| router.turn(members.len()));
     let (last, first) = members.split_at(turn.min(members.len()));
-    let in_turn = || first.iter().chain(last).filter(|member| letter.echo_to != Some(member.connection));
+    let in_turn = || first.iter().chain(last).filter(|member| echo_to != Some(member.connection));
     let has_room = |member: &&Reader| {
         world.with_outbound(member.connection, |outbound| outbound.has_room()).unwrap_or(false)
     };
     for member in in_turn().filter(has_room).chain(in_turn()) {
-        if send(world, *member, letter, delivery, shared, report) {
+        if send(world, *member, run, about, shared, report) {
             return;
         }
     }
-}
-
-fn fresh_delivery<'a>(
-    publication: &'a Publication<'_>,
-    address: &'a Arc<Address>,
-    deaths: Option<&'a Arc<Deaths>>,
-) -> Delivery<'a> {
-    Delivery { message: publication.view(), address, deaths, failures: 0, is_redelivered: false }
 }
 
 /// Finds the receivers of a dead letter.

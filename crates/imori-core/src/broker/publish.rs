@@ -1,5 +1,6 @@
 //! A message comes in: to an inbox at once, else through an exchange to queues and live subscriptions.
 
+use std::slice;
 use std::sync::Arc;
 
 use super::actor::Actor;
@@ -30,49 +31,62 @@ pub fn publish<W: World>(
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
     let route = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
     let mut shared = SharedHeaders::for_receivers(live_receivers(&route));
-    Ok(deliver(world, actor, &route, publication, &mut shared))
+    Ok(deliver(world, actor, &route, slice::from_ref(publication), &mut shared))
 }
 
 /// What a publisher that repeats itself need not have found and written again.
 #[derive(Debug, Default)]
 pub struct Repetition {
-    version: u64,
+    /// The table's version that the route holds for.
+    version: Option<u64>,
     route: Option<Arc<Route>>,
     shared: SharedHeaders,
 }
 
-/// Publishes a message like the one before: to the same subject of the same exchange, with the
-/// same headers and a body of the same length. Only then may `repetition` be used again.
+impl Repetition {
+    /// How many receivers each message had last, whose own queues aside.
+    pub fn live_receivers(&self) -> usize {
+        self.route.as_deref().map_or(0, live_receivers)
+    }
+}
+
+/// Publishes a run of messages like the one before: to the same subject of the same exchange, with the
+/// same headers and bodies of the same length. Only then may `repetition` be used again. Of a queue that
+/// is gone, all of them find nothing, or none of them.
 ///
 /// # Errors
-/// As [`publish`].
+/// As [`publish`]; then none of them was published.
 pub fn publish_again<W: World>(
     world: &W,
     actor: &Actor<'_>,
     address: &Address,
-    publication: &Publication<'_>,
+    run: &[Publication<'_>],
     repetition: &mut Repetition,
 ) -> Result<PublishReport, BrokerError> {
+    let Some(first) = run.first() else {
+        return Ok(PublishReport::default());
+    };
     let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
     let version = world.with_router(|_, table| table.version());
     let route = match &repetition.route {
-        Some(route) if repetition.version == version => route,
+        Some(route) if repetition.version == Some(version) => route,
         _ => {
+            repetition.route = None;
             if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
-                return publish(world, actor, exchange, subject, publication);
+                authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
+                world.count_many(Event::Published, run.len());
+                let replies = run.iter().map(|publication| reply(world, subject, publication).receivers);
+                return Ok(PublishReport { receivers: replies.sum(), ..PublishReport::default() });
             }
-            let route = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
-            if !route.is_cacheable {
-                return publish(world, actor, exchange, subject, publication);
-            }
-            repetition.version = version;
+            let route = resolve(world, actor.vhost, exchange, subject, &first.view())?;
+            repetition.version = route.is_cacheable.then_some(version);
             repetition.shared = SharedHeaders::for_repetition(live_receivers(&route));
             repetition.route.insert(route)
         }
     };
-    world.count(Event::Published);
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
-    Ok(deliver(world, actor, route, publication, &mut repetition.shared))
+    world.count_many(Event::Published, run.len());
+    Ok(deliver(world, actor, route, run, &mut repetition.shared))
 }
 
 #[inline]
@@ -80,17 +94,17 @@ fn deliver<W: World>(
     world: &W,
     actor: &Actor<'_>,
     route: &Route,
-    publication: &Publication<'_>,
+    run: &[Publication<'_>],
     shared: &mut SharedHeaders,
 ) -> PublishReport {
-    let letter = Letter { publication, deaths: None, echo_to: None };
+    let letter = Letter { run, deaths: None, echo_to: None };
     let mut dead = Vec::new();
     let report = distribute(world, route, &letter, shared, &mut |more| dead.extend(more));
     if !dead.is_empty() {
         bury(world, actor.vhost, dead);
     }
     if report.receivers == 0 && report.refused_by.is_none() {
-        world.count(Event::Unroutable);
+        world.count_many(Event::Unroutable, run.len());
     }
     report
 }

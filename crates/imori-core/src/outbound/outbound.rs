@@ -12,7 +12,7 @@ use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Source};
 use super::session::{Numbers, Session, SessionId, Unsettled};
 use crate::confirm::{Confirm, JournalPosition};
-use crate::delivery::{Delivery, Place, Taken};
+use crate::delivery::{About, Delivery, Place, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
 use crate::message::{Address, DEFAULT_EXCHANGE, Publication};
@@ -326,19 +326,23 @@ impl Outbound {
         }
     }
 
-    /// Sends a message to a live subscription. `shared` serves all receivers of this message.
+    /// Sends messages to a live subscription. They differ in nothing but their bodies, which are of one length;
+    /// `shared` serves all of them and all their receivers.
     pub fn send(
         &mut self,
         id: ReaderId,
-        publication: &Publication<'_>,
-        delivery: &Delivery<'_>,
+        run: &[Publication<'_>],
+        about: About<'_>,
         shared: &mut SharedHeaders,
     ) -> Live {
         if self.is_ended() || self.readers.get(id).is_none() {
             return Live::Gone;
         }
-        if !self.push(Receiver::Reader(id), publication, delivery, shared) {
-            return Live::Cut;
+        for publication in run {
+            let delivery = about.fresh(publication.view());
+            if !self.push(Receiver::Reader(id), publication, &delivery, shared) {
+                return Live::Cut;
+            }
         }
         if self.has_room() { Live::Taken } else { Live::Pressed }
     }
@@ -383,13 +387,7 @@ impl Outbound {
             return Reply::Gone;
         };
         let address = Arc::clone(&inbox.address);
-        let delivery = Delivery {
-            message: publication.view(),
-            address: &address,
-            deaths: None,
-            failures: 0,
-            is_redelivered: false,
-        };
+        let delivery = About { address: &address, deaths: None }.fresh(publication.view());
         let receiver = Receiver::Inbox(to.index);
         if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken

@@ -167,8 +167,8 @@ impl World for TestWorld {
         &self.gauge
     }
 
-    fn count(&self, event: Event) {
-        *self.counts.borrow_mut().entry(event).or_default() += 1;
+    fn count_many(&self, event: Event, times: usize) {
+        *self.counts.borrow_mut().entry(event).or_default() += times;
     }
 
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {

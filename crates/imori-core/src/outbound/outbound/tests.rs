@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -115,8 +116,8 @@ impl Stage {
 
     fn send_with(&mut self, reader: ReaderId, body: &str, shared: &mut SharedHeaders) -> Live {
         let publication = Publication::new(&self.head, b"", body.as_bytes());
-        let delivery = delivery(&publication, &self.address);
-        self.outbound.send(reader, &publication, &delivery, shared)
+        let about = About { address: &self.address, deaths: None };
+        self.outbound.send(reader, slice::from_ref(&publication), about, shared)
     }
 
     fn reply(&mut self, to: &InboxAddress, body: &str) -> Reply {
