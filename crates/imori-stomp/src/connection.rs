@@ -10,7 +10,7 @@ use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
-use imori_core::outbound::{Encoder, Outbound};
+use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
 use imori_core::world::World;
@@ -255,6 +255,11 @@ impl Connection {
         self.pulse.received(world.now());
         let next = self.replay(world, &mut HeaderTable::default(), &mut Budget::default());
         next.unwrap_or(Next::Again)
+    }
+
+    /// The broker begins to stop: tells the client, which ends the connection.
+    pub fn stopping<W: World>(&mut self, world: &W) {
+        world.with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
     }
 
     /// The transport is gone: gives back what the client had.

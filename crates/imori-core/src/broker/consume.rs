@@ -172,28 +172,38 @@ pub fn limit_deliveries<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, ma
 pub fn cancel<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId) {
     let source = world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id)).flatten();
     if let Some(source) = source {
-        forget_reader(world, actor, id, &source);
+        forget_readers(world, actor, &[(id, source)]);
     }
 }
 
-/// Takes a reader away from what it read.
-pub(super) fn forget_reader<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, source: &Source) {
-    let reader = Reader { connection: actor.connection, id };
-    match source {
-        Source::Queue(queue_id) => {
-            let now = world.now();
-            let is_last = world.with_queue(*queue_id, |queue| {
-                let is_last = queue.remove_consumer(reader, now);
-                (is_last, queue.new_wake_up())
-            });
-            match is_last {
-                Some((true, _)) => delete_unused(world, *queue_id),
-                Some((false, Some(at))) => world.wake_queue_at(*queue_id, at),
-                _ => {}
+/// Takes readers away from what they read: the live subscriptions together, as the table is published for each change.
+pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[(ReaderId, Source)]) {
+    if readers.iter().any(|(_, source)| matches!(source, Source::Live(_))) {
+        world.with_topology(|topology| {
+            for (id, source) in readers {
+                if let Source::Live(subscription) = source {
+                    let reader = Reader { connection: actor.connection, id: *id };
+                    topology.unsubscribe(actor.vhost, subscription, reader);
+                }
             }
+        });
+    }
+    for (id, source) in readers {
+        if let Source::Queue(queue) = source {
+            leave_queue(world, *queue, Reader { connection: actor.connection, id: *id });
         }
-        Source::Live(subscription) => world.with_topology(|topology| {
-            topology.unsubscribe(actor.vhost, subscription, reader);
-        }),
+    }
+}
+
+fn leave_queue<W: World>(world: &W, id: QueueId, reader: Reader) {
+    let now = world.now();
+    let is_last = world.with_queue(id, |queue| {
+        let is_last = queue.remove_consumer(reader, now);
+        (is_last, queue.new_wake_up())
+    });
+    match is_last {
+        Some((true, _)) => delete_unused(world, id),
+        Some((false, Some(at))) => world.wake_queue_at(id, at),
+        _ => {}
     }
 }
