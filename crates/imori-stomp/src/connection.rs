@@ -131,7 +131,8 @@ impl Connection {
 
     /// The encoder of a connection whose version is not agreed on yet.
     pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(Version::V10, settings.keeps_open_after_error))
+        let Settings { keeps_open_after_error, header_readers, .. } = *settings;
+        Box::new(MessageEncoder::new(Version::V10, keeps_open_after_error, header_readers))
     }
 
     /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
