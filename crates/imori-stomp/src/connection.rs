@@ -263,10 +263,12 @@ impl Connection {
         world.with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
     }
 
-    /// The transport is gone: gives back what the client had.
-    pub fn disconnect<W: World>(&mut self, world: &W) {
+    /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
+    /// not, the caller comes back after others had their turn.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
-        broker::disconnect(world, &self.session.actor());
+        broker::disconnect(world, &self.session.actor())
     }
 
     /// Takes one frame. [`Next::Parked`] means that it was not taken.

@@ -97,6 +97,8 @@ pub struct Remains {
     pub readers: Vec<(ReaderId, Source)>,
     /// Publishers that waited for it to have room.
     pub pressing: Vec<ConnectionId>,
+    /// Nothing else is left.
+    pub is_all: bool,
 }
 
 /// The outbound half of a connection.
@@ -610,20 +612,27 @@ impl Outbound {
         !has_room
     }
 
-    /// Closes it: it takes nothing any more and gives what it leaves behind.
-    pub fn close(&mut self) -> Remains {
+    /// Closes it: it takes nothing any more and gives what it leaves behind. Of its readers that is so many
+    /// at most; called again it gives the next, and with the last of them what was not settled.
+    pub fn close(&mut self, readers_max: usize) -> Remains {
         self.is_closed = true;
-        self.unsettled = 0;
-        self.charge(0);
         self.buffer = Buffer::default();
         self.backlog = Backlog::default();
         self.inboxes.clear();
         self.exhausted.clear();
         self.held.clear();
-        let pressing = mem::take(&mut self.pressing);
-        let unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
-        let readers = mem::take(&mut self.readers);
-        Remains { unsettled, readers: readers.into_sources(), pressing }
+        let mut remains = Remains {
+            readers: self.readers.take(readers_max),
+            pressing: mem::take(&mut self.pressing),
+            unsettled: Vec::new(),
+            is_all: self.readers.len() == 0,
+        };
+        if remains.is_all {
+            self.unsettled = 0;
+            remains.unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
+        }
+        self.charge_change();
+        remains
     }
 
     /// Tells whether nothing may follow what was written last.

@@ -118,13 +118,16 @@ impl Readers {
         })
     }
 
-    /// The readers with what each reads.
-    pub(super) fn into_sources(self) -> Vec<(ReaderId, Source)> {
-        let slots = self.slots.into_iter().zip(0..);
-        slots
-            .filter_map(|((generation, record), slot)| {
-                Some((ReaderId { slot, generation }, record?.spec.source))
-            })
-            .collect()
+    /// Takes so many readers out, each with what it read. No reader can be added after that.
+    pub(super) fn take(&mut self, max: usize) -> Vec<(ReaderId, Source)> {
+        self.free.clear();
+        let mut taken = Vec::new();
+        while taken.len() < max
+            && let Some((generation, record)) = self.slots.pop()
+        {
+            let slot = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+            taken.extend(record.map(|record| (ReaderId { slot, generation }, record.spec.source)));
+        }
+        taken
     }
 }
