@@ -70,6 +70,11 @@ impl Session {
         self.last_number + 1
     }
 
+    /// How many deliveries have left.
+    pub(super) fn delivered(&self) -> u64 {
+        self.last_number
+    }
+
     /// Notes that a delivery left that needs no settling.
     pub(super) fn sent(&mut self) {
         self.last_number += 1;
