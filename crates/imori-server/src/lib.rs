@@ -5,6 +5,7 @@ mod monitor;
 mod listener;
 mod thread;
 mod connection;
+mod stalled;
 mod cell;
 mod shared;
 pub mod turn;

@@ -133,8 +133,9 @@ impl Protocol {
         }
     }
 
-    /// The transport is gone: gives back what the client had.
-    pub fn disconnect<W: World>(&mut self, world: &W) {
+    /// The transport is gone: gives back what the client had, or a part of it; says whether that was all.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         match self {
             Protocol::Stomp(stomp) => stomp.disconnect(world),
         }

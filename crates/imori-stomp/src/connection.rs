@@ -131,7 +131,8 @@ impl Connection {
 
     /// The encoder of a connection whose version is not agreed on yet.
     pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(Version::V10, settings.keeps_open_after_error))
+        let Settings { keeps_open_after_error, header_readers, .. } = *settings;
+        Box::new(MessageEncoder::new(Version::V10, keeps_open_after_error, header_readers))
     }
 
     /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
@@ -267,10 +268,12 @@ impl Connection {
         world.with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
     }
 
-    /// The transport is gone: gives back what the client had.
-    pub fn disconnect<W: World>(&mut self, world: &W) {
+    /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
+    /// not, the caller comes back after others had their turn.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
-        broker::disconnect(world, &self.session.actor());
+        broker::disconnect(world, &self.session.actor())
     }
 
     /// Takes one frame. [`Next::Parked`] means that it was not taken.

@@ -120,6 +120,13 @@ impl Stage {
         self.outbound.send(reader, slice::from_ref(&publication), about, shared)
     }
 
+    fn send_run(&mut self, reader: ReaderId, bodies: &[&'static str], shared: &mut SharedHeaders) -> Live {
+        let publication = |body: &&'static str| Publication::new(&self.head, b"", body.as_bytes());
+        let run: Vec<Publication<'_>> = bodies.iter().map(publication).collect();
+        let about = About { address: &self.address, deaths: None };
+        self.outbound.send(reader, &run, about, shared)
+    }
+
     fn reply(&mut self, to: &InboxAddress, body: &str) -> Reply {
         self.outbound.reply(to, &Publication::new(&self.head, b"", body.as_bytes()))
     }
@@ -513,7 +520,7 @@ fn an_inbox_opens_to_its_secret_alone() {
     }
     assert_eq!(stage.written(), "A#1:m;B#2:m;");
     assert!(address.to_key().starts_with(INBOX_PREFIX));
-    stage.outbound.close();
+    stage.outbound.close(9);
     assert_eq!(stage.reply(&address, "m"), Reply::Gone);
     assert!(!stage.outbound.has_inbox(&address));
 }
@@ -533,7 +540,7 @@ fn a_publisher_who_presses_is_let_go_on() {
 
     stage.send(reader, &long("x"));
     assert!(stage.outbound.press(two));
-    assert_eq!(stage.outbound.close().pressing, [two], "also when it is gone");
+    assert_eq!(stage.outbound.close(9).pressing, [two], "also when it is gone");
     assert!(!stage.outbound.press(one));
 }
 
@@ -547,18 +554,22 @@ fn closing_gives_all_that_is_left_once() {
     }
     stage.settle(Numbers::One(2));
     let (bytes, _) = stage.outbound.take_unsent().unwrap();
-    let remains = stage.outbound.close();
-    let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
-    assert_eq!(numbers, [1, 3]);
-    let readers: Vec<ReaderId> = remains.readers.iter().map(|(id, _)| *id).collect();
-    assert_eq!(readers, [reader, live]);
+    let mut readers: Vec<ReaderId> = Vec::new();
+    for is_all in [false, true] {
+        let remains = stage.outbound.close(1);
+        readers.extend(remains.readers.iter().map(|(id, _)| *id));
+        let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
+        // Not before the last reader is gone, or what is released would be offered to it.
+        assert_eq!((remains.is_all, numbers), if is_all { (true, vec![1, 3]) } else { (false, vec![]) });
+    }
+    assert_eq!(readers, [live, reader]);
     assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
     stage.answer(Confirm::Now, "answer");
     // The writer that was under way finds nothing to go on with.
     assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
     assert_eq!(stage.outbound.take_unsent(), None);
     assert!(!stage.outbound.has_unsent());
-    let again = stage.outbound.close();
+    let again = stage.outbound.close(9);
     assert!(again.unsettled.is_empty() && again.readers.is_empty());
     assert_eq!(stage.gauge.bytes(), 0);
 }
@@ -642,7 +653,48 @@ fn what_a_connection_was_sent_is_known_until_it_is_forgotten() {
     stage.send(live, "two");
     let appended = stage.outbound.appended();
     assert_eq!((stage.outbound.delivered(), appended), (2, "q#1?:one;live#2:two;".len() as u64));
-    stage.outbound.close();
+    stage.outbound.close(usize::MAX);
     assert_eq!((stage.outbound.delivered(), stage.outbound.appended()), (2, appended));
     assert_eq!(stage.outbound.unsent(), 0);
+}
+
+#[test]
+fn a_run_arrives_as_its_messages_one_by_one_would() {
+    const BODIES: [&str; 5] = ["1111", "2222", "3333", "4444", "5555"];
+    for messages in 0..=BODIES.len() {
+        for feed_bytes in [0, 5, 12, 60, 1000] {
+            for receivers in [1, 2] {
+                let (mut stages, mut sent) = ([Stage::new(), Stage::new()], Vec::new());
+                for stage in &mut stages {
+                    stage.outbound.limits.feed_bytes = feed_bytes;
+                    sent.push(stage.subscribe("l"));
+                    stage.answer(Confirm::Now, "a;");
+                }
+                let [one_by_one, at_once] = &mut stages;
+                let bodies = &BODIES[..messages];
+                let mut shared = SharedHeaders::for_repetition(receivers);
+                for body in bodies {
+                    one_by_one.send_with(sent[0], body, &mut shared);
+                }
+                at_once.send_run(sent[1], bodies, &mut SharedHeaders::for_repetition(receivers));
+                let what = format!("{messages} messages, room for {feed_bytes}, {receivers} receivers");
+                assert_eq!(one_by_one.outbound.unsent(), at_once.outbound.unsent(), "{what}");
+                assert_eq!(one_by_one.written(), at_once.written(), "{what}");
+                assert_eq!(one_by_one.send(sent[0], "x"), at_once.send(sent[1], "x"), "{what}");
+                assert_eq!(one_by_one.written(), at_once.written(), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_too_much_cuts_its_reader() {
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("l");
+    stage.outbound.limits = OutboundLimits { feed_bytes: 20, unsent_bytes_max: 30, inboxes_max: 0 };
+    let mut shared = SharedHeaders::for_repetition(1);
+    assert_eq!(stage.send_run(reader, &["1111", "2222", "3333", "4444"], &mut shared), Live::Pressed);
+    assert_eq!(stage.send_run(reader, &["5555", "6666"], &mut shared), Live::Cut);
+    assert_eq!(stage.send_run(reader, &["7777", "8888"], &mut shared), Live::Gone);
+    assert!(stage.written().ends_with(";too slow;"));
 }
