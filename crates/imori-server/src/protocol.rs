@@ -9,7 +9,7 @@ use imori_core::id::ConnectionId;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::World;
 use imori_stomp::frame::HeaderTable;
 
@@ -81,6 +81,13 @@ impl Protocol {
     pub fn is_logged_in(&self) -> bool {
         match self {
             Protocol::Stomp(stomp) => stomp.is_logged_in(),
+        }
+    }
+
+    /// What the client says of itself.
+    pub fn client(&self) -> ClientFacts {
+        match self {
+            Protocol::Stomp(stomp) => stomp.client(),
         }
     }
 
