@@ -10,7 +10,7 @@ use imori_core::outbound::INBOX_PREFIX;
 use imori_core::turn::Budget;
 use imori_core::world::World;
 
-use crate::address::{address, has_empty_token};
+use crate::address::{address, has_empty_token, is_literal};
 use crate::operation::Publish;
 use crate::session::Session;
 
@@ -118,8 +118,10 @@ impl Known {
     #[cold]
     fn read(session: &Session, publish: &Publish<'_>, line: &[u8]) -> Option<Self> {
         let (exchange, subject) = address(publish.subject);
-        // A pedantic client is told of each wrong subject, and an inbox has no route to remember.
-        if session.options.pedantic || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
+        // A pedantic client is told of each wrong subject, nobody hears one with an empty token, and an
+        // inbox has no route to remember.
+        let is_told = session.options.pedantic && !is_literal(publish.subject);
+        if is_told || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
             return None;
         }
         Some(Self {
