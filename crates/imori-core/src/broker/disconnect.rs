@@ -2,7 +2,7 @@
 
 use super::actor::Actor;
 use super::consume::forget_reader;
-use super::delete::delete_queue;
+use super::delete::remove_queue;
 use super::deliver::resume_publishers;
 use super::settle::settle_in_queues;
 use crate::delivery::Outcome;
@@ -28,6 +28,6 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) {
     resume_publishers(world, &remains.pressing);
     let exclusive = world.with_topology(|topology| topology.exclusive_to(actor.connection));
     for queue in exclusive {
-        delete_queue(world, queue);
+        remove_queue(world, queue);
     }
 }
