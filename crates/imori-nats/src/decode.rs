@@ -96,7 +96,8 @@ impl Decoder {
     /// next operation: where it would begin is not known.
     #[inline]
     pub fn client_op<'a>(&mut self, input: &'a [u8]) -> Result<Step<ClientOp<'a>>, DecodeError> {
-        if input.len() < self.needed {
+        // The last byte but one may be wrong already.
+        if input.len() + 1 < self.needed {
             return Ok(Step::Incomplete { needed: Some(self.needed) });
         }
         self.needed = 0;
@@ -124,7 +125,8 @@ impl Decoder {
     /// Takes what the input of a server begins with; for the rest as [`Decoder::client_op`].
     #[inline]
     pub fn server_op<'a>(&mut self, input: &'a [u8]) -> Result<Step<ServerOp<'a>>, DecodeError> {
-        if input.len() < self.needed {
+        // The last byte but one may be wrong already.
+        if input.len() + 1 < self.needed {
             return Ok(Step::Incomplete { needed: Some(self.needed) });
         }
         self.needed = 0;

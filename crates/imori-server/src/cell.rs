@@ -7,7 +7,7 @@
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io;
 use std::sync::Arc;
 use std::thread;
 
@@ -22,33 +22,27 @@ use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
-use imori_stomp::frame::HeaderTable;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
-use tracing::error;
 
-use crate::limits::{
-    FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES, SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX,
-};
+use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES};
+use crate::protocol::header_reader;
 use crate::settings::Settings;
-use crate::shared::{Shared, link_key, queue_key};
-use crate::signal::Signal;
+use crate::shared::{Shared, TcpLink, TcpWire, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
+use crate::turn::{Desk, Host, Memory, Signal, check_memory, flush_touched, give_signal, with_outbound};
 
 /// The cell of this thread.
 pub(crate) struct Cell {
     pub(crate) id: u16,
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Arc<Settings>,
-    /// What a connection reads into, and where its headers are noted: used within a turn only.
-    pub(crate) scratch: RefCell<Vec<u8>>,
-    pub(crate) headers: RefCell<HeaderTable>,
+    desk: Desk,
     now: Slot<Time>,
+    /// There was a memory alarm when this cell looked last.
+    was_alarmed: Slot<bool>,
     table: RefCell<Cache<Arc<ArcSwap<Table>>, Arc<Table>>>,
     router: RefCell<Router>,
-    touched: RefCell<Vec<ConnectionId>>,
-    touched_since: Slot<Time>,
-    /// Emptied buffers for the next outbound halves to write into.
-    spare: RefCell<Vec<Vec<u8>>>,
     timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     timer_set: Arc<Notify>,
 }
@@ -75,14 +69,11 @@ impl Cell {
         Cell {
             id,
             settings,
-            scratch: RefCell::new(vec![0; 2 * READ_BYTES]),
-            headers: RefCell::new(HeaderTable::default()),
+            desk: Desk::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
+            was_alarmed: Slot::new(false),
             table: RefCell::new(table),
             router: RefCell::new(Router::default()),
-            touched: RefCell::new(Vec::new()),
-            touched_since: Slot::new(Time::default()),
-            spare: RefCell::new(Vec::new()),
             timers: RefCell::new(BinaryHeap::new()),
             timer_set: Arc::new(Notify::new()),
             shared,
@@ -97,20 +88,20 @@ impl Cell {
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
     pub(crate) fn end_turn(&self) {
         self.check_memory();
-        let touched = self.touched.borrow().len();
+        let touched = self.desk.touched_len();
         if touched == 0 {
             return;
         }
-        let waited = self.shared.clock.now().since(self.touched_since.get());
+        let waited = self.shared.clock.now().since(self.desk.touched_since());
         if touched >= FLUSH_CONNECTIONS_MAX || waited >= FLUSH_AFTER {
-            self.flush_touched();
+            flush_touched(self);
         }
     }
 
     /// The thread is about to park.
     pub(crate) fn park(&self) {
         self.begin_turn();
-        self.flush_touched();
+        flush_touched(self);
         self.check_memory();
         if let Some(handle) = self.shared.cell(self.id) {
             handle.load.park();
@@ -118,37 +109,10 @@ impl Cell {
     }
 
     fn check_memory(&self) {
-        for connection in self.shared.memory.check() {
-            self.shared.signal(connection, Signal::AlarmEnded);
-        }
-    }
-
-    pub(crate) fn note_touched(&self, id: ConnectionId) {
-        let mut touched = self.touched.borrow_mut();
-        if touched.is_empty() {
-            self.touched_since.set(self.now.get());
-        }
-        touched.push(id);
-    }
-
-    pub(crate) fn take_touched(&self) -> Vec<ConnectionId> {
-        std::mem::take(&mut self.touched.borrow_mut())
-    }
-
-    /// Gives back an emptied list, so that the next one needs no memory.
-    pub(crate) fn recycle_touched(&self, mut list: Vec<ConnectionId>) {
-        let mut touched = self.touched.borrow_mut();
-        if touched.capacity() == 0 {
-            list.clear();
-            *touched = list;
-        }
-    }
-
-    /// Keeps an empty buffer for later use.
-    pub(crate) fn recycle(&self, buffer: Vec<u8>) {
-        let mut spare = self.spare.borrow_mut();
-        if spare.len() < SPARE_BUFFERS_MAX && (1..=SPARE_BUFFER_BYTES_MAX).contains(&buffer.capacity()) {
-            spare.push(buffer);
+        check_memory(self);
+        let is_alarmed = self.shared.memory.is_alarmed();
+        if self.was_alarmed.replace(is_alarmed) != is_alarmed {
+            self.shared.alarm.send_if_modified(|told| std::mem::replace(told, is_alarmed) != is_alarmed);
         }
     }
 
@@ -206,7 +170,7 @@ impl World for Cell {
     }
 
     fn gauge(&self) -> &Gauge {
-        &self.shared.memory.gauge
+        self.shared.memory.gauge()
     }
 
     fn count_many(&self, event: Event, times: usize) {
@@ -252,36 +216,7 @@ impl World for Cell {
     }
 
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
-        let (result, is_newly_touched) = self.shared.with_link(id, |link| {
-            let outbound = &mut link.outbound;
-            let is_lent = outbound.lend(|| self.spare.borrow_mut().pop());
-            // A fault in what one receiver needs done must not reach the publisher, or the queue it holds.
-            let Ok(result) = catch_unwind(AssertUnwindSafe(|| f(outbound))) else {
-                link.signal(Signal::Broken);
-                self.count(Event::Fault);
-                error!(connection = ?id, "a fault ended a connection; see the panic before");
-                return (None, false);
-            };
-            let is_ended = outbound.is_ended();
-            let is_touched = match outbound.has_unsent() {
-                true => outbound.touch(),
-                false => {
-                    if is_lent {
-                        self.spare.borrow_mut().extend(outbound.reclaim());
-                    }
-                    false
-                }
-            };
-            if is_ended && !link.is_ending {
-                link.is_ending = true;
-                link.signal(Signal::Ending);
-            }
-            (Some(result), is_touched)
-        })?;
-        if is_newly_touched {
-            self.note_touched(id);
-        }
-        result
+        with_outbound(self, id, f)
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {
@@ -294,11 +229,35 @@ impl World for Cell {
     }
 
     fn resume(&self, publisher: ConnectionId) {
-        self.shared.signal(publisher, Signal::Resume);
+        give_signal(self, publisher, Signal::Resume);
     }
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
-        imori_stomp::header_reader(origin)
+        header_reader(origin)
+    }
+}
+
+impl Host for Cell {
+    type Wire = TcpWire;
+
+    fn id(&self) -> u16 {
+        self.id
+    }
+
+    fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut TcpLink) -> R) -> Option<R> {
+        self.shared.with_link(id, f)
+    }
+
+    fn write(&self, writer: &Arc<OwnedWriteHalf>, bytes: &[u8]) -> io::Result<usize> {
+        writer.try_write(bytes)
     }
 }
 

@@ -11,10 +11,10 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::admission::{Ticket, Verdict};
-use crate::config::{ListenAddress, Protocol};
+use crate::config::{ListenAddress, ProtocolName};
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
 use crate::shared::{Arrival, CellHandle, Phase, Shared};
-use crate::signal::Signal;
+use crate::turn::Signal;
 
 /// How long accepting waits for a place before it looks again who may give way.
 const PLACE_PATIENCE: Duration = Duration::from_millis(250);
@@ -36,7 +36,12 @@ pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAdd
 }
 
 /// Takes connections in until the broker stops.
-pub(crate) async fn accept(socket: TcpListener, protocol: Protocol, shared: Arc<Shared>, busy_percent: u8) {
+pub(crate) async fn accept(
+    socket: TcpListener,
+    protocol: ProtocolName,
+    shared: Arc<Shared>,
+    busy_percent: u8,
+) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return shared.fail(&format!("a listener cannot be served: {error}")),
@@ -85,7 +90,7 @@ async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
     }
 }
 
-fn hand_over(shared: &Shared, stream: TcpStream, protocol: Protocol, ticket: Ticket, busy_percent: u8) {
+fn hand_over(shared: &Shared, stream: TcpStream, protocol: ProtocolName, ticket: Ticket, busy_percent: u8) {
     let stream = stream.set_nodelay(true).and_then(|()| stream.into_std());
     match (stream, least_busy(shared, busy_percent)) {
         (Ok(stream), Some(cell)) => {

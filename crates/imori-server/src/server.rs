@@ -24,14 +24,15 @@ use tracing::{info, warn};
 use crate::admission::{Admission, AdmissionLimits};
 use crate::clock::Clock;
 use crate::complaints::Complaints;
-use crate::config::{Config, ExposedListener, ListenAddress, Protocol};
+use crate::config::{Config, ExposedListener, ListenAddress, ProtocolName};
 use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
-use crate::settings::Settings;
-use crate::shared::{Arrival, CellHandle, Memory, Phase, Shared};
+use crate::settings::{ProtocolSettings, Settings};
+use crate::shared::{Arrival, CellHandle, Phase, Shared};
 use crate::slots::{Slots, unpoisoned};
 use crate::thread;
+use crate::turn::Memory;
 
 /// A running broker.
 pub struct Server {
@@ -44,7 +45,7 @@ pub struct Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
     /// What it speaks.
-    pub protocol: Protocol,
+    pub protocol: ProtocolName,
     /// Where it listens, with the port that was taken for port 0.
     pub address: SocketAddr,
 }
@@ -72,12 +73,12 @@ impl Server {
         for address in &config.listeners.stomp {
             match bind(*address) {
                 Ok((socket, bound)) => {
-                    listeners.push(Listener { protocol: Protocol::Stomp, address: bound });
-                    sockets.push((Protocol::Stomp, socket));
+                    listeners.push(Listener { protocol: ProtocolName::Stomp, address: bound });
+                    sockets.push((ProtocolName::Stomp, socket));
                 }
                 Err(error) if address.is_left_out(&error) => {}
                 Err(error) => {
-                    return Err(StartError::Bind { protocol: Protocol::Stomp, address: *address, error });
+                    return Err(StartError::Bind { protocol: ProtocolName::Stomp, address: *address, error });
                 }
             }
         }
@@ -141,7 +142,7 @@ impl Server {
         count: usize,
         config: &Config,
         settings: &Arc<Settings>,
-        sockets: Vec<(Protocol, std::net::TcpListener)>,
+        sockets: Vec<(ProtocolName, std::net::TcpListener)>,
     ) -> Result<(), StartError> {
         let connections_max = config.limits.connections as usize;
         let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
@@ -181,7 +182,7 @@ impl Server {
 
 /// What the first cell does besides.
 struct FirstCell {
-    sockets: Vec<(Protocol, std::net::TcpListener)>,
+    sockets: Vec<(ProtocolName, std::net::TcpListener)>,
     busy_percent: u8,
     deadline: Duration,
 }
@@ -242,6 +243,7 @@ fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartEr
         }),
         complaints: Complaints::default(),
         memory: Memory::new(mark_bytes),
+        alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),
         fault: Mutex::new(None),
     })
@@ -271,7 +273,7 @@ fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>, mark_bytes: usize) ->
         ..imori_stomp::settings::Settings::default()
     };
     Settings {
-        stomp: Arc::new(stomp),
+        protocols: ProtocolSettings { stomp: Arc::new(stomp) },
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
             // What one connection does not read must not be what all publishers wait for.
@@ -326,7 +328,7 @@ pub enum StartError {
     /// An address cannot be listened on.
     Bind {
         /// What would have been spoken there.
-        protocol: Protocol,
+        protocol: ProtocolName,
         /// The address.
         address: ListenAddress,
         /// What the system says.

@@ -8,9 +8,16 @@ use crate::config::WritePolicy;
 
 /// The part of the configuration that connections need.
 pub(crate) struct Settings {
-    pub(crate) stomp: Arc<imori_stomp::settings::Settings>,
+    pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
     /// Development on a network that is trusted: who comes from elsewhere counts as local.
     pub(crate) trusts_network: bool,
+}
+
+/// What the connections of each protocol are told before they begin.
+#[derive(Debug, Clone)]
+pub struct ProtocolSettings {
+    /// STOMP's.
+    pub stomp: Arc<imori_stomp::settings::Settings>,
 }

@@ -14,7 +14,7 @@ use crate::limits::{STALL_BYTES_MIN, STALL_LOOK, STALL_MAX};
 
 /// Looks at this cell's connections for as long as there is a memory alarm, whenever there is one.
 pub(crate) async fn cut_stalled_for_ever() {
-    let Some(mut alarm) = Cell::current(|cell| cell.shared.memory.watch()) else {
+    let Some(mut alarm) = Cell::current(|cell| cell.shared.alarm.subscribe()) else {
         return;
     };
     while alarm.wait_for(|is_alarmed| *is_alarmed).await.is_ok() {

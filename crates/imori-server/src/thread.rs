@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::id::ConnectionId;
-use imori_core::outbound::CutReason;
-use imori_core::world::World;
 use tokio::sync::mpsc;
 use tracing::error;
 
@@ -14,6 +12,7 @@ use crate::connection::serve;
 use crate::settings::Settings;
 use crate::shared::{Arrival, Phase, Shared};
 use crate::stalled::cut_stalled_for_ever;
+use crate::turn::Signal;
 
 /// Runs a cell on this thread until the broker ends.
 pub(crate) fn run(
@@ -65,12 +64,9 @@ async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceive
     let Some(handle) = shared.cell(id) else {
         return;
     };
-    let ids = handle.connections.keys();
-    for key in ids {
+    for key in handle.connections.keys() {
         let connection = ConnectionId { cell: id, slot: key.slot, generation: key.generation };
-        Cell::current(|cell| {
-            cell.with_outbound(connection, |outbound| outbound.cut(CutReason::ShuttingDown))
-        });
+        shared.signal(connection, Signal::Stopping);
     }
     while handle.connections.len() > 0 && *shared.phase.borrow() < Phase::Ended {
         tokio::select! {

@@ -4,7 +4,6 @@ use imori_core::broker::queue_woken;
 
 use crate::resting::Task;
 use crate::shared::{CellState, Shared, Status};
-use crate::task::Turn;
 use crate::world::CellWorld;
 
 /// Something that a cell can do next.
@@ -19,7 +18,7 @@ impl CellState {
     /// Tells whether the cell has something to do now.
     pub(crate) fn has_work(&self, shared: &Shared) -> bool {
         !self.arrivals.borrow().is_empty()
-            || !self.touched.borrow().is_empty()
+            || self.desk.touched_len() > 0
             || self.is_timer_due(shared)
             || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
     }
@@ -60,7 +59,7 @@ impl CellWorld<'_> {
         let ready =
             tasks.iter().enumerate().filter(|(_, task)| task.is_ready(&shared.network, shared.clock.get()));
         choices.extend(ready.map(|(index, _)| Work::Task(index)));
-        if !state.touched.borrow().is_empty() && (choices.is_empty() || shared.random.chance(1, 3)) {
+        if state.desk.touched_len() > 0 && (choices.is_empty() || shared.random.chance(1, 3)) {
             return Some(Work::Flush);
         }
         let index = shared.random.below(choices.len());
@@ -78,7 +77,7 @@ impl CellWorld<'_> {
             }
             Work::Task(index) => {
                 let mut task = self.state().tasks.borrow_mut().remove(*index);
-                if task.turn(self) == Turn::Over {
+                if task.turn(self).is_ready() {
                     task.end(self);
                 } else {
                     self.state().tasks.borrow_mut().push(task);

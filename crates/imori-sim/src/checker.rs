@@ -18,7 +18,7 @@ use crate::shared::Shared;
 /// Nothing moves: nothing may wait that somebody could take.
 pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client]) {
     for client in clients.iter().filter(|client| !client.is_ended && client.is_reading) {
-        let is_alarmed = shared.memory.is_alarmed.get();
+        let is_alarmed = shared.memory.is_alarmed();
         if !client.receipts.is_empty() && !is_alarmed {
             let waits = client.receipts.front();
             shared.violate(Property::Receipts, || {
@@ -38,7 +38,7 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     for cell in &shared.cells {
         cell.links.each(|_, link| {
             if let Some(reason) = link.outbound.ended() {
-                let text = || format!("session {} was cut ({reason}) and is still there", link.pipe);
+                let text = || format!("session {} was cut ({reason}) and is still there", link.wire.pipe);
                 shared.violate(Property::Leftovers, text);
             }
         });
@@ -85,7 +85,7 @@ fn check_consumers(shared: &Shared, model: &mut Model, clients: &[Client]) {
 fn check_unsent(shared: &Shared, client: &Client) {
     let mut unsent = 0;
     shared.cell(client.cell).links.each(|_, link| {
-        if link.pipe == client.session {
+        if link.wire.pipe == client.session {
             unsent = link.outbound.unsent();
         }
     });
@@ -106,7 +106,7 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
             format!("{ready} messages in `{name}` are over their time to live")
         });
     }
-    if shared.memory.is_alarmed.get() {
+    if shared.memory.is_alarmed() {
         // A client that has parked as much as it may is not heard, so its credit is not known.
         return;
     }
@@ -128,7 +128,7 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
 
 /// All is drained and all clients are gone.
 pub(crate) fn check_end(shared: &Shared, model: &Model) {
-    let bytes = shared.memory.gauge.bytes();
+    let bytes = shared.memory.gauge().bytes();
     if bytes != 0 {
         shared.violate(Property::Memory, || format!("{bytes} bytes are charged and nothing is there"));
     }
@@ -146,7 +146,7 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
         }
     });
     for cell in &shared.cells {
-        cell.links.each(|_, link| left.push(format!("session {}", link.pipe)));
+        cell.links.each(|_, link| left.push(format!("session {}", link.wire.pipe)));
     }
     if !left.is_empty() {
         shared.violate(Property::Leftovers, || format!("left at the end: {}", left.join(", ")));

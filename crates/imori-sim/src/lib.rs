@@ -9,7 +9,7 @@ mod deeds;
 mod client;
 mod cell;
 mod task;
-mod flush;
+mod host;
 mod world;
 mod model;
 mod shared;

@@ -2,6 +2,7 @@
 
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
+use std::task::Poll;
 
 use crate::random::Random;
 
@@ -30,14 +31,6 @@ pub(crate) struct Pipe {
     pub(crate) is_unsent_incomplete: bool,
 }
 
-/// What the server's read came to.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Read {
-    Bytes,
-    Nothing,
-    End,
-}
-
 /// What the server's write came to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Write {
@@ -61,19 +54,19 @@ impl Network {
         RefMut::map(self.0.borrow_mut(), |pipes| pipes.get_mut(index).expect("pipes are never taken away"))
     }
 
-    /// The server reads at most `max` bytes, cut anywhere.
-    pub(crate) fn read(&self, index: usize, max: usize, random: &Random, into: &mut Vec<u8>) -> Read {
+    /// The server reads what there is room for, cut anywhere; 0 bytes at the end.
+    pub(crate) fn read(&self, index: usize, room: &mut [u8], random: &Random) -> Poll<usize> {
         let mut pipe = self.pipe(index);
         if pipe.is_reset {
-            return Read::End;
+            return Poll::Ready(0);
         }
-        let available = pipe.to_server.len().min(max);
+        let available = pipe.to_server.len().min(room.len());
         if available == 0 {
-            return if pipe.client_closed { Read::End } else { Read::Nothing };
+            return if pipe.client_closed { Poll::Ready(0) } else { Poll::Pending };
         }
         let len = if random.chance(1, 2) { available } else { random.between(1, available) };
-        into.extend(pipe.to_server.drain(..len));
-        Read::Bytes
+        room.iter_mut().zip(pipe.to_server.drain(..len)).for_each(|(place, byte)| *place = byte);
+        Poll::Ready(len)
     }
 
     /// The server writes as much as the window has room for, or less.

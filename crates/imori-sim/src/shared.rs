@@ -7,29 +7,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use imori_core::id::{ConnectionId, QueueId};
-use imori_core::memory::Gauge;
-use imori_core::outbound::{Outbound, OutboundLimits};
+use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
 use imori_core::route::Table;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_stomp::settings::Settings;
+use imori_server::settings::ProtocolSettings;
+use imori_server::turn::{Desk, Link, Memory};
 
 use crate::lock::{Lock, Locks};
 use crate::network::Network;
 use crate::planted::Bug;
 use crate::property::{Property, Violation};
 use crate::random::Random;
-use crate::resting::{Signals, Task};
+use crate::resting::Task;
 use crate::slots::Slots;
 use crate::trace::Trace;
 
-/// A connection as every cell can reach it.
-pub(crate) struct Link {
-    pub(crate) outbound: Outbound,
+/// A pipe as every cell can reach it.
+pub(crate) struct PipeWire {
+    pub(crate) id: ConnectionId,
     /// The transport, which is the session's number too.
     pub(crate) pipe: usize,
-    pub(crate) signals: Rc<Signals>,
+    /// Only the connection's own cell writes it.
+    pub(crate) is_own: bool,
+    /// The connection's task is to have a turn.
+    pub(crate) woken: Rc<Cell<bool>>,
 }
 
 /// What a cell is doing, for the scheduler.
@@ -48,23 +51,24 @@ pub(crate) enum Status {
 /// One virtual cell.
 pub(crate) struct CellState {
     pub(crate) status: Cell<Status>,
-    pub(crate) links: Slots<Link>,
+    pub(crate) links: Slots<Link<PipeWire>>,
     /// The tasks of its connections; one that has its turn is taken out.
     pub(crate) tasks: RefCell<Vec<Task>>,
     /// Transports for it to take over.
     pub(crate) arrivals: RefCell<VecDeque<usize>>,
-    pub(crate) touched: RefCell<Vec<ConnectionId>>,
+    pub(crate) desk: Desk,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
 }
 
-impl Default for CellState {
-    fn default() -> CellState {
+impl CellState {
+    /// A cell that reads so much of a connection in a turn.
+    pub(crate) fn new(read_bytes: usize) -> CellState {
         CellState {
             status: Cell::new(Status::Idle),
             links: Slots::default(),
             tasks: RefCell::default(),
             arrivals: RefCell::default(),
-            touched: RefCell::default(),
+            desk: Desk::new(read_bytes),
             timers: RefCell::default(),
         }
     }
@@ -84,50 +88,18 @@ pub(crate) struct Shared {
     pub(crate) topology: RefCell<Topology>,
     pub(crate) table: RefCell<Arc<Table>>,
     pub(crate) queues: Slots<Queue>,
-    pub(crate) stomp: Arc<Settings>,
+    pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) memory: Memory,
     /// How likely a cell is to go on at a lock rather than to let others go first, of 8.
     pub(crate) haste: usize,
-    pub(crate) read_bytes: usize,
+    /// Connections are written by their own cells only.
+    pub(crate) writes_own: bool,
     /// Where the broker cut a session, and at which step.
     pub(crate) cuts: RefCell<Vec<(usize, u64)>>,
     /// When all was still: what was accepted before had been written to everybody who reads.
     pub(crate) rests: RefCell<Vec<u64>>,
     pub(crate) violation: RefCell<Option<Violation>>,
-}
-
-/// The memory of what waits, and the alarm, as in the server.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    pub(crate) gauge: Gauge,
-    pub(crate) mark_bytes: usize,
-    pub(crate) is_alarmed: Cell<bool>,
-    pub(crate) parked: RefCell<Vec<ConnectionId>>,
-}
-
-impl Memory {
-    /// Raises or ends the alarm; gives the connections that waited for its end.
-    pub(crate) fn check(&self) -> Vec<ConnectionId> {
-        let bytes = self.gauge.bytes();
-        if !self.is_alarmed.get() {
-            self.is_alarmed.set(bytes > self.mark_bytes);
-            return Vec::new();
-        }
-        if bytes > self.mark_bytes / 10 * 9 {
-            return Vec::new();
-        }
-        self.is_alarmed.set(false);
-        self.parked.take()
-    }
-
-    /// Notes that a connection waits for the end of the alarm; false where that has come already.
-    pub(crate) fn park(&self, connection: ConnectionId) -> bool {
-        if self.is_alarmed.get() {
-            self.parked.borrow_mut().push(connection);
-        }
-        self.is_alarmed.get()
-    }
 }
 
 impl Shared {

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use imori_core::id::VhostId;
-use imori_core::memory::Gauge;
 use imori_core::outbound::OutboundLimits;
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
+use imori_server::settings::ProtocolSettings;
+use imori_server::turn::Memory;
 use imori_stomp::settings::Settings;
 use imori_stomp::version::Version;
 
@@ -25,7 +26,7 @@ use crate::network::Network;
 use crate::planted::Bug;
 use crate::property::{Property, Violation};
 use crate::random::Random;
-use crate::shared::{CellState, Memory, Shared, Status};
+use crate::shared::{CellState, Shared, Status};
 use crate::slots::Slots;
 use crate::trace::Trace;
 use crate::workload::Workload;
@@ -82,23 +83,19 @@ impl Simulation {
             step: Cell::new(1),
             locks: Locks::default(),
             network: Network::default(),
-            cells: (0..workload.cells).map(|_| CellState::default()).collect(),
+            cells: (0..workload.cells).map(|_| CellState::new(workload.read_bytes)).collect(),
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            stomp: Arc::new(stomp),
+            protocols: ProtocolSettings { stomp: Arc::new(stomp) },
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,
                 inboxes_max: 4,
             },
-            memory: Memory {
-                gauge: Gauge::default(),
-                mark_bytes: workload.mark_bytes.unwrap_or(usize::MAX),
-                ..Memory::default()
-            },
+            memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
             haste: workload.haste,
-            read_bytes: workload.read_bytes,
+            writes_own: workload.writes_own,
             cuts: RefCell::default(),
             rests: RefCell::default(),
             violation: RefCell::default(),
@@ -131,7 +128,7 @@ impl Simulation {
             self.end_alarm()?;
         }
         self.leave()?;
-        let charged = self.shared.memory.gauge.bytes();
+        let charged = self.shared.memory.gauge().bytes();
         self.shared.trace.note(&[charged as u64], || self.inventory());
         self.drain()?;
         let waiting = self.drained();
@@ -189,7 +186,7 @@ impl Simulation {
     /// keeps the alarm on have to go. Without them it ends.
     fn end_alarm(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
-        if !shared.memory.is_alarmed.get() {
+        if !shared.memory.is_alarmed() {
             return Some(());
         }
         let drainer = self.clients.len() - 1;
@@ -199,7 +196,7 @@ impl Simulation {
         self.rest("ending the alarm")?;
         // Queues of those who went may have come up again.
         self.drain()?;
-        if shared.memory.is_alarmed.get() {
+        if shared.memory.is_alarmed() {
             shared.violate(Property::Memory, || format!("the alarm does not end: {}", self.inventory()));
             return None;
         }
@@ -251,7 +248,7 @@ impl Simulation {
 
     /// What waits where, for people.
     fn inventory(&self) -> String {
-        let mut text = format!("{} bytes are charged", self.shared.memory.gauge.bytes());
+        let mut text = format!("{} bytes are charged", self.shared.memory.gauge().bytes());
         self.shared.queues.each(|_, queue| {
             text.push_str(&format!(
                 ", {} + {} in `{}`",

@@ -1,205 +1,170 @@
-//! A connection's task, turn by turn: what the server's does between its waits.
+//! A connection's task on a virtual cell: the server's, on a pipe, and woken by what it waits for.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
 
+use bytes::BytesMut;
 use imori_core::id::{ConnectionId, ReaderId};
 use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
+use imori_core::time::Time;
 use imori_core::turn::Peer;
-use imori_core::turn::{Budget, Next};
 use imori_core::world::World;
-use imori_stomp::connection::Connection;
+use imori_server::config::ProtocolName;
+use imori_server::protocol::Protocol;
+use imori_server::turn::{Link, Signals, Transport};
 
-use crate::network::Read;
 use crate::planted::Bug;
-use crate::resting::{Signal, Signals, State, Task};
-use crate::shared::Link;
+use crate::resting::{Task, Waits};
+use crate::shared::PipeWire;
 use crate::world::CellWorld;
-
-/// How long a publisher waits for a slow reader, as in the server.
-const PRESS_MAX: Duration = Duration::from_millis(5);
-
-/// How long a connection that ends may take, as in the server.
-const LINGER_MAX: Duration = Duration::from_secs(5);
-
-/// What a turn came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// The connection goes on.
-    GoesOn,
-    /// It is over.
-    Over,
-}
 
 impl Task {
     /// Takes a transport over.
     pub(crate) fn new(cell: &CellWorld<'_>, pipe: usize) -> Task {
         let shared = cell.shared;
-        let signals = Rc::new(Signals::default());
         let number = u16::try_from(cell.id).expect("there are few cells");
+        let signals = Arc::new(Signals::default());
+        let woken = Rc::new(Cell::new(true));
         let (slot, generation) = cell.state().links.insert(|slot, generation| {
             let id = ConnectionId { cell: number, slot, generation };
-            let encoder = Connection::encoder(&shared.stomp);
+            let encoder = Protocol::encoder(ProtocolName::Stomp, &shared.protocols);
             let mut limits = shared.outbound;
             if shared.has(Bug::NoBound) {
                 limits.unsent_bytes_max *= 4;
             }
             let outbound = Outbound::new(id, encoder, limits, cell.gauge().clone());
-            Link { outbound, pipe, signals: Rc::clone(&signals) }
+            let wire = PipeWire { id, pipe, is_own: shared.writes_own, woken: Rc::clone(&woken) };
+            Link::new(outbound, wire, Arc::clone(&signals))
         });
         let id = ConnectionId { cell: number, slot, generation };
         let peer = Peer { is_loopback: true, address: String::from("127.0.0.1") };
         cell.begin_turn();
-        let protocol = Connection::new(Arc::clone(&shared.stomp), id, peer, cell.now());
-        Task { id, pipe, signals, protocol, state: State::Open, carry: Vec::new(), is_listed: false }
+        let protocol = Protocol::new(ProtocolName::Stomp, &shared.protocols, id, peer, cell.now());
+        let task = imori_server::turn::Task::new(cell, id, signals, protocol);
+        Task { task, pipe, waits: Waits::default(), woken }
     }
 
-    /// Has a turn.
-    pub(crate) fn turn(&mut self, cell: &CellWorld<'_>) -> Turn {
+    /// Has a turn; ready where the connection is over.
+    pub(crate) fn turn(&mut self, cell: &CellWorld<'_>) -> Poll<()> {
         cell.begin_turn();
-        // A client that is gone is noticed although it is not read: what it holds may be what keeps an alarm on.
-        if self.signals.has(Signal::Broken) || cell.shared.network.pipe(self.pipe).is_reset {
-            return Turn::Over;
+        self.woken.set(false);
+        self.waits = Waits::default();
+        let (waits, woken) = (&mut self.waits, &*self.woken);
+        let mut transport = PipeTurn { cell, pipe: self.pipe, waits, woken, reads: 0 };
+        let turn = self.task.poll(cell, &mut transport);
+        if cell.shared.has(Bug::CreditTwice) {
+            let first = ReaderId { slot: 0, generation: 0 };
+            cell.with_outbound(self.task.id(), |outbound| outbound.set_credit(first, Credit::window(64)));
         }
-        let is_writable = cell.shared.network.pipe(self.pipe).is_writable();
-        if is_writable && self.signals.take(Signal::Write) {
-            cell.flush(self.id);
-        }
-        if self.signals.take(Signal::Cut) && !matches!(self.state, State::Draining(_) | State::Lingering(_)) {
-            self.state = State::Draining(cell.now().after(LINGER_MAX));
-        }
-        if self.signals.take(Signal::End) {
-            cell.shared.network.pipe(self.pipe).server_closed = true;
-            self.state = State::Lingering(cell.now().after(LINGER_MAX));
-        }
-        if self.signals.has(Signal::Broken) || self.meet_deadline(cell) == Turn::Over {
-            return Turn::Over;
-        }
-        if self.signals.take(Signal::AlarmEnded) {
-            self.is_listed = false;
-            if matches!(self.state, State::Open | State::Working | State::Parked) {
-                let next = self.protocol.alarm_ended(cell);
-                self.follow(cell, next);
-                return Turn::GoesOn;
-            }
-        }
-        match self.state {
-            State::Open => return self.read(cell),
-            State::Working => self.work(cell),
-            State::Pressed(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
-            State::Lingering(_) => {
-                let mut pipe = cell.shared.network.pipe(self.pipe);
-                pipe.to_server.clear();
-                if pipe.client_closed || pipe.is_reset {
-                    return Turn::Over;
-                }
-            }
-            State::Pressed(_) | State::Parked | State::Draining(_) => {}
-        }
-        Turn::GoesOn
+        turn
     }
 
     /// Gives back what the connection had.
     pub(crate) fn end(&mut self, cell: &CellWorld<'_>) {
-        let shared = cell.shared;
+        let (shared, id) = (cell.shared, self.task.id());
         if shared.has(Bug::ForgottenUnsettled) {
-            cell.with_outbound(self.id, |outbound| {
+            cell.with_outbound(id, |outbound| {
                 (1..1000).for_each(|number| drop(outbound.settle(SessionId(0), Numbers::One(number))));
             });
         }
         shared.network.pipe(self.pipe).is_ending = true;
-        cell.ending.set(Some(self.id));
+        cell.ending.set(Some(id));
         if !shared.has(Bug::ForgottenDisconnect) {
-            self.protocol.disconnect(cell);
+            self.task.end(cell);
         }
         cell.ending.set(None);
         {
-            let _held = cell.lock(crate::lock::Lock::Outbound(self.id.cell, self.id.slot));
-            let slot = cell.state().links.slot(self.id.slot);
-            slot.and_then(|slot| slot.borrow_mut().remove(self.id.generation));
+            let _held = cell.lock(crate::lock::Lock::Outbound(id.cell, id.slot));
+            let slot = cell.state().links.slot(id.slot);
+            slot.and_then(|slot| slot.borrow_mut().remove(id.generation));
         }
-        cell.state().links.release(self.id.slot);
+        cell.state().links.release(id.slot);
         shared.network.pipe(self.pipe).is_over = true;
     }
+}
 
-    fn read(&mut self, cell: &CellWorld<'_>) -> Turn {
-        let shared = cell.shared;
-        let before = self.carry.len();
-        match shared.network.read(self.pipe, shared.read_bytes, &shared.random, &mut self.carry) {
-            Read::Nothing => return Turn::GoesOn,
-            Read::End => {
-                // The peer may have closed its side only, and still read.
-                cell.flush(self.id);
-                return Turn::Over;
+/// A pipe during a turn.
+struct PipeTurn<'a, 'c> {
+    cell: &'a CellWorld<'c>,
+    pipe: usize,
+    waits: &'a mut Waits,
+    woken: &'a Cell<bool>,
+    /// How often it was read in this turn.
+    reads: usize,
+}
+
+impl PipeTurn<'_, '_> {
+    fn read(&mut self, room: &mut [u8]) -> Poll<usize> {
+        let shared = self.cell.shared;
+        self.cell.is_waking.set(false);
+        let has_more = self.reads == 0 || shared.random.chance(1, 4);
+        self.reads += 1;
+        let read =
+            if has_more { shared.network.read(self.pipe, room, &shared.random) } else { Poll::Pending };
+        match read {
+            Poll::Pending => self.waits.reads = true,
+            Poll::Ready(len) => {
+                shared.trace.note_bytes(room.get(..len).unwrap_or_default());
+                shared.trace.note(&[self.pipe as u64], || {
+                    format!("cell {} reads {len} bytes of session {}", self.cell.id, self.pipe)
+                });
             }
-            Read::Bytes => {}
         }
-        shared.trace.note_bytes(self.carry.get(before..).unwrap_or_default());
-        let len = self.carry.len() - before;
-        shared.trace.note(&[self.pipe as u64], || {
-            format!("cell {} reads {len} bytes of session {}", cell.id, self.pipe)
-        });
-        self.work(cell);
-        Turn::GoesOn
+        read
+    }
+}
+
+impl Transport for PipeTurn<'_, '_> {
+    fn poll_read(&mut self, room: &mut [u8]) -> Poll<usize> {
+        self.read(room)
     }
 
-    fn work(&mut self, cell: &CellWorld<'_>) {
-        self.state = State::Open;
-        let mut budget = Budget::default();
-        let carry = std::mem::take(&mut self.carry);
-        let received = self.protocol.receive(cell, &mut cell.headers.borrow_mut(), &carry, None, &mut budget);
-        self.carry = carry.get(received.consumed..).unwrap_or_default().to_vec();
-        if cell.shared.has(Bug::CreditTwice) {
-            let first = ReaderId { slot: 0, generation: 0 };
-            cell.with_outbound(self.id, |outbound| outbound.set_credit(first, Credit::window(64)));
+    fn poll_read_buf(&mut self, buffer: &mut BytesMut) -> Poll<usize> {
+        let mut room = vec![0; buffer.capacity() - buffer.len()];
+        let read = self.read(&mut room);
+        if let Poll::Ready(len) = read {
+            buffer.extend_from_slice(room.get(..len).unwrap_or_default());
         }
-        self.follow(cell, received.next);
+        read
     }
 
-    /// Does what the protocol says comes next.
-    fn follow(&mut self, cell: &CellWorld<'_>, next: Next) {
-        let linger_until = || cell.now().after(LINGER_MAX);
-        self.state = match (self.state, next) {
-            (state @ (State::Draining(_) | State::Lingering(_)), _) => state,
-            (_, Next::More { .. }) => State::Open,
-            (_, Next::Again) => State::Working,
-            (_, Next::Press(reader)) => {
-                let waits = cell.with_outbound(reader, |outbound| outbound.press(self.id)).unwrap_or(false);
-                if waits { State::Pressed(cell.now().after(PRESS_MAX)) } else { State::Working }
-            }
-            (_, Next::Parked) => State::Parked,
-            (_, Next::Close) => {
-                cell.with_outbound(self.id, Outbound::finish);
-                if cell.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
-                    self.signals.set(Signal::End);
-                }
-                State::Draining(linger_until())
-            }
-        };
-        if (self.state == State::Parked || self.protocol.waits_for_memory()) && !self.is_listed {
-            self.is_listed = true;
-            if !cell.shared.memory.park(self.id) {
-                self.signals.set(Signal::AlarmEnded);
-            }
+    fn poll_writable(&mut self) -> Poll<bool> {
+        let shared = self.cell.shared;
+        if shared.has(Bug::LostWriteSignal) {
+            return Poll::Pending;
         }
+        if shared.network.pipe(self.pipe).is_writable() {
+            return Poll::Ready(true);
+        }
+        self.waits.writes = true;
+        Poll::Pending
     }
 
-    fn meet_deadline(&mut self, cell: &CellWorld<'_>) -> Turn {
-        if self.deadline().is_none_or(|at| at > cell.now()) {
-            return Turn::GoesOn;
-        }
-        match self.state {
-            State::Draining(_) | State::Lingering(_) => return Turn::Over,
-            State::Pressed(_) => self.state = State::Working,
-            State::Open | State::Working | State::Parked => {
-                let next = self.protocol.tick(cell);
-                let is_parked = self.state == State::Parked && next == Next::Parked;
-                if !is_parked && !matches!(next, Next::More { .. }) {
-                    self.follow(cell, next);
-                }
-            }
-        }
-        Turn::GoesOn
+    fn poll_gone(&mut self) -> Poll<()> {
+        self.waits.for_gone = true;
+        if self.cell.shared.network.pipe(self.pipe).is_reset { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn poll_timer(&mut self, at: Option<Time>) -> Poll<()> {
+        self.cell.is_waking.set(false);
+        self.waits.until = at;
+        Poll::Pending
+    }
+
+    fn come_back(&mut self) {
+        self.woken.set(true);
+    }
+
+    fn close(&mut self) {
+        self.cell.shared.network.pipe(self.pipe).server_closed = true;
+    }
+
+    fn logged_in(&mut self) {}
+
+    fn refused(&mut self, message: &'static str, text: &str) {
+        let say = || format!("session {} is refused: {message}: {text}", self.pipe);
+        self.cell.shared.trace.note(&[self.pipe as u64], say);
     }
 }

@@ -84,6 +84,8 @@ pub(crate) struct Workload {
     pub(crate) mark_bytes: Option<usize>,
     pub(crate) body_bytes_max: usize,
     pub(crate) read_bytes: usize,
+    /// Connections are written by their own cells only.
+    pub(crate) writes_own: bool,
     pub(crate) haste: usize,
     /// How likely a cell is to go on rather than a client, of 16.
     pub(crate) cell_share: usize,
@@ -115,6 +117,7 @@ impl Workload {
             mark_bytes,
             body_bytes_max,
             read_bytes: *random.pick(&[64, 512, 4_096]),
+            writes_own: random.chance(1, 4),
             haste: random.below(8),
             cell_share: random.between(6, 15),
             prefetch_max: *random.pick(&[1, 3, 20]),

@@ -15,13 +15,13 @@ use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
-use imori_stomp::frame::HeaderTable;
+use imori_server::protocol::header_reader;
+use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
 
 use crate::lock::Lock;
 use crate::planted::Bug;
 use crate::property::Property;
-use crate::resting::Signal;
-use crate::shared::{CellState, Link, Shared, Status};
+use crate::shared::{CellState, PipeWire, Shared, Status};
 
 /// A message and an ERROR: by so much what is unsent may be over its limit.
 const BOUND_SLACK_BYTES: usize = 2_500;
@@ -34,9 +34,14 @@ pub(crate) struct CellWorld<'a> {
     now: Cell<Time>,
     router: RefCell<Router>,
     table: RefCell<Arc<Table>>,
-    pub(crate) headers: RefCell<HeaderTable>,
     /// The connection that is ending: what it has unsent is kept for the checks.
     pub(crate) ending: Cell<Option<ConnectionId>>,
+    /// It has written, and not yet put back what it took for that.
+    pub(crate) has_written: Cell<bool>,
+    /// The socket did not take all of what it wrote last.
+    pub(crate) is_blocked: Cell<bool>,
+    /// It has put back what it took, and lets consumers take more.
+    pub(crate) is_waking: Cell<bool>,
 }
 
 /// A lock while it is held.
@@ -60,8 +65,10 @@ impl<'a> CellWorld<'a> {
             now: Cell::new(shared.clock.get()),
             router: RefCell::default(),
             table: RefCell::new(Arc::clone(&shared.table.borrow())),
-            headers: RefCell::default(),
             ending: Cell::new(None),
+            has_written: Cell::new(false),
+            is_blocked: Cell::new(false),
+            is_waking: Cell::new(false),
         }
     }
 
@@ -84,6 +91,7 @@ impl<'a> CellWorld<'a> {
 
     /// A turn begins: from here on it is now.
     pub(crate) fn begin_turn(&self) {
+        self.is_waking.set(false);
         let passed = self.shared.random.below(20) as u64;
         self.shared.clock.set(self.shared.clock.get().after(Duration::from_micros(passed)));
         self.now.set(self.shared.clock.get());
@@ -119,35 +127,22 @@ impl<'a> CellWorld<'a> {
         Held { shared, lock }
     }
 
-    /// Lends a connection under its lock, if it is there.
-    pub(crate) fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Link) -> R) -> Option<R> {
-        let cell = self.shared.cells.get(usize::from(id.cell))?;
-        let _held = self.lock(Lock::Outbound(id.cell, id.slot));
-        let slot = cell.links.slot(id.slot)?;
-        let mut slot = slot.borrow_mut();
-        let generation = if self.shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
-        slot.of(generation).map(f)
-    }
-
     /// Checks what must hold of a connection after whatever was done to it.
-    fn check(&self, link: &Link, was_ended: bool) {
+    pub(crate) fn check(&self, link: &Link<PipeWire>, was_ended: bool) {
         let (unsent, max) = (link.outbound.unsent(), self.shared.outbound.unsent_bytes_max);
         if unsent > max + BOUND_SLACK_BYTES {
             self.shared.violate(Property::Bounds, || {
-                format!("{unsent} bytes are unsent in session {}, {max} are allowed", link.pipe)
+                format!("{unsent} bytes are unsent in session {}, {max} are allowed", link.wire.pipe)
             });
         }
         if !was_ended && link.outbound.is_ended() {
-            self.shared.cuts.borrow_mut().push((link.pipe, self.shared.step.get()));
-            if link.outbound.ended().is_some() {
-                link.signals.set(Signal::Cut);
-            }
+            self.shared.cuts.borrow_mut().push((link.wire.pipe, self.shared.step.get()));
         }
     }
 
     /// Takes what a connection that ends has not sent: its client never sees it, the checks do.
-    fn keep_unsent(&self, link: &mut Link) {
-        let mut pipe = self.shared.network.pipe(link.pipe);
+    pub(crate) fn keep_unsent(&self, link: &mut Link<PipeWire>) {
+        let mut pipe = self.shared.network.pipe(link.wire.pipe);
         while let Some((bytes, written)) = link.outbound.take_unsent() {
             pipe.unsent.extend_from_slice(bytes.get(written..).unwrap_or_default());
             let len = bytes.len();
@@ -169,16 +164,19 @@ impl World for CellWorld<'_> {
     }
 
     fn is_alarmed(&self) -> bool {
-        self.shared.memory.is_alarmed.get()
+        self.shared.memory.is_alarmed()
     }
 
     fn gauge(&self) -> &Gauge {
-        &self.shared.memory.gauge
+        self.shared.memory.gauge()
     }
 
     fn count_many(&self, event: Event, times: usize) {
         let say = || format!("cell {} counts {event:?} {times} times", self.id);
         self.shared.trace.note(&[event as u64, times as u64], say);
+        if event == Event::Fault {
+            self.shared.violate(Property::Panic, || String::from("a fault ended a connection"));
+        }
     }
 
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
@@ -229,6 +227,9 @@ impl World for CellWorld<'_> {
     }
 
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        if self.shared.has(Bug::LostWake) && self.is_waking.get() {
+            return None;
+        }
         let _held = self.lock(Lock::Queue(id.slot));
         let slot = self.shared.queues.slot(id.slot)?;
         let mut slot = slot.borrow_mut();
@@ -262,21 +263,15 @@ impl World for CellWorld<'_> {
     }
 
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
-        let (result, is_newly_touched) = self.with_link(id, |link| {
-            if self.ending.get() == Some(id) {
-                self.keep_unsent(link);
-                self.ending.set(None);
-            }
-            let was_ended = link.outbound.is_ended();
-            let result = f(&mut link.outbound);
-            self.check(link, was_ended);
-            let is_touched = link.outbound.has_unsent() && link.outbound.touch();
-            (result, is_touched)
-        })?;
-        if is_newly_touched && !(self.shared.has(Bug::LostTouch) && self.shared.random.chance(1, 4)) {
-            self.state().touched.borrow_mut().push(id);
+        let before = self.desk().touched_len();
+        let result = with_outbound(self, id, f);
+        let is_newly_touched = self.desk().touched_len() > before;
+        if is_newly_touched && self.shared.has(Bug::LostTouch) && self.shared.random.chance(1, 4) {
+            let mut touched = self.desk().take_touched();
+            touched.pop();
+            touched.into_iter().for_each(|id| self.desk().note_touched(id, self.now()));
         }
-        Some(result)
+        result
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {
@@ -286,10 +281,10 @@ impl World for CellWorld<'_> {
     }
 
     fn resume(&self, publisher: ConnectionId) {
-        self.with_link(publisher, |link| link.signals.set(Signal::Resume));
+        give_signal(self, publisher, Signal::Resume);
     }
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
-        imori_stomp::header_reader(origin)
+        header_reader(origin)
     }
 }

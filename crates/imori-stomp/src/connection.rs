@@ -10,7 +10,7 @@ use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
-use imori_core::outbound::{Encoder, Outbound};
+use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
 use imori_core::world::World;
@@ -131,7 +131,8 @@ impl Connection {
 
     /// The encoder of a connection whose version is not agreed on yet.
     pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(Version::V10, settings.keeps_open_after_error))
+        let Settings { keeps_open_after_error, header_readers, .. } = *settings;
+        Box::new(MessageEncoder::new(Version::V10, keeps_open_after_error, header_readers))
     }
 
     /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
@@ -257,10 +258,17 @@ impl Connection {
         next.unwrap_or(Next::Again)
     }
 
-    /// The transport is gone: gives back what the client had.
-    pub fn disconnect<W: World>(&mut self, world: &W) {
+    /// The broker begins to stop: tells the client, which ends the connection.
+    pub fn stopping<W: World>(&mut self, world: &W) {
+        world.with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
+    }
+
+    /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
+    /// not, the caller comes back after others had their turn.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
-        broker::disconnect(world, &self.session.actor());
+        broker::disconnect(world, &self.session.actor())
     }
 
     /// Takes one frame. [`Next::Parked`] means that it was not taken.

@@ -136,6 +136,7 @@ fn client_operations_are_read_as_nats_server_reads_them() {
         ("UNSUB 1 x\r\n", &["UNSUB 1 None"]),
         ("PUB a 2\r\nhiPI", &["rest: 13"]),
         ("PUB a 10\r\nhi", &["rest: 12"]),
+        ("PUB a 2\r\nhi\r", &["rest: 12"]),
     ] {
         if input == "PUB a 2\r\nhiPI" {
             let error = "error: no CR LF follows the `2` bytes of the message; declare as many as it has";

@@ -11,34 +11,34 @@ use super::setting::{Setting, Value, quoted};
 
 /// A protocol that a listener can speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Protocol {
+pub enum ProtocolName {
     /// STOMP 1.0, 1.1 and 1.2.
     Stomp,
 }
 
-impl Protocol {
+impl ProtocolName {
     /// Every protocol there is.
-    pub const ALL: [Protocol; 1] = [Protocol::Stomp];
+    pub const ALL: [ProtocolName; 1] = [ProtocolName::Stomp];
 
     /// Its name in the configuration and in the log.
     pub const fn name(self) -> &'static str {
         match self {
-            Protocol::Stomp => "stomp",
+            ProtocolName::Stomp => "stomp",
         }
     }
 }
 
-impl fmt::Display for Protocol {
+impl fmt::Display for ProtocolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Protocol {
+impl FromStr for ProtocolName {
     type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<Protocol, AddressError> {
-        Protocol::ALL
+    fn from_str(text: &str) -> Result<ProtocolName, AddressError> {
+        ProtocolName::ALL
             .into_iter()
             .find(|protocol| protocol.name() == text)
             .ok_or(AddressError::UnknownProtocol)
@@ -123,7 +123,7 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AddressError::UnknownProtocol => {
-                let names: Vec<&str> = Protocol::ALL.into_iter().map(Protocol::name).collect();
+                let names: Vec<&str> = ProtocolName::ALL.into_iter().map(ProtocolName::name).collect();
                 write!(f, "unknown protocol; use `{}`", names.join("`, `"))
             }
             AddressError::NotAnAddress => {
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn protocols_are_found_by_name() {
-        assert_eq!("stomp".parse(), Ok(Protocol::Stomp));
-        assert_eq!("STOMP".parse::<Protocol>(), Err(AddressError::UnknownProtocol));
+        assert_eq!("stomp".parse(), Ok(ProtocolName::Stomp));
+        assert_eq!("STOMP".parse::<ProtocolName>(), Err(AddressError::UnknownProtocol));
         assert_eq!(AddressError::UnknownProtocol.to_string(), "unknown protocol; use `stomp`");
     }
 }

@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::fmt;
 
-use super::address::{ListenAddress, Protocol};
+use super::address::{ListenAddress, ProtocolName};
 use super::sections::{Config, Listeners};
 
 /// A listener that other hosts could reach although no users are configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedListener {
     /// What it speaks.
-    pub protocol: Protocol,
+    pub protocol: ProtocolName,
     /// Where it would listen.
     pub address: ListenAddress,
 }
@@ -35,7 +35,7 @@ impl Config {
 
 impl Listeners {
     fn all(&self) -> impl Iterator<Item = ExposedListener> {
-        self.stomp.iter().map(|&address| ExposedListener { protocol: Protocol::Stomp, address })
+        self.stomp.iter().map(|&address| ExposedListener { protocol: ProtocolName::Stomp, address })
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use imori_core::delivery::Delivery;
 use imori_core::id::ConnectionId;
+use imori_core::limits::TURN_COMMANDS_MAX;
 use imori_core::outbound::{AfterCancel, CutReason, Encoder};
 
 use super::*;
@@ -50,6 +51,22 @@ impl Running {
             keys.map(move |key| ConnectionId { cell, slot: key.slot, generation: key.generation })
         };
         (0..).zip(cells).flat_map(of_cell).collect()
+    }
+
+    /// Uses up the memory, and waits until that is noticed.
+    fn raise_alarm(&self, client: &mut Client) {
+        let memory = &self.shared().memory;
+        memory.gauge().add(2 * memory.mark_bytes());
+        client.subscribe("/topic/any");
+        assert!(memory.is_alarmed());
+    }
+
+    /// Gives it back; somebody's turn has to end before that is noticed.
+    fn end_alarm(&self) {
+        let memory = &self.shared().memory;
+        memory.gauge().sub(2 * memory.mark_bytes());
+        let _somebody = self.login();
+        assert!(!memory.is_alarmed());
     }
 
     fn counted(&self, event: Event) -> u64 {
@@ -164,6 +181,54 @@ fn a_fault_in_the_core_ends_the_broker() {
     assert!(error.contains("a fault in the broker's core"), "{error}");
     let mut rest = Vec::new();
     assert!(matches!(client.0.read_to_end(&mut rest), Ok(_) | Err(_)), "the connection has ended");
+}
+
+/// Waits for something that other threads bring about.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn publishes_that_were_parked_are_replayed_although_nothing_more_is_read() {
+    /// More than a turn may do.
+    const MESSAGES: usize = 4 * TURN_COMMANDS_MAX;
+    let running = Running::start(1);
+    let mut client = running.login();
+    running.raise_alarm(&mut client);
+    let bytes = running.shared().memory.gauge().bytes();
+    let frames: String =
+        (0..MESSAGES).map(|number| format!("SEND\ndestination:/topic/t\nreceipt:{number}\n\n\0")).collect();
+    client.write(&frames);
+    let parked = bytes + frames.len();
+    until("all frames are parked", || running.shared().memory.gauge().bytes() >= parked);
+    running.end_alarm();
+    for number in 0..MESSAGES {
+        let receipt = client.read().expect("a receipt");
+        assert_eq!(receipt, format!("RECEIPT\nreceipt-id:{number}\n\n\0"));
+    }
+}
+
+/// What it holds may be what keeps the alarm on.
+#[test]
+fn a_client_that_is_gone_is_noticed_although_it_is_not_read() {
+    let running = Running::start(1);
+    let mut gone = running.login();
+    let mut other = running.login();
+    running.raise_alarm(&mut other);
+    gone.write("SEND\ndestination:/queue/q\n\nwaits\0");
+    // By then the cell has seen to what came before.
+    other.write("SUBSCRIBE\nid:o\ndestination:/topic/o\nreceipt:r\n\n\0");
+    assert!(other.read().unwrap().starts_with("RECEIPT"));
+    assert_eq!(running.connections().len(), 2);
+    // Closed like this, the socket says nothing but that it is gone.
+    socket2::SockRef::from(gone.0.get_ref()).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(gone);
+    until("the connection has ended", || running.connections().len() == 1);
+    assert!(running.shared().memory.is_alarmed());
 }
 
 /// ARCHITECTURE 8.6: from one publisher to one receiver order is kept, across cells and writers too.

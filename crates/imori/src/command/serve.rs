@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use clap::Args;
 use imori_server::Server;
-use imori_server::config::{AddressError, Config, ListenAddress, Listeners, LogLevel, Protocol, parse};
+use imori_server::config::{AddressError, Config, ListenAddress, Listeners, LogLevel, ProtocolName, parse};
 use tracing::{info, warn};
 
 use crate::config::load;
@@ -45,7 +45,7 @@ pub(crate) struct Serve {
 /// What `--listen` takes.
 #[derive(Debug, Clone, Copy)]
 struct Listen {
-    protocol: Protocol,
+    protocol: ProtocolName,
     address: ListenAddress,
 }
 
@@ -107,7 +107,7 @@ fn listeners(listens: &[Listen]) -> Listeners {
     let mut listeners = Listeners { stomp: Vec::new() };
     for listen in listens {
         match listen.protocol {
-            Protocol::Stomp => listeners.stomp.push(listen.address),
+            ProtocolName::Stomp => listeners.stomp.push(listen.address),
         }
     }
     listeners

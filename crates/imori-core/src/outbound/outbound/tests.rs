@@ -520,7 +520,7 @@ fn an_inbox_opens_to_its_secret_alone() {
     }
     assert_eq!(stage.written(), "A#1:m;B#2:m;");
     assert!(address.to_key().starts_with(INBOX_PREFIX));
-    stage.outbound.close();
+    stage.outbound.close(9);
     assert_eq!(stage.reply(&address, "m"), Reply::Gone);
     assert!(!stage.outbound.has_inbox(&address));
 }
@@ -540,7 +540,7 @@ fn a_publisher_who_presses_is_let_go_on() {
 
     stage.send(reader, &long("x"));
     assert!(stage.outbound.press(two));
-    assert_eq!(stage.outbound.close().pressing, [two], "also when it is gone");
+    assert_eq!(stage.outbound.close(9).pressing, [two], "also when it is gone");
     assert!(!stage.outbound.press(one));
 }
 
@@ -554,18 +554,22 @@ fn closing_gives_all_that_is_left_once() {
     }
     stage.settle(Numbers::One(2));
     let (bytes, _) = stage.outbound.take_unsent().unwrap();
-    let remains = stage.outbound.close();
-    let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
-    assert_eq!(numbers, [1, 3]);
-    let readers: Vec<ReaderId> = remains.readers.iter().map(|(id, _)| *id).collect();
-    assert_eq!(readers, [reader, live]);
+    let mut readers: Vec<ReaderId> = Vec::new();
+    for is_all in [false, true] {
+        let remains = stage.outbound.close(1);
+        readers.extend(remains.readers.iter().map(|(id, _)| *id));
+        let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
+        // Not before the last reader is gone, or what is released would be offered to it.
+        assert_eq!((remains.is_all, numbers), if is_all { (true, vec![1, 3]) } else { (false, vec![]) });
+    }
+    assert_eq!(readers, [live, reader]);
     assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
     stage.answer(Confirm::Now, "answer");
     // The writer that was under way finds nothing to go on with.
     assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
     assert_eq!(stage.outbound.take_unsent(), None);
     assert!(!stage.outbound.has_unsent());
-    let again = stage.outbound.close();
+    let again = stage.outbound.close(9);
     assert!(again.unsettled.is_empty() && again.readers.is_empty());
     assert_eq!(stage.gauge.bytes(), 0);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// Something that a connection's task has to see to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// What is unsent could not be written, or is the task's own to write.
     Write = 1,
     /// Writing met an error: the peer is gone.
@@ -16,27 +16,37 @@ pub(crate) enum Signal {
     Resume = 8,
     /// The memory alarm is over.
     AlarmEnded = 16,
-    /// The broker has decided to end the connection; what is unsent may still be written.
-    Ending = 64,
     /// The connection goes at once: it did not log in in time for others who want to.
     Evict = 32,
+    /// The broker has decided to end the connection; what is unsent may still be written.
+    Ending = 64,
+    /// The broker begins to stop.
+    Stopping = 128,
 }
 
 /// The signals that were given and not seen to.
 #[derive(Debug, Default)]
-pub(crate) struct Signals(AtomicU8);
+pub struct Signals(AtomicU8);
 
 impl Signals {
-    pub(crate) fn set(&self, signal: Signal) {
+    /// Gives a signal. Whoever is not the task itself has to wake it too: see
+    /// [`Link::signal`](super::Link::signal).
+    pub fn set(&self, signal: Signal) {
         self.0.fetch_or(signal as u8, Ordering::AcqRel);
     }
 
     /// Takes a signal back; tells whether it was given.
-    pub(crate) fn take(&self, signal: Signal) -> bool {
+    pub fn take(&self, signal: Signal) -> bool {
         self.has(signal) && self.0.fetch_and(!(signal as u8), Ordering::AcqRel) & signal as u8 != 0
     }
 
-    pub(crate) fn has(&self, signal: Signal) -> bool {
+    /// Tells whether a signal was given.
+    pub fn has(&self, signal: Signal) -> bool {
         self.0.load(Ordering::Acquire) & signal as u8 != 0
+    }
+
+    /// Tells whether any signal was given.
+    pub fn has_any(&self) -> bool {
+        self.0.load(Ordering::Acquire) != 0
     }
 }

@@ -1,0 +1,141 @@
+//! The protocols that connections speak, as one type: what a task says to any of them.
+//!
+//! Another protocol is another variant with its arms, its settings and its [`ProtocolName`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imori_core::id::ConnectionId;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_core::outbound::Encoder;
+use imori_core::time::Time;
+use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
+use imori_core::world::World;
+use imori_stomp::frame::HeaderTable;
+
+use crate::config::ProtocolName;
+use crate::settings::ProtocolSettings;
+
+/// The inbound half of a connection.
+#[derive(Debug)]
+pub enum Protocol {
+    /// STOMP 1.0, 1.1 and 1.2.
+    Stomp(imori_stomp::connection::Connection),
+}
+
+/// What protocols note of a frame while they read it; nothing of it outlives a turn.
+#[derive(Debug, Default)]
+pub struct Tables {
+    stomp: HeaderTable,
+}
+
+impl Protocol {
+    /// A connection that was accepted just now.
+    pub fn new(
+        name: ProtocolName,
+        settings: &ProtocolSettings,
+        id: ConnectionId,
+        peer: Peer,
+        now: Time,
+    ) -> Protocol {
+        match name {
+            ProtocolName::Stomp => {
+                let settings = Arc::clone(&settings.stomp);
+                Protocol::Stomp(imori_stomp::connection::Connection::new(settings, id, peer, now))
+            }
+        }
+    }
+
+    /// What writes the deliveries of such a connection until more is agreed on.
+    pub fn encoder(name: ProtocolName, settings: &ProtocolSettings) -> Box<dyn Encoder> {
+        match name {
+            ProtocolName::Stomp => imori_stomp::connection::Connection::encoder(&settings.stomp),
+        }
+    }
+
+    /// The connection is registered: says what the broker says first, if it does.
+    pub fn greet<W: World>(&mut self, _world: &W) {
+        match self {
+            // STOMP 1.2, Connecting: the client speaks first.
+            Protocol::Stomp(_) => {}
+        }
+    }
+
+    /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
+    /// `shared`, when given, holds exactly `input`, so that a large body can be kept without a copy.
+    #[inline]
+    pub fn receive<W: World>(
+        &mut self,
+        world: &W,
+        tables: &mut Tables,
+        input: &[u8],
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Received {
+        match self {
+            Protocol::Stomp(stomp) => stomp.receive(world, &mut tables.stomp, input, shared, budget),
+        }
+    }
+
+    /// Says that the client has logged in.
+    pub fn is_logged_in(&self) -> bool {
+        match self {
+            Protocol::Stomp(stomp) => stomp.is_logged_in(),
+        }
+    }
+
+    /// Why the client was refused something last, once, for the log.
+    pub fn take_refusal(&mut self) -> Option<Refusal> {
+        match self {
+            Protocol::Stomp(stomp) => stomp.take_refusal(),
+        }
+    }
+
+    /// Says that frames wait for the end of the memory alarm.
+    pub fn waits_for_memory(&self) -> bool {
+        match self {
+            Protocol::Stomp(stomp) => stomp.waits_for_memory(),
+        }
+    }
+
+    /// When [`Protocol::tick`] is to be called.
+    pub fn next_deadline(&self) -> Option<Time> {
+        match self {
+            Protocol::Stomp(stomp) => stomp.next_deadline(),
+        }
+    }
+
+    /// A deadline may have passed.
+    pub fn tick<W: World>(&mut self, world: &W) -> Next {
+        match self {
+            Protocol::Stomp(stomp) => stomp.tick(world),
+        }
+    }
+
+    /// The memory alarm is over: does what waited for that.
+    pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
+        match self {
+            Protocol::Stomp(stomp) => stomp.alarm_ended(world),
+        }
+    }
+
+    /// The broker begins to stop: the client is told, and goes or is cut.
+    pub fn stopping<W: World>(&mut self, world: &W) {
+        match self {
+            Protocol::Stomp(stomp) => stomp.stopping(world),
+        }
+    }
+
+    /// The transport is gone: gives back what the client had, or a part of it; says whether that was all.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
+        match self {
+            Protocol::Stomp(stomp) => stomp.disconnect(world),
+        }
+    }
+}
+
+/// The reader of header blocks of this origin, whichever protocol made them.
+pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+    imori_stomp::header_reader(origin)
+}

@@ -1,0 +1,50 @@
+//! A connection as every cell can reach it, under its lock.
+
+use std::fmt;
+use std::sync::Arc;
+
+use imori_core::outbound::Outbound;
+
+use super::signal::{Signal, Signals};
+
+/// What other cells may touch of a connection.
+pub struct Link<W> {
+    /// What is on its way to it.
+    pub outbound: Outbound,
+    /// How its socket is written, and its task woken.
+    pub wire: W,
+    signals: Arc<Signals>,
+    /// Its task was told that it ends.
+    pub(super) is_ending: bool,
+}
+
+/// How a connection's socket is written and its task woken, from any cell.
+pub trait Wire {
+    /// What writes it.
+    type Writer;
+
+    /// Gives what writes it, outside the lock; `None` where that is for the connection's own cell alone.
+    fn writer(&self, is_own_cell: bool) -> Option<Self::Writer>;
+
+    /// Lets the connection's task have a turn.
+    fn wake(&self);
+}
+
+impl<W> fmt::Debug for Link<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("id", &self.outbound.id()).finish_non_exhaustive()
+    }
+}
+
+impl<W: Wire> Link<W> {
+    /// A connection whose task sees to these signals.
+    pub fn new(outbound: Outbound, wire: W, signals: Arc<Signals>) -> Link<W> {
+        Link { outbound, wire, signals, is_ending: false }
+    }
+
+    /// Tells its task something and wakes it.
+    pub fn signal(&self, signal: Signal) {
+        self.signals.set(signal);
+        self.wire.wake();
+    }
+}

@@ -1,0 +1,72 @@
+//! The memory of what waits, and the alarm that makes publishers wait too.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use imori_core::id::ConnectionId;
+use imori_core::memory::Gauge;
+use tracing::{info, warn};
+
+/// What is charged, from where on that is too much, and who waits for it to become less.
+#[derive(Debug)]
+pub struct Memory {
+    gauge: Gauge,
+    mark_bytes: usize,
+    is_alarmed: AtomicBool,
+    parked: Mutex<Vec<ConnectionId>>,
+}
+
+impl Memory {
+    /// Memory with the mark above which there is an alarm.
+    pub fn new(mark_bytes: usize) -> Memory {
+        Memory {
+            gauge: Gauge::default(),
+            mark_bytes,
+            is_alarmed: AtomicBool::new(false),
+            parked: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// What everything that waits is charged to.
+    pub fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    /// The mark above which there is an alarm.
+    pub fn mark_bytes(&self) -> usize {
+        self.mark_bytes
+    }
+
+    /// Tells whether publishes have to wait.
+    pub fn is_alarmed(&self) -> bool {
+        self.is_alarmed.load(Ordering::Relaxed)
+    }
+
+    /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.
+    pub fn check(&self) -> Vec<ConnectionId> {
+        let bytes = self.gauge.bytes();
+        if !self.is_alarmed() {
+            if bytes > self.mark_bytes && !self.is_alarmed.swap(true, Ordering::SeqCst) {
+                warn!(bytes, mark_bytes = self.mark_bytes, "memory mark is reached, publishers wait");
+            }
+            return Vec::new();
+        }
+        if bytes > self.mark_bytes / 10 * 9 || !self.is_alarmed.swap(false, Ordering::SeqCst) {
+            return Vec::new();
+        }
+        info!(bytes, mark_bytes = self.mark_bytes, "memory is below the mark, publishers go on");
+        std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes that a connection waits for the end of the alarm; false where that has come already.
+    pub fn park(&self, connection: ConnectionId) -> bool {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        // Looked at under the lock: whoever ends the alarm takes the list after it.
+        if !self.is_alarmed.load(Ordering::SeqCst) {
+            return false;
+        }
+        parked.push(connection);
+        true
+    }
+}

@@ -1,0 +1,25 @@
+//! A connection's turn without a runtime: what its cell does for it between two waits.
+//!
+//! [`Task`] is the state machine; [`with_outbound`] and [`flush`] are how bytes get from a publisher's
+//! turn to another connection's socket. The server's cells run them on sockets, the simulator's on a
+//! false network: what differs is a [`Host`] and a [`Transport`]. Nothing here waits, reads a clock
+//! or touches a socket.
+
+mod task;
+mod input;
+mod flush;
+mod lend;
+mod host;
+mod link;
+mod desk;
+mod memory;
+mod signal;
+
+pub use desk::Desk;
+pub use flush::{flush, flush_touched};
+pub use host::{Host, Transport};
+pub use lend::{check_memory, give_signal, with_outbound};
+pub use link::{Link, Wire};
+pub use memory::Memory;
+pub use signal::{Signal, Signals};
+pub use task::Task;

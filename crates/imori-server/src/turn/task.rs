@@ -1,0 +1,307 @@
+//! A connection's task: reads, lets the protocol work, waits where it has to, and ends.
+
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use imori_core::id::ConnectionId;
+use imori_core::outbound::{CutReason, Outbound};
+use imori_core::time::Time;
+use imori_core::turn::Next;
+
+use super::flush::flush;
+use super::host::{Host, Transport};
+use super::input::{Input, Read};
+use super::signal::{Signal, Signals};
+use crate::limits::{LINGER_MAX, PRESS_MAX};
+use crate::protocol::Protocol;
+
+/// A connection, from its cell's point of view.
+#[derive(Debug)]
+pub struct Task {
+    id: ConnectionId,
+    signals: Arc<Signals>,
+    protocol: Protocol,
+    state: State,
+    input: Input,
+    was_logged_in: bool,
+    /// It is on the list of those who are told that the memory alarm is over.
+    waits_for_memory: bool,
+}
+
+/// What the task is doing.
+///
+/// ```text
+///                  Again            Press
+///            ┌──── Working ◄───┐  ┌──────► Pressed ── Resume, or time is up ─► Working
+///   worked   ▼                 │  │
+///   off    Open ───────────────┴──┤ Parked
+///            │                    └──────► Parked ─── AlarmEnded ─► what was parked leads on
+///            │ Close, or Ending
+///            ▼
+///          Draining ─── End ─► Lingering ─── the peer closes ─► Leaving ─── all is given back ─► over
+/// ```
+///
+/// Close and Ending lead from every other state to Draining; Broken, and the end of the time of
+/// Draining and Lingering, lead to Leaving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Reading and working.
+    Open,
+    /// Frames that were read wait for another turn.
+    Working,
+    /// Waiting until a reader that is behind has room, or for so long at most.
+    Pressed(Time),
+    /// Not read until the memory alarm ends.
+    Parked,
+    /// Ending: what is left is written, until this time at most.
+    Draining(Time),
+    /// All is written and our side is closed: waits for the peer to close its own.
+    Lingering(Time),
+    /// The transport is of no more use: what the client had is given back, a part in each turn.
+    Leaving,
+}
+
+/// How a turn goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// With what comes next.
+    On,
+    /// From the beginning: something has changed.
+    Again,
+    /// Not: the connection is over.
+    Over,
+}
+
+impl Task {
+    /// The task of a connection whose link is registered.
+    pub fn new<H: Host>(host: &H, id: ConnectionId, signals: Arc<Signals>, mut protocol: Protocol) -> Task {
+        protocol.greet(host);
+        Task {
+            id,
+            signals,
+            protocol,
+            state: State::Open,
+            input: Input::default(),
+            was_logged_in: false,
+            waits_for_memory: false,
+        }
+    }
+
+    /// Whose task it is.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// Has a turn; ready where the connection is over and nothing of it is left.
+    pub fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
+        if self.state != State::Leaving {
+            ready!(self.poll_alive(host, transport));
+            self.state = State::Leaving;
+        }
+        if self.protocol.disconnect(host) {
+            return Poll::Ready(());
+        }
+        transport.come_back();
+        Poll::Pending
+    }
+
+    fn poll_alive<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
+        loop {
+            if self.signals.has_any() {
+                match self.obey(host, transport) {
+                    Step::On => {}
+                    Step::Again => continue,
+                    Step::Over => return Poll::Ready(()),
+                }
+            }
+            match self.meet_deadline(host, transport) {
+                Step::On => {}
+                Step::Again => continue,
+                Step::Over => return Poll::Ready(()),
+            }
+            match self.state {
+                State::Open => {
+                    if ready!(self.poll_read(host, transport)) == Step::Over {
+                        // The peer may have closed its side only, and still read.
+                        flush(host, self.id);
+                        return Poll::Ready(());
+                    }
+                }
+                State::Working => {
+                    self.state = State::Open;
+                    let next = self.input.work(host, &mut self.protocol);
+                    self.follow(host, transport, next);
+                }
+                State::Pressed(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
+                // What it holds may be what keeps the alarm on.
+                State::Parked => return transport.poll_gone(),
+                State::Lingering(_) => return poll_closed(host, transport),
+                State::Pressed(_) | State::Draining(_) => return Poll::Pending,
+                State::Leaving => return Poll::Ready(()),
+            }
+            if self.state == State::Working {
+                transport.come_back();
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Gives back what the client had: the connection is over, however it ended.
+    pub fn end<H: Host>(&mut self, host: &H) {
+        while !self.protocol.disconnect(host) {}
+    }
+
+    /// Sees to what the task was told.
+    fn obey<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
+        if self.signals.has(Signal::Broken) || self.signals.take(Signal::Evict) && !self.was_logged_in {
+            return Step::Over;
+        }
+        if self.signals.take(Signal::Stopping) {
+            self.protocol.stopping(host);
+        }
+        if self.signals.take(Signal::Ending) && !self.is_ending() {
+            self.drain(host);
+            self.tell_of_cut(host, transport);
+        }
+        while self.signals.has(Signal::Write) {
+            match transport.poll_writable() {
+                Poll::Ready(true) => {
+                    self.signals.take(Signal::Write);
+                    flush(host, self.id);
+                }
+                Poll::Ready(false) => return Step::Over,
+                Poll::Pending => break,
+            }
+        }
+        if self.signals.has(Signal::Broken) {
+            return Step::Over;
+        }
+        if self.signals.take(Signal::End) {
+            // What the peer still sends is read, or its system would throw away what we sent last.
+            transport.close();
+            self.state = State::Lingering(host.now().after(LINGER_MAX));
+        }
+        if matches!(self.state, State::Open | State::Working | State::Parked)
+            && self.signals.take(Signal::AlarmEnded)
+        {
+            self.waits_for_memory = false;
+            let next = self.protocol.alarm_ended(host);
+            self.follow(host, transport, next);
+            return Step::Again;
+        }
+        Step::On
+    }
+
+    /// Waits for the next deadline, and sees to it when it has passed.
+    fn meet_deadline<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
+        let deadline = match self.state {
+            State::Draining(at) | State::Lingering(at) | State::Pressed(at) => Some(at),
+            // The protocol knows that read time-outs do not run while nothing is read.
+            State::Open | State::Working | State::Parked => self.protocol.next_deadline(),
+            State::Leaving => None,
+        };
+        if deadline.is_none_or(|at| at > host.now()) {
+            return match transport.poll_timer(deadline) {
+                Poll::Ready(()) => Step::Again,
+                Poll::Pending => Step::On,
+            };
+        }
+        match self.state {
+            State::Draining(_) | State::Lingering(_) | State::Leaving => return Step::Over,
+            State::Pressed(_) => self.state = State::Working,
+            State::Open | State::Working | State::Parked => {
+                let next = self.protocol.tick(host);
+                if next == Next::Close {
+                    self.follow(host, transport, next);
+                }
+            }
+        }
+        Step::Again
+    }
+
+    fn poll_read<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<Step> {
+        match ready!(self.input.poll_read(host, transport, &mut self.protocol)) {
+            Read::Closed => return Poll::Ready(Step::Over),
+            Read::Partial => {}
+            Read::Worked(next, has_more) => {
+                self.follow(host, transport, next);
+                if has_more && self.state == State::Open {
+                    self.state = State::Working;
+                }
+            }
+        }
+        Poll::Ready(Step::On)
+    }
+
+    /// Does what the protocol says comes next.
+    fn follow<H: Host>(&mut self, host: &H, transport: &mut impl Transport, next: Next) {
+        if !self.was_logged_in && self.protocol.is_logged_in() {
+            self.was_logged_in = true;
+            transport.logged_in();
+        }
+        if let Some(refusal) = self.protocol.take_refusal() {
+            transport.refused(refusal.message, &refusal.text);
+        }
+        if self.is_ending() {
+            return;
+        }
+        match next {
+            Next::More { .. } => self.state = State::Open,
+            Next::Again => self.state = State::Working,
+            Next::Press(reader) => self.press(host, reader),
+            Next::Parked => self.state = State::Parked,
+            Next::Close => {
+                host.with_outbound(self.id, Outbound::finish);
+                self.drain(host);
+            }
+        }
+        // Who works on comes to what it let wait by itself.
+        let waits = match self.state {
+            State::Parked => true,
+            State::Open => self.protocol.waits_for_memory(),
+            _ => false,
+        };
+        if waits && !self.waits_for_memory {
+            self.waits_for_memory = true;
+            if !host.memory().park(self.id) {
+                self.signals.set(Signal::AlarmEnded);
+            }
+        }
+    }
+
+    /// Waits for a reader that is behind, unless it has caught up.
+    fn press<H: Host>(&mut self, host: &H, reader: ConnectionId) {
+        // What an earlier reader said too late is not said of this one.
+        self.signals.take(Signal::Resume);
+        let waits = host.with_outbound(reader, |outbound| outbound.press(self.id)).unwrap_or(false);
+        self.state = if waits { State::Pressed(host.now().after(PRESS_MAX)) } else { State::Working };
+    }
+
+    fn is_ending(&self) -> bool {
+        matches!(self.state, State::Draining(_) | State::Lingering(_))
+    }
+
+    /// Lets what is left be written. Where nothing is, nobody else will say so.
+    fn drain<H: Host>(&mut self, host: &H) {
+        self.state = State::Draining(host.now().after(LINGER_MAX));
+        if host.with_link(self.id, |link| link.outbound.is_over()).unwrap_or(true) {
+            self.signals.set(Signal::End);
+        }
+    }
+
+    /// Tells why the broker ends the connection, if it is not because it stops itself.
+    fn tell_of_cut<H: Host>(&self, host: &H, transport: &mut impl Transport) {
+        let reason = host.with_link(self.id, |link| link.outbound.ended().cloned()).flatten();
+        match reason {
+            None | Some(CutReason::ShuttingDown) => {}
+            Some(reason) => transport.refused("connection cut", &reason.to_string()),
+        }
+    }
+}
+
+/// Reads what a peer sends that does not matter any more, until it closes its side.
+fn poll_closed<H: Host>(host: &H, transport: &mut impl Transport) -> Poll<()> {
+    let mut buffer = host.desk().buffer.borrow_mut();
+    while ready!(transport.poll_read(&mut buffer)) > 0 {}
+    Poll::Ready(())
+}
