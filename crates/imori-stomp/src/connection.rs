@@ -12,7 +12,7 @@ use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::World;
 
 use crate::command::Command;
@@ -200,6 +200,11 @@ impl Connection {
     /// Says that the client has logged in.
     pub fn is_logged_in(&self) -> bool {
         self.state != State::Greeting && !self.session.name.is_empty()
+    }
+
+    /// What the client says of itself: in STOMP no more than the version that was agreed on.
+    pub fn client(&self) -> ClientFacts {
+        ClientFacts { version: self.session.version.as_str().to_owned(), ..ClientFacts::default() }
     }
 
     /// Why the client was refused something last, once, for the log.

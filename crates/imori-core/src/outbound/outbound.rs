@@ -205,6 +205,16 @@ impl Outbound {
         self.readers.len()
     }
 
+    /// Its readers from this slot on, each with its slot: so a long list can be had in pieces.
+    pub fn readers_from(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
+        self.readers.from_slot(slot)
+    }
+
+    /// How many deliveries were written, settled or not.
+    pub fn delivered(&self) -> u64 {
+        self.sessions.iter().map(Session::delivered).sum()
+    }
+
     /// How many deliveries are not settled.
     pub fn unsettled_len(&self) -> usize {
         self.unsettled
@@ -616,7 +626,7 @@ impl Outbound {
     /// at most; called again it gives the next, and with the last of them what was not settled.
     pub fn close(&mut self, readers_max: usize) -> Remains {
         self.is_closed = true;
-        self.buffer = Buffer::default();
+        self.buffer.discard();
         self.backlog = Backlog::default();
         self.inboxes.clear();
         self.exhausted.clear();

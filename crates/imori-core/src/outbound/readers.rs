@@ -111,6 +111,12 @@ impl Readers {
         Some(record)
     }
 
+    /// The readers from this slot on, each with its slot.
+    pub(super) fn from_slot(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
+        let slots = self.slots.iter().enumerate().skip(slot);
+        slots.filter_map(|(slot, (_, record))| Some((slot, &record.as_ref()?.spec)))
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ReaderId, &mut Record)> {
         self.slots.iter_mut().enumerate().filter_map(|(slot, (generation, record))| {
             let slot = u32::try_from(slot).ok()?;

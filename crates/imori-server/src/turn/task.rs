@@ -6,7 +6,7 @@ use std::task::{Poll, ready};
 use imori_core::id::ConnectionId;
 use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
-use imori_core::turn::Next;
+use imori_core::turn::{ClientFacts, Next};
 
 use super::flush::flush;
 use super::host::{Host, Transport};
@@ -90,6 +90,11 @@ impl Task {
     /// Whose task it is.
     pub fn id(&self) -> ConnectionId {
         self.id
+    }
+
+    /// What the client said of itself.
+    pub fn client(&self) -> ClientFacts {
+        self.protocol.client()
     }
 
     /// Has a turn; ready where the connection is over and nothing of it is left.

@@ -641,6 +641,24 @@ fn it_is_on_one_list_of_those_to_write() {
 }
 
 #[test]
+fn what_a_connection_was_sent_is_known_until_it_is_forgotten() {
+    let mut stage = Stage::new();
+    let (queue, gone) = (stage.consume("q", QUEUE, true, Credit::Unlimited), stage.subscribe("gone"));
+    let live = stage.subscribe("live");
+    stage.outbound.remove_reader(gone);
+    let slots =
+        |stage: &Stage, from| stage.outbound.readers_from(from).map(|(slot, _)| slot).collect::<Vec<_>>();
+    assert_eq!((slots(&stage, 0), slots(&stage, 1), slots(&stage, 3)), (vec![0, 2], vec![2], vec![]));
+    stage.offer(queue, 1, "one");
+    stage.send(live, "two");
+    let appended = stage.outbound.appended();
+    assert_eq!((stage.outbound.delivered(), appended), (2, "q#1?:one;live#2:two;".len() as u64));
+    stage.outbound.close(usize::MAX);
+    assert_eq!((stage.outbound.delivered(), stage.outbound.appended()), (2, appended));
+    assert_eq!(stage.outbound.unsent(), 0);
+}
+
+#[test]
 fn a_run_arrives_as_its_messages_one_by_one_would() {
     const BODIES: [&str; 5] = ["1111", "2222", "3333", "4444", "5555"];
     for messages in 0..=BODIES.len() {
