@@ -19,7 +19,7 @@ pub enum Bug {
     LostTouch,
     /// What could not be written is not written when the socket has room.
     LostWriteSignal,
-    /// A connection is found by its slot, whoever had it before.
+    /// A connection is found by its slot, whoever had it before, and inboxes have no secrets.
     StaleConnection,
     /// A queue is found by its slot, whoever had it before.
     StaleQueue,
