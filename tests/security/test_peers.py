@@ -139,6 +139,32 @@ def test_over_the_memory_mark_publishers_wait_and_nothing_is_lost(
     assert [publisher.read()["receipt-id"] for _ in range(count)] == [str(n) for n in range(count)]
 
 
+def test_readers_that_stop_do_not_hold_up_publishers_for_ever(
+    start_imori: StartImori, connect_raw: ConnectRaw
+) -> None:
+    # SECURITY LIM-14: none of them has too much waiting, all of them together have.
+    imori = start_imori(settings={"broker.memory_mark_percent": 1})
+    publisher = connect_raw(imori)
+    publisher.login()
+    stopped = [connect_raw(imori, receive_buffer_bytes=4096) for _ in range(6)]
+    for number, raw in enumerate(stopped):
+        raw.login()
+        subscribe(raw, f"/topic/{number}")
+    each = mark_bytes(imori) // 5 // MIB
+
+    def publish() -> None:
+        for number in range(len(stopped)):
+            for _ in range(each):
+                publisher.send("SEND", {"destination": f"/topic/{number}"}, b"x" * MIB)
+        publisher.send("SEND", {"destination": "/topic/none", "receipt": "last"})
+
+    writing = in_background(publish)
+    wait_for_log(imori, "memory mark is reached")
+    assert publisher.read()["receipt-id"] == "last"
+    writing.join()
+    assert any("memory is short" in line for line in imori.log_lines())
+
+
 def test_one_reader_that_stops_does_not_stop_every_publisher(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:

@@ -3,7 +3,8 @@
 //! Prints one line a measurement. Each runs in a process of its own, so that memory is what the
 //! resident set grew by, allocator included. Times are those the thread had the processor for.
 //! The world is that of one thread with no locks, the encoder a trivial one: it is the core that
-//! is measured. `-- NAME` runs one.
+//! is measured. `-- NAME` runs one. With `--rounds=N`, so many messages are sent and
+//! nothing is timed: for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
@@ -215,6 +216,10 @@ impl Stage {
     }
 
     fn measure(&mut self, name: &str, times: u64, mut step: impl FnMut(&mut Stage)) {
+        if let Some(rounds) = rounds_asked() {
+            (0..rounds).for_each(|_| step(self));
+            return;
+        }
         for _ in 0..times / 10 {
             step(self);
         }
@@ -246,6 +251,10 @@ impl Stage {
             resident / charged
         );
     }
+}
+
+fn rounds_asked() -> Option<u64> {
+    env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok())
 }
 
 fn connection(slot: u32) -> ConnectionId {

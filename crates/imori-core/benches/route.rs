@@ -42,6 +42,7 @@ fn main() {
     };
     match name.as_str() {
         "hits" => hits(),
+        "remembered" | "literal" | "wild" => count(&name),
         "long" => long_subjects(),
         _ => {
             let (group, suffix) = name.split_once('-').unwrap_or((&name, "once"));
@@ -161,6 +162,28 @@ fn hits() {
         black_box(router.route(&table, VHOST, TOPIC, subject, &NoHeaders).is_ok());
     });
     println!("one of 700 routes in turn: {ns:.1} ns");
+}
+
+/// Routes one address among a thousand as often as `--rounds=N` says and times nothing: for counting
+/// instructions.
+fn count(what: &str) {
+    let mut table = empty_table();
+    let group = if what == "wild" { "wild" } else { "literal" };
+    for number in 0..1000 {
+        bind(&mut table, &texts(group, number).0, &target(number));
+    }
+    let (mut router, subject) = (Router::new(), texts(group, 500).1);
+    let rounds = env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok());
+    for _ in 0..rounds.unwrap_or(1_u64) {
+        let subject = black_box(subject.as_bytes());
+        let receivers = match what {
+            "remembered" => {
+                router.route(&table, VHOST, TOPIC, subject, &NoHeaders).map(|route| route.subscriptions.len())
+            }
+            _ => table.route(VHOST, TOPIC, subject, &NoHeaders).map(|route| route.subscriptions.len()),
+        };
+        assert_eq!(receivers, Ok(1));
+    }
 }
 
 fn long_subjects() {

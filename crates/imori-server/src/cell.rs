@@ -39,6 +39,8 @@ pub(crate) struct Cell {
     pub(crate) settings: Arc<Settings>,
     desk: Desk,
     now: Slot<Time>,
+    /// There was a memory alarm when this cell looked last.
+    was_alarmed: Slot<bool>,
     table: RefCell<Cache<Arc<ArcSwap<Table>>, Arc<Table>>>,
     router: RefCell<Router>,
     timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
@@ -69,6 +71,7 @@ impl Cell {
             settings,
             desk: Desk::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
+            was_alarmed: Slot::new(false),
             table: RefCell::new(table),
             router: RefCell::new(Router::default()),
             timers: RefCell::new(BinaryHeap::new()),
@@ -84,7 +87,7 @@ impl Cell {
 
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
     pub(crate) fn end_turn(&self) {
-        check_memory(self);
+        self.check_memory();
         let touched = self.desk.touched_len();
         if touched == 0 {
             return;
@@ -99,9 +102,17 @@ impl Cell {
     pub(crate) fn park(&self) {
         self.begin_turn();
         flush_touched(self);
-        check_memory(self);
+        self.check_memory();
         if let Some(handle) = self.shared.cell(self.id) {
             handle.load.park();
+        }
+    }
+
+    fn check_memory(&self) {
+        check_memory(self);
+        let is_alarmed = self.shared.memory.is_alarmed();
+        if self.was_alarmed.replace(is_alarmed) != is_alarmed {
+            self.shared.alarm.send_if_modified(|told| std::mem::replace(told, is_alarmed) != is_alarmed);
         }
     }
 

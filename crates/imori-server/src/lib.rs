@@ -4,6 +4,7 @@ mod server;
 mod listener;
 mod thread;
 mod connection;
+mod stalled;
 mod cell;
 mod shared;
 pub mod turn;

@@ -28,6 +28,16 @@ pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
 /// configuration allows it. More: a connection that does not read is closed.
 pub(crate) const UNSENT_SHARE_OF_MARK: usize = 4;
 
+/// How long a connection may take nothing of what waits for it while memory is short. Longer: it is
+/// closed, since publishers wait for the memory that it holds.
+pub(crate) const STALL_MAX: Duration = Duration::from_secs(10);
+
+/// Unsent bytes that such a connection may keep: closing it would free no more than itself.
+pub(crate) const STALL_BYTES_MIN: usize = 64 * 1024;
+
+/// How often, while memory is short, the connections are looked at that may have stalled.
+pub(crate) const STALL_LOOK: Duration = Duration::from_secs(1);
+
 /// Lines of the log in a second that complain about clients. More: they are counted in the next line.
 pub(crate) const COMPLAINT_LINES_MAX: usize = 8;
 

@@ -243,6 +243,7 @@ fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartEr
         }),
         complaints: Complaints::default(),
         memory: Memory::new(mark_bytes),
+        alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),
         fault: Mutex::new(None),
     })

@@ -101,6 +101,8 @@ pub(crate) struct Shared {
     pub(crate) admission: Admission,
     pub(crate) complaints: Complaints,
     pub(crate) memory: Memory,
+    /// Whether there is a memory alarm, for those who wait for that to change.
+    pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,
     /// Why the broker had to end, if it had to.
     pub(crate) fault: Mutex<Option<String>>,

@@ -11,6 +11,7 @@ use crate::cell::Cell;
 use crate::connection::serve;
 use crate::settings::Settings;
 use crate::shared::{Arrival, Phase, Shared};
+use crate::stalled::cut_stalled_for_ever;
 use crate::turn::Signal;
 
 /// Runs a cell on this thread until the broker ends.
@@ -50,6 +51,7 @@ pub(crate) fn run(
 async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
     let mut phase = shared.phase.subscribe();
     tokio::spawn(fire_timers_for_ever());
+    tokio::spawn(cut_stalled_for_ever());
     loop {
         tokio::select! {
             _ = phase.wait_for(|phase| *phase > Phase::Serving) => break,

@@ -1,6 +1,7 @@
 //! Nanoseconds of decoding and encoding one frame, as plain loops.
 //!
-//! `cargo bench -p imori-stomp --profile quick`; with an argument only the rows that contain it.
+//! `cargo bench -p imori-stomp --profile quick`; with an argument only the rows that contain it. With
+//! `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -44,6 +45,12 @@ fn main() {
 
 /// Runs a few rounds again and again and prints the best time, which is one without interruption.
 fn report(name: &str, mut round: impl FnMut() -> usize) {
+    if let Some(rounds) = rounds_asked() {
+        for _ in 0..rounds {
+            black_box(round());
+        }
+        return;
+    }
     let rounds = 50;
     let mut best = f64::INFINITY;
     for _ in 0..2_000 {
@@ -55,6 +62,10 @@ fn report(name: &str, mut round: impl FnMut() -> usize) {
         best = best.min(elapsed);
     }
     println!("{name:48} {best:7.1} ns");
+}
+
+fn rounds_asked() -> Option<u64> {
+    std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok())
 }
 
 fn send(out: &mut Vec<u8>, body_len: usize) {

@@ -2,7 +2,8 @@
 //! world without locks, as plain loops.
 //!
 //! `cargo bench -p imori-stomp --bench connection --profile quick`; with an argument only the rows that
-//! contain it.
+//! contain it. With `--rounds=N`, so many rounds of 64 are run and nothing is timed: for
+//! counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -85,11 +86,12 @@ fn measure(name: &str, destination: &str, headers: &str, subscribe: &str) {
     let input = frame.as_bytes().repeat(FRAMES);
     let mut number = 1_u64;
     let acks = subscribe.contains("client-individual");
+    let asked = std::env::args().find_map(|argument| argument.strip_prefix("--rounds=")?.parse().ok());
     // Short, so that some repetitions meet nothing else that runs on the machine.
-    let rounds = 20;
+    let (repetitions, rounds) = asked.map_or((500, 20), |rounds| (1, rounds));
     let mut best = f64::INFINITY;
     let mut written = 0;
-    for _ in 0..500 {
+    for _ in 0..repetitions {
         let start = Instant::now();
         for _ in 0..rounds {
             bench.feed(&mut sender, black_box(&input));
@@ -105,6 +107,9 @@ fn measure(name: &str, destination: &str, headers: &str, subscribe: &str) {
             bench.drain(sender_id);
         }
         best = best.min(start.elapsed().as_secs_f64() * 1e9 / (rounds * FRAMES) as f64);
+    }
+    if asked.is_some() {
+        return;
     }
     println!("{name:28} {best:7.1} ns, {:4} B in, {:4} B out", frame.len(), written / FRAMES);
 }

@@ -93,14 +93,7 @@ impl Encoder for MessageEncoder {
     }
 
     #[inline]
-    fn head(
-        &mut self,
-        out: &mut Vec<u8>,
-        label: &[u8],
-        number: u64,
-        needs_settle: bool,
-        delivery: &Delivery<'_>,
-    ) {
+    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, needs_settle: bool, _: &Delivery<'_>) {
         let number = self.counter.digits(number);
         out.extend_from_slice(label);
         out.extend_from_slice(number);
@@ -111,11 +104,6 @@ impl Encoder for MessageEncoder {
             out.extend_from_slice(label.get(id_start..).unwrap_or_default());
             out.extend_from_slice(number);
         }
-        out.extend_from_slice(if delivery.is_redelivered {
-            b"\nredelivered:true\ndestination:"
-        } else {
-            b"\nredelivered:false\ndestination:"
-        });
     }
 
     #[inline]
@@ -123,6 +111,11 @@ impl Encoder for MessageEncoder {
         let message = &delivery.message;
         // Most of what follows, so that it is appended without growing again and again.
         out.reserve(message.text.len() + message.body.len() + 128);
+        out.extend_from_slice(if delivery.is_redelivered {
+            b"\nredelivered:true\ndestination:"
+        } else {
+            b"\nredelivered:false\ndestination:"
+        });
         let address = delivery.address;
         push_destination(self.escaping, out, address.exchange.as_bytes(), address.subject.as_bytes());
         out.push(b'\n');
@@ -156,7 +149,7 @@ impl Encoder for MessageEncoder {
 
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
         let message = match reason {
-            CutReason::TooSlow { .. } => "Connection too slow",
+            CutReason::TooSlow { .. } | CutReason::Stalled { .. } => "Connection too slow",
             CutReason::QueueDeleted { .. } => "Server cancelled subscription",
             CutReason::ShuttingDown => "Server shutting down",
             CutReason::Fault => "Internal error",
@@ -382,7 +375,8 @@ mod tests {
         let mut encoder = MessageEncoder::new(version, false);
         encoder.headers(&mut out, &delivery);
         encoder.body(&mut out, &delivery);
-        String::from_utf8(out).unwrap()
+        let text = String::from_utf8(out).unwrap();
+        text.strip_prefix("\nredelivered:false\ndestination:").unwrap().to_string()
     }
 
     #[test]

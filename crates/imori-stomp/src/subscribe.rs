@@ -3,7 +3,6 @@
 //! A subscription is live where nobody can tell it from a queue: to an exchange, with ack `auto`,
 //! not durable and without arguments. All others read a queue.
 
-use imori_core::authorize::{Action, Object, authorize};
 use imori_core::broker::{self, ConsumeOptions, SubscribeOptions};
 use imori_core::error::BrokerError;
 use imori_core::id::{QueueId, ReaderId};
@@ -114,10 +113,10 @@ pub(crate) fn unsubscribe<'a, W: World>(
     };
     broker::cancel(world, &session.actor(), subscription.reader);
     if let Some(name) = subscription.durable_queue.filter(|_| deletes) {
-        let object = Object::Queue(name.as_bytes());
-        authorize(&session.identity, Action::Delete, session.vhost, object).map_err(BrokerError::from)?;
-        if let Ok(id) = broker::find_queue(world, &session.actor(), name.as_bytes()) {
-            broker::delete_queue(world, id);
+        match broker::delete_queue(world, &session.actor(), name.as_bytes()) {
+            // Somebody else was faster.
+            Ok(_) | Err(BrokerError::NoQueue(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(Done::with_receipt(receipt))
@@ -277,7 +276,8 @@ fn exchange_queue<W: World>(
     let key = BindingKey::new(Syntax::Amqp, pattern);
     if let Err(error) = broker::bind_queue(world, &actor, exchange, &key, id) {
         if !asks_durable {
-            broker::delete_queue(world, id);
+            // What there was is the error to tell.
+            let _ = broker::delete_queue(world, &actor, name.as_bytes());
         }
         return Err(error.into());
     }

@@ -100,30 +100,58 @@ pub fn subscribe<W: World>(
     key: &BindingKey,
     options: SubscribeOptions,
 ) -> Result<ReaderId, BrokerError> {
-    authorize(
-        actor.identity,
-        Action::Subscribe,
-        actor.vhost,
-        Object::Exchange { exchange, subject: key.text.as_bytes() },
-    )?;
-    let subscription = Subscription { exchange: Name::new(exchange), key: key.clone(), group: options.group };
-    let spec = ReaderSpec {
-        session: options.session,
-        label: options.label,
-        source: Source::Live(Box::new(subscription.clone())),
-        settles: false,
-        credit: Credit::Unlimited,
-    };
-    let id = world
-        .with_outbound(actor.connection, |outbound| outbound.add_reader(spec))
-        .ok_or_else(|| RouteError::NoExchange(Name::new(exchange)))?;
-    let reader = Reader { connection: actor.connection, id };
-    let bound = world.with_topology(|topology| topology.subscribe(actor.vhost, &subscription, reader));
-    if let Err(error) = bound {
-        world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id));
-        return Err(error.into());
+    let exchange = Name::new(exchange);
+    let added = subscribe_all(world, actor, &exchange, [(key.clone(), options)]);
+    added.into_iter().next().unwrap_or(Err(RouteError::NoExchange(exchange).into()))
+}
+
+/// Adds live subscriptions to an exchange, and makes one new routing table for all of them, which is most
+/// of what a subscription costs. When it returns, the next publish of every cell sees those that it added.
+pub fn subscribe_all<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &Name,
+    wishes: impl IntoIterator<Item = (BindingKey, SubscribeOptions)>,
+) -> Vec<Result<ReaderId, BrokerError>> {
+    let mut added: Vec<Result<(ReaderId, Subscription), BrokerError>> = Vec::new();
+    let is_there = world.with_outbound(actor.connection, |outbound| {
+        for (key, options) in wishes {
+            let object = Object::Exchange { exchange: exchange.as_bytes(), subject: key.text.as_bytes() };
+            if let Err(refusal) = authorize(actor.identity, Action::Subscribe, actor.vhost, object) {
+                added.push(Err(refusal.into()));
+                continue;
+            }
+            let subscription = Subscription { exchange: exchange.clone(), key, group: options.group };
+            let id = outbound.add_reader(ReaderSpec {
+                session: options.session,
+                label: options.label,
+                source: Source::Live(Box::new(subscription.clone())),
+                settles: false,
+                credit: Credit::Unlimited,
+            });
+            added.push(Ok((id, subscription)));
+        }
+    });
+    if is_there.is_none() {
+        // The connection is gone; nobody will read this answer.
+        return Vec::new();
     }
-    Ok(id)
+    let mut failed = Vec::new();
+    let ids = world.with_topology(|topology| {
+        let bind = |one: Result<(ReaderId, Subscription), BrokerError>| {
+            let (id, subscription) = one?;
+            let reader = Reader { connection: actor.connection, id };
+            topology.subscribe(actor.vhost, &subscription, reader).inspect_err(|_| failed.push(id))?;
+            Ok(id)
+        };
+        added.into_iter().map(bind).collect()
+    });
+    if !failed.is_empty() {
+        world.with_outbound(actor.connection, |outbound| {
+            failed.into_iter().for_each(|id| drop(outbound.remove_reader(id)));
+        });
+    }
+    ids
 }
 
 /// Ends a reader. Its unsettled deliveries stay with its session. A queue that goes with its
@@ -131,28 +159,38 @@ pub fn subscribe<W: World>(
 pub fn cancel<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId) {
     let source = world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id)).flatten();
     if let Some(source) = source {
-        forget_reader(world, actor, id, &source);
+        forget_readers(world, actor, &[(id, source)]);
     }
 }
 
-/// Takes a reader away from what it read.
-pub(super) fn forget_reader<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, source: &Source) {
-    let reader = Reader { connection: actor.connection, id };
-    match source {
-        Source::Queue(queue_id) => {
-            let now = world.now();
-            let is_last = world.with_queue(*queue_id, |queue| {
-                let is_last = queue.remove_consumer(reader, now);
-                (is_last, queue.new_wake_up())
-            });
-            match is_last {
-                Some((true, _)) => delete_unused(world, *queue_id),
-                Some((false, Some(at))) => world.wake_queue_at(*queue_id, at),
-                _ => {}
+/// Takes readers away from what they read: the live subscriptions together, as the table is published for each change.
+pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[(ReaderId, Source)]) {
+    if readers.iter().any(|(_, source)| matches!(source, Source::Live(_))) {
+        world.with_topology(|topology| {
+            for (id, source) in readers {
+                if let Source::Live(subscription) = source {
+                    let reader = Reader { connection: actor.connection, id: *id };
+                    topology.unsubscribe(actor.vhost, subscription, reader);
+                }
             }
+        });
+    }
+    for (id, source) in readers {
+        if let Source::Queue(queue) = source {
+            leave_queue(world, *queue, Reader { connection: actor.connection, id: *id });
         }
-        Source::Live(subscription) => world.with_topology(|topology| {
-            topology.unsubscribe(actor.vhost, subscription, reader);
-        }),
+    }
+}
+
+fn leave_queue<W: World>(world: &W, id: QueueId, reader: Reader) {
+    let now = world.now();
+    let is_last = world.with_queue(id, |queue| {
+        let is_last = queue.remove_consumer(reader, now);
+        (is_last, queue.new_wake_up())
+    });
+    match is_last {
+        Some((true, _)) => delete_unused(world, id),
+        Some((false, Some(at))) => world.wake_queue_at(id, at),
+        _ => {}
     }
 }

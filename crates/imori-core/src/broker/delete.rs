@@ -1,12 +1,26 @@
 //! Queues end.
 
+use super::actor::Actor;
+use super::declare::find_queue;
+use crate::authorize::{Action, Object, authorize};
+use crate::error::BrokerError;
 use crate::id::QueueId;
+use crate::name::Name;
 use crate::queue::Queue;
 use crate::world::World;
 
-/// Deletes a queue with what is in it and tells its consumers; `None` where it is gone already,
-/// else how many messages waited.
-pub fn delete_queue<W: World>(world: &W, id: QueueId) -> Option<usize> {
+/// Deletes a queue with what is in it, tells its consumers, and gives how many messages waited.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+pub fn delete_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<usize, BrokerError> {
+    authorize(actor.identity, Action::Delete, actor.vhost, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    remove_queue(world, id).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}
+
+/// Takes a queue away and tells its consumers; `None` where it is gone already.
+pub(super) fn remove_queue<W: World>(world: &W, id: QueueId) -> Option<usize> {
     let queue = world.with_topology(|topology| {
         topology.forget_queue(id);
         world.remove_queue(id)

@@ -19,7 +19,7 @@ mod actor;
 
 pub use actor::Actor;
 pub use commit::{Step, commit};
-pub use consume::{ConsumeOptions, SubscribeOptions, cancel, consume, subscribe};
+pub use consume::{ConsumeOptions, SubscribeOptions, cancel, consume, subscribe, subscribe_all};
 pub use declare::{bind_queue, declare_exchange, declare_queue, find_queue};
 pub use delete::delete_queue;
 pub use disconnect::disconnect;

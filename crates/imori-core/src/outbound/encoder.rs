@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::delivery::Delivery;
+use crate::delivery::{About, Delivery};
+use crate::message::Publication;
 use crate::name::Name;
 
 /// Why the broker ends a connection.
@@ -12,6 +13,13 @@ pub enum CutReason {
     TooSlow {
         /// The limit, in bytes.
         unsent_max: usize,
+    },
+    /// It takes nothing of what waits for it, while memory is short.
+    Stalled {
+        /// The bytes that wait.
+        unsent: usize,
+        /// For how long it has taken nothing, in seconds.
+        seconds: u64,
     },
     /// A queue that it reads from was deleted.
     QueueDeleted {
@@ -30,6 +38,10 @@ impl fmt::Display for CutReason {
             CutReason::TooSlow { unsent_max } => write!(
                 f,
                 "more than {unsent_max} bytes wait to be read by this connection; read faster, or use a queue with a prefetch count"
+            ),
+            CutReason::Stalled { unsent, seconds } => write!(
+                f,
+                "memory is short, {unsent} bytes wait for this connection and it has read none for {seconds} s; keep reading, or use a queue with a prefetch count"
             ),
             CutReason::QueueDeleted { queue } => {
                 write!(f, "queue `{queue}` was deleted; subscribe again to declare it")
@@ -66,11 +78,31 @@ pub trait Encoder: Send {
         delivery: &Delivery<'_>,
     );
 
-    /// Writes what depends on nothing but the address, the headers, the deaths and the length of the body.
+    /// Writes what depends on nothing but the address, the headers, the length of the body, the deaths
+    /// and whether it is redelivered.
     fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
 
     /// Writes the rest.
     fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
+
+    /// Writes the first deliveries of messages that differ in nothing but their bodies, which are of one length.
+    /// The first of them has the number `first`; `headers` are what [`Encoder::headers`] writes for each.
+    fn run(
+        &mut self,
+        out: &mut Vec<u8>,
+        label: &[u8],
+        first: u64,
+        run: &[Publication<'_>],
+        about: About<'_>,
+        headers: &[u8],
+    ) {
+        for (publication, number) in run.iter().zip(first..) {
+            let delivery = about.fresh(publication.view());
+            self.head(out, label, number, false, &delivery);
+            out.extend_from_slice(headers);
+            self.body(out, &delivery);
+        }
+    }
 
     /// Says that the broker took a reader's queue away.
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel;
@@ -106,8 +138,16 @@ impl SharedHeaders {
     }
 
     pub(super) fn append(&mut self, encoder: &mut dyn Encoder, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        match self.of(encoder, delivery) {
+            Some(headers) => out.extend_from_slice(headers),
+            None => encoder.headers(out, delivery),
+        }
+    }
+
+    /// The headers as this encoder writes them, if they are kept.
+    pub(super) fn of(&mut self, encoder: &mut dyn Encoder, delivery: &Delivery<'_>) -> Option<&[u8]> {
         if !self.is_kept {
-            return encoder.headers(out, delivery);
+            return None;
         }
         let kind = encoder.kind();
         if self.kind != Some(kind) {
@@ -117,6 +157,6 @@ impl SharedHeaders {
             encoder.headers(&mut self.bytes, delivery);
             self.kind = Some(kind);
         }
-        out.extend_from_slice(&self.bytes);
+        Some(&self.bytes)
     }
 }

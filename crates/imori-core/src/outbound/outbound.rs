@@ -26,6 +26,9 @@ const WAITING_BODY_MIN: usize = 512;
 /// one counter.
 const UNCHARGED_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a delivery's head besides its label, as far as it matters for finding room.
+const HEAD_BYTES: usize = 32;
+
 /// Unsettled deliveries that are not charged, as most consumers have no more.
 const UNCHARGED_UNSETTLED_MAX: usize = 64;
 
@@ -165,6 +168,11 @@ impl Outbound {
     /// Bytes that were ever given to the writer or wait for it: where it does not change, nothing is sent.
     pub fn appended(&self) -> u64 {
         self.buffer.appended()
+    }
+
+    /// Bytes that were ever written: where it does not change, the peer takes nothing.
+    pub fn written_bytes(&self) -> u64 {
+        self.buffer.appended() - self.buffer.unsent() as u64
     }
 
     /// Why the broker ends the connection, if it does.
@@ -321,7 +329,7 @@ impl Outbound {
             self.unsettled += 1;
             Taken::Unsettled
         } else {
-            session.sent();
+            session.sent(1);
             Taken::Settled
         }
     }
@@ -338,6 +346,9 @@ impl Outbound {
         if self.is_ended() || self.readers.get(id).is_none() {
             return Live::Gone;
         }
+        if self.send_at_once(id, run, about, shared) {
+            return Live::Taken;
+        }
         for publication in run {
             let delivery = about.fresh(publication.view());
             if !self.push(Receiver::Reader(id), publication, &delivery, shared) {
@@ -345,6 +356,35 @@ impl Outbound {
             }
         }
         if self.has_room() { Live::Taken } else { Live::Pressed }
+    }
+
+    /// Writes a whole run, if there is room for it and it is one; false where nothing was written.
+    fn send_at_once(
+        &mut self,
+        id: ReaderId,
+        run: &[Publication<'_>],
+        about: About<'_>,
+        shared: &mut SharedHeaders,
+    ) -> bool {
+        let [first, _, ..] = run else { return false };
+        let first = about.fresh(first.view());
+        let encoder = &mut *self.encoder;
+        let Some(headers) = shared.of(encoder, &first) else { return false };
+        let Some(record) = self.readers.get(id) else { return false };
+        let Some(session) = self.sessions.get_mut(usize::from(record.spec.session.0)) else { return false };
+        let label = &*record.spec.label;
+        let bytes = run.len() * (label.len() + headers.len() + first.message.body.len() + HEAD_BYTES);
+        if !self.backlog.is_empty() || self.buffer.unsent() + bytes >= self.limits.feed_bytes {
+            return false;
+        }
+        let number = session.next_number();
+        self.buffer.append(|out| {
+            out.reserve(bytes);
+            encoder.run(out, label, number, run, about, headers);
+        });
+        session.sent(run.len());
+        self.charge_change();
+        true
     }
 
     // ---- Inboxes.
@@ -609,7 +649,7 @@ impl Outbound {
             shared.append(encoder, out, delivery);
             encoder.body(out, delivery);
         });
-        session.sent();
+        session.sent(1);
     }
 
     fn encode_backlog(&mut self, until_bytes: usize) {

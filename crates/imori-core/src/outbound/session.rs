@@ -70,9 +70,9 @@ impl Session {
         self.last_number + 1
     }
 
-    /// Notes that a delivery left that needs no settling.
-    pub(super) fn sent(&mut self) {
-        self.last_number += 1;
+    /// Notes that so many deliveries left that need no settling.
+    pub(super) fn sent(&mut self, deliveries: usize) {
+        self.last_number += deliveries as u64;
     }
 
     /// Notes that a delivery left that has to be settled.
@@ -189,7 +189,7 @@ mod tests {
             let mut session = Session::default();
             for number in 1..=6_u64 {
                 match number {
-                    3 => session.sent(),
+                    3 => session.sent(1),
                     _ => session.sent_unsettled(place(number), reader(if number % 2 == 0 { 2 } else { 1 })),
                 }
             }
@@ -247,7 +247,7 @@ mod tests {
                 let meant = match step {
                     Step::Sent => {
                         last += 1;
-                        session.sent();
+                        session.sent(1);
                         continue;
                     }
                     Step::SentUnsettled(slot) => {

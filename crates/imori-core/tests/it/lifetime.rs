@@ -3,6 +3,7 @@ use std::time::Duration;
 use imori_core::broker::{self, delete_queue};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
+use imori_core::name::Name;
 use imori_core::outbound::Numbers;
 use imori_core::queue::QueueSettings;
 use imori_core::world::World;
@@ -103,8 +104,9 @@ fn a_deleted_queue_tells_its_consumers() {
     for body in ["1", "2", "3"] {
         one.send("q", body);
     }
-    assert_eq!(delete_queue(&world, id), Some(1));
-    assert_eq!(delete_queue(&world, id), None);
+    assert_eq!(delete_queue(&world, &one.actor(), b"q"), Ok(1));
+    let gone = Err(BrokerError::NoQueue(Name::from("q")));
+    assert_eq!(delete_queue(&world, &one.actor(), b"q"), gone);
     assert_eq!((one.read(), two.read()), ("c:1;c lost q;".to_owned(), "d:2;d lost q;".to_owned()));
     assert_eq!(one.settle(Numbers::One(1), Outcome::Reject), Ok(1));
     // Another of its name and place is another.
@@ -119,7 +121,7 @@ fn a_queue_that_is_gone_is_not_bound() {
     let world = TestWorld::new();
     let client = world.connect(1);
     let id = client.declare("q");
-    delete_queue(&world, id);
+    delete_queue(&world, &client.actor(), b"q").unwrap();
     client.bind("amq.topic", "a", id).unwrap();
     assert_eq!(world.bindings("amq.topic"), 0);
 }

@@ -73,6 +73,7 @@ fn who_has_no_rights_does_nothing() {
         broker::settle(&world, &eve, SessionId(0), Numbers::One(1), Outcome::Accept).err(),
         broker::bind_queue(&world, &eve, b"amq.topic", &key, queue).err(),
         broker::declare_queue(&world, &eve, b"new", &QueueSettings::default(), true).err(),
+        broker::delete_queue(&world, &eve, b"q").err(),
         broker::declare_exchange(&world, &eve, b"x", ExchangeKind::Topic, Settings::default()).err(),
         broker::commit(&world, &eve, &[publish("q")]).err(),
         broker::commit(&world, &eve, &[publish(&inbox)]).err(),

@@ -1,8 +1,10 @@
 use std::collections::BTreeMap;
 
-use imori_core::broker::resume_publishers;
+use imori_core::broker::{self, SubscribeOptions, resume_publishers};
 use imori_core::error::BrokerError;
-use imori_core::route::RouteError;
+use imori_core::name::Name;
+use imori_core::outbound::SessionId;
+use imori_core::route::{BindingKey, RouteError, Syntax};
 use imori_core::world::{Event, World};
 
 use crate::world::{LIMITS, TestWorld};
@@ -116,4 +118,37 @@ fn a_publisher_who_waits_for_a_reader_goes_on_when_it_reads_or_is_gone() {
     }
     resume_publishers(&world, &[]);
     assert_eq!(world.resumed.take(), []);
+}
+
+#[test]
+fn what_is_subscribed_together_is_heard_and_forgotten_like_what_comes_alone() {
+    let world = TestWorld::new();
+    let (client, sender) = (world.connect(1), world.connect(2));
+    let wish = |pattern: &str| {
+        let options =
+            SubscribeOptions { session: SessionId(0), label: pattern.as_bytes().into(), group: None };
+        (BindingKey::new(Syntax::Nats, pattern.as_bytes()), options)
+    };
+    let patterns = ["a", "b.*", "a.>.b", "c"];
+    let wishes = patterns.map(wish);
+    let subscribed = broker::subscribe_all(&world, &client.actor(), &Name::from("amq.topic"), wishes);
+    let is_taken: Vec<bool> = subscribed.iter().map(Result::is_ok).collect();
+    assert_eq!(is_taken, [true, true, false, true], "a pattern is refused by itself");
+    assert_eq!(world.bindings("amq.topic"), 3);
+    for subject in ["a", "b.x", "c", "d"] {
+        sender.publish("amq.topic", subject, "m");
+    }
+    assert_eq!(client.read(), "a:m;b.*:m;c:m;");
+    let nowhere = broker::subscribe_all(&world, &client.actor(), &Name::from("none"), [wish("a")]);
+    assert!(matches!(&nowhere[..], [Err(BrokerError::Route(RouteError::NoExchange(_)))]));
+    assert_eq!(world.with_outbound(client.id, |outbound| outbound.readers_len()), Some(3));
+    // More than are forgotten at once.
+    let many = (0..1000).map(|number| wish(&format!("n.{number}")));
+    assert!(
+        broker::subscribe_all(&world, &client.actor(), &Name::from("amq.topic"), many)
+            .iter()
+            .all(Result::is_ok)
+    );
+    client.disconnect();
+    assert_eq!(world.bindings("amq.topic"), 0);
 }

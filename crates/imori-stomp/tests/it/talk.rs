@@ -131,8 +131,8 @@ impl Talk {
             ["wait", seconds, "s"] => self.wait(seconds.parse().unwrap()),
             ["declare", kind, exchange] => self.declare(kind, exchange),
             ["delete", queue] => {
-                let id = self.world.with_router(|_, table| table.queue(VhostId(0), queue.as_bytes()));
-                broker::delete_queue(&self.world, id.expect("it is there"));
+                self.as_operator(|world, actor| broker::delete_queue(world, actor, queue.as_bytes()))
+                    .unwrap();
             }
             [name, "comes", "from", "elsewhere"] => self.open(name, false),
             [name, "is", "gone"] => self.clients.get_mut(name).expect("it came").leave(&self.world),
@@ -162,11 +162,16 @@ impl Talk {
     fn declare(&mut self, kind: &str, exchange: &str) {
         let kinds = [ExchangeKind::Direct, ExchangeKind::Fanout, ExchangeKind::Topic, ExchangeKind::Headers];
         let kind = kinds.into_iter().find(|known| known.name() == kind).expect("a kind of exchange");
+        let settings = imori_core::route::Settings::default();
+        let exchange = exchange.as_bytes();
+        self.as_operator(|world, actor| broker::declare_exchange(world, actor, exchange, kind, settings))
+            .unwrap();
+    }
+
+    fn as_operator<R>(&self, act: impl FnOnce(&TinyWorld, &Actor<'_>) -> R) -> R {
         let identity = Identity::guest();
         let connection = ConnectionId { cell: 0, slot: u32::MAX, generation: 0 };
-        let actor = Actor { identity: &identity, connection, vhost: VhostId(0) };
-        let settings = imori_core::route::Settings::default();
-        broker::declare_exchange(&self.world, &actor, exchange.as_bytes(), kind, settings).unwrap();
+        act(&self.world, &Actor { identity: &identity, connection, vhost: VhostId(0) })
     }
 
     fn log_output(&mut self) {

@@ -75,6 +75,74 @@ fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
 }
 
 #[test]
+fn deliveries_of_a_run_count_towards_the_budget() {
+    let world = TinyWorld::default();
+    let settings = Arc::new(Settings::default());
+    let mut readers: Vec<Client> = (0..100).map(|_| Client::new(&world, &settings, true)).collect();
+    for reader in &mut readers {
+        reader.send(&world, b"CONNECT\n\n\0SUBSCRIBE\ndestination:/topic/t\n\n\0");
+    }
+    let (mut connection, mut table) = connected(&world);
+    let frame = b"SEND\ndestination:/topic/t\ncontent-length:1\n\nx\0";
+    let known = frame.repeat(3);
+    connection.receive(&world, &mut table, &known, None, &mut Budget::default());
+    let input = frame.repeat(50);
+    let received = connection.receive(&world, &mut table, &input, None, &mut Budget::default());
+    assert_eq!((received.consumed, received.next), (frame.len() * 11, Next::Again));
+}
+
+/// Whether frames are read one by one or in a run makes no difference that anybody sees.
+#[test]
+fn frames_that_come_together_reach_everybody_as_those_that_come_alone() {
+    let frame = |destination: &str, body: &str| {
+        format!("SEND\ndestination:{destination}\ncontent-length:{}\n\n{body}\0", body.len()).into_bytes()
+    };
+    let mut frames: Vec<Vec<u8>> = Vec::new();
+    for (destination, bodies) in [
+        ("/topic/t", 0..8),
+        ("/queue/q", 8..20),
+        ("/topic/nobody", 20..24),
+        ("/queue/q", 24..27),
+        ("/topic/t", 27..33),
+        ("/reply-queue/imori.inbox.gone", 33..40),
+    ] {
+        frames.extend(bodies.map(|body| frame(destination, &format!("{body:02}"))));
+    }
+    frames.insert(5, b"\n\n".to_vec());
+    frames.push(frame("/topic/t", "longer"));
+    frames.extend((0..3).map(|_| frame("/exchange/none/key", "xx")));
+    let mut outputs = Vec::new();
+    for together in [1, 3, frames.len()] {
+        let world = TinyWorld::default();
+        let settings = Arc::new(Settings { keeps_open_after_error: true, ..Settings::default() });
+        let mut clients: Vec<Client> = (0..4).map(|_| Client::new(&world, &settings, true)).collect();
+        for client in &mut clients {
+            client.send(&world, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");
+        }
+        for (client, destination) in clients.iter_mut().skip(1).zip(["/topic/t", "/topic/#", "/queue/q"]) {
+            let subscribe = format!("SUBSCRIBE\nid:1\ndestination:{destination}\n\n\0");
+            client.send(&world, subscribe.as_bytes());
+        }
+        for bytes in frames.chunks(together) {
+            clients[0].send(&world, &bytes.concat());
+        }
+        let output: Vec<Vec<u8>> = clients.iter_mut().map(|client| client.output(&world)).collect();
+        let is_alike = |text: &str| text.starts_with("message-id:") || text.starts_with("session:");
+        let output: Vec<String> =
+            output.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect();
+        let lines = output
+            .iter()
+            .map(|text| text.lines().filter(|line| !is_alike(line)).collect::<Vec<_>>().join("\n"));
+        outputs.push(lines.collect::<Vec<_>>());
+    }
+    assert_eq!(outputs[0][0].matches("ERROR").count(), 1, "the first refusal is the last word");
+    assert_eq!(outputs[0][1].matches("MESSAGE").count(), 15);
+    assert_eq!(outputs[0][3].matches("MESSAGE").count(), 15);
+    assert_eq!(outputs[0], outputs[1]);
+    assert_eq!(outputs[0], outputs[2]);
+}
+
+#[test]
 fn the_bytes_of_a_long_frame_are_known_early() {
     let world = TinyWorld::default();
     let (mut connection, mut table) = connected(&world);

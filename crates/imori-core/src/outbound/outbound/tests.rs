@@ -120,6 +120,13 @@ impl Stage {
         self.outbound.send(reader, slice::from_ref(&publication), about, shared)
     }
 
+    fn send_run(&mut self, reader: ReaderId, bodies: &[&'static str], shared: &mut SharedHeaders) -> Live {
+        let publication = |body: &&'static str| Publication::new(&self.head, b"", body.as_bytes());
+        let run: Vec<Publication<'_>> = bodies.iter().map(publication).collect();
+        let about = About { address: &self.address, deaths: None };
+        self.outbound.send(reader, &run, about, shared)
+    }
+
     fn reply(&mut self, to: &InboxAddress, body: &str) -> Reply {
         self.outbound.reply(to, &Publication::new(&self.head, b"", body.as_bytes()))
     }
@@ -627,4 +634,45 @@ fn it_is_on_one_list_of_those_to_write() {
     assert!(!stage.outbound.touch());
     stage.outbound.untouch();
     assert!(stage.outbound.touch());
+}
+
+#[test]
+fn a_run_arrives_as_its_messages_one_by_one_would() {
+    const BODIES: [&str; 5] = ["1111", "2222", "3333", "4444", "5555"];
+    for messages in 0..=BODIES.len() {
+        for feed_bytes in [0, 5, 12, 60, 1000] {
+            for receivers in [1, 2] {
+                let (mut stages, mut sent) = ([Stage::new(), Stage::new()], Vec::new());
+                for stage in &mut stages {
+                    stage.outbound.limits.feed_bytes = feed_bytes;
+                    sent.push(stage.subscribe("l"));
+                    stage.answer(Confirm::Now, "a;");
+                }
+                let [one_by_one, at_once] = &mut stages;
+                let bodies = &BODIES[..messages];
+                let mut shared = SharedHeaders::for_repetition(receivers);
+                for body in bodies {
+                    one_by_one.send_with(sent[0], body, &mut shared);
+                }
+                at_once.send_run(sent[1], bodies, &mut SharedHeaders::for_repetition(receivers));
+                let what = format!("{messages} messages, room for {feed_bytes}, {receivers} receivers");
+                assert_eq!(one_by_one.outbound.unsent(), at_once.outbound.unsent(), "{what}");
+                assert_eq!(one_by_one.written(), at_once.written(), "{what}");
+                assert_eq!(one_by_one.send(sent[0], "x"), at_once.send(sent[1], "x"), "{what}");
+                assert_eq!(one_by_one.written(), at_once.written(), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_too_much_cuts_its_reader() {
+    let mut stage = Stage::new();
+    let reader = stage.subscribe("l");
+    stage.outbound.limits = OutboundLimits { feed_bytes: 20, unsent_bytes_max: 30, inboxes_max: 0 };
+    let mut shared = SharedHeaders::for_repetition(1);
+    assert_eq!(stage.send_run(reader, &["1111", "2222", "3333", "4444"], &mut shared), Live::Pressed);
+    assert_eq!(stage.send_run(reader, &["5555", "6666"], &mut shared), Live::Cut);
+    assert_eq!(stage.send_run(reader, &["7777", "8888"], &mut shared), Live::Gone);
+    assert!(stage.written().ends_with(";too slow;"));
 }
