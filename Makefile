@@ -46,6 +46,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 
 interop: ## Third-party clients, and hostile ones, against the real broker.
 	$(CARGO) build --locked --profile quick --bin imori
+	tests/interop/nats/build.sh
 	.venv/bin/pytest -q -n 2 tests/interop tests/security
 
 docs: ## The commands, links and keys in the documents.
@@ -70,4 +71,4 @@ fmt: ## Formats everything.
 
 clean: ## Removes what was built.
 	$(CARGO) clean
-	rm -rf .venv .tools .data tests/interop/js/node_modules
+	rm -rf .venv .tools .data tests/interop/js/node_modules tests/interop/nats/js/node_modules

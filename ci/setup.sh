@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need and is not here yet: Debian packages, Python and npm packages, cargo tools.
-# Usage: ci/setup.sh [check|test]   (default: test, which includes check)
+# Usage: ci/setup.sh [check|test|reference]   (default: test, which includes check; `reference`
+# installs nats-server beside it, for `BROKER=nats-server`)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-test}
@@ -14,7 +15,7 @@ as_root() {
 
 packages=()
 command -v cc >/dev/null || packages+=(build-essential)
-if [ "$what" = test ]; then
+if [ "$what" != check ]; then
     ruby -e 'require "stomp"' 2>/dev/null || packages+=(ruby ruby-stomp)
 fi
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
@@ -30,8 +31,11 @@ if [ "$(cat "$venv_mark" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$venv_mark"
 fi
 
-if [ "$what" = test ]; then
-    (cd tests/interop/js && [ node_modules -nt package-lock.json ] || npm ci --silent --no-fund --no-audit && touch node_modules)
+if [ "$what" != check ]; then
+    for folder in tests/interop/js tests/interop/nats/js; do
+        (cd "$folder" && [ node_modules -nt package-lock.json ] || npm ci --silent --no-fund --no-audit && touch node_modules)
+    done
+    tests/interop/nats/build.sh
 fi
 
 # Tools that cargo builds are kept outside target, so that `cargo clean` leaves them. One that is
@@ -48,7 +52,11 @@ tool() {
 }
 mkdir -p .tools/bin
 tool cargo-deny 0.20.2
-if [ "$what" = test ]; then
+if [ "$what" != check ]; then
     tool cargo-fuzz 0.13.2
 fi
 rm -rf .tools/target
+
+if [ "$what" = reference ] && ! .tools/bin/nats-server --version 2>/dev/null | grep -q 2.15.2; then
+    GOBIN=$PWD/.tools/bin go install github.com/nats-io/nats-server/v2@v2.15.2
+fi

@@ -1,5 +1,6 @@
 """Fixtures: one broker a worker, clients that are gone after the test, a name nobody else has."""
 
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,11 +12,15 @@ import pytest
 from harness.broker import Broker, broker_of, running_broker
 from harness.client import Client
 from harness.imori import Imori, running_imori
+from harness.nats.broker import NatsBroker, Settings, running_nats
+from harness.nats.raw import RawNats
 from harness.raw import RawClient
 
 Connect = Callable[..., Client]
 ConnectRaw = Callable[..., RawClient]
 StartImori = Callable[..., Imori]
+StartNats = Callable[..., NatsBroker]
+ConnectNats = Callable[..., RawNats]
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +64,37 @@ def connect_raw(broker: Broker) -> Iterator[ConnectRaw]:
         def open_raw(imori: Imori | None = None, **options: Any) -> RawClient:  # noqa: ANN401
             target = broker if imori is None else broker_of(imori)
             return stack.enter_context(RawClient(target, **options))
+
+        yield open_raw
+
+
+@pytest.fixture(scope="session")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsBroker]:
+    """The broker under test, for NATS clients; see `harness/nats/broker.py` for the choice."""
+    with running_nats(tmp_path_factory.mktemp("nats")) as broker:
+        yield broker
+        broker.end(signal.SIGTERM)
+
+
+@pytest.fixture
+def start_nats(tmp_path: Path) -> Iterator[StartNats]:
+    """Starts brokers for NATS clients with settings of their own, gone at the end of the test."""
+    with ExitStack() as stack:
+        folders = (tmp_path / str(number) for number in range(100))
+
+        def start(settings: Settings | None = None) -> NatsBroker:
+            return stack.enter_context(running_nats(next(folders), settings))
+
+        yield start
+
+
+@pytest.fixture
+def connect_nats(nats: NatsBroker) -> Iterator[ConnectNats]:
+    """Opens byte-for-byte NATS connections, which are dropped at the end of the test."""
+    with ExitStack() as stack:
+
+        def open_raw(broker: NatsBroker | None = None) -> RawNats:
+            return stack.enter_context(RawNats(broker or nats))
 
         yield open_raw
 

@@ -13,6 +13,7 @@ use imori_core::world::World;
 use imori_stomp::command::Command;
 use imori_stomp::decode::{Decoder, Step};
 use imori_stomp::frame::HeaderTable;
+use imori_stomp::header_reader;
 use imori_stomp::limits::Limits;
 use imori_stomp::settings::Settings;
 use imori_core::turn::Next;

@@ -1,17 +1,16 @@
 """An Imori process with settings of its own, and what can be seen of it from outside."""
 
 import os
-import queue
 import resource
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.deadline import DEADLINE_S
+from harness.process import lines_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/quick/imori"))
@@ -48,14 +47,18 @@ def running_imori(
     *,
     settings: Mapping[str, object] | None = None,
     listen: Sequence[str] = ("127.0.0.1:0",),
+    protocol: str = "stomp",
     files_max: int | None = None,
 ) -> Iterator[Imori]:
-    """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case."""
+    """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
+
+    It listens for `protocol` alone.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
     command = [BINARY, "serve", "--data-dir", str(folder / "data")]
     for address in listen:
-        command += ["--listen", f"stomp={address}"]
+        command += ["--listen", f"{protocol}={address}"]
     environment = dict(os.environ)
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
@@ -66,29 +69,22 @@ def running_imori(
         try:
             if files_max is not None:
                 resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files_max, files_max))
-            yield Imori(process, _addresses(process, log), log)
+            yield Imori(process, _addresses(process, protocol, log), log)
         finally:
             process.kill()
             process.wait()
 
 
-def _addresses(process: subprocess.Popen[str], log: Path) -> list[tuple[str, int]]:
-    """Reads the lines up to `ready`; a thread drains what follows, so that no pipe fills up."""
-    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-
-    def drain() -> None:
-        assert process.stdout is not None
-        with process.stdout:
-            for line in process.stdout:
-                lines.put(line.strip())
-        lines.put(None)
-
-    threading.Thread(target=drain, daemon=True).start()
+def _addresses(process: subprocess.Popen[str], protocol: str, log: Path) -> list[tuple[str, int]]:
+    """Reads the lines up to `ready`."""
+    assert process.stdout is not None
+    lines = lines_of(process.stdout)
+    mark = f"listening {protocol} "
     addresses = []
     while (line := lines.get(timeout=DEADLINE_S)) != "ready":
         assert line is not None, f"the broker ended before it was ready; see `{log}`"
-        if line.startswith("listening stomp "):
-            host, port = line.removeprefix("listening stomp ").rsplit(":", 1)
+        if line.startswith(mark):
+            host, port = line.removeprefix(mark).rsplit(":", 1)
             addresses.append((host.strip("[]"), int(port)))
-    assert addresses, f"the broker is ready but names no STOMP listener; see `{log}`"
+    assert addresses, f"the broker is ready but names no listener of `{protocol}`; see `{log}`"
     return addresses

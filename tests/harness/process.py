@@ -1,9 +1,12 @@
 """Other programs that take part in a test and never outlive it."""
 
+import queue
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 @contextmanager
@@ -14,3 +17,20 @@ def running(command: Sequence[object], folder: Path) -> Iterator[subprocess.Pope
             yield process
         finally:
             process.kill()
+
+
+def lines_of(stream: IO[str]) -> queue.SimpleQueue[str | None]:
+    """Gives the lines of `stream` as they come, and `None` at its end.
+
+    A thread drains it, so that no pipe fills up when nobody asks.
+    """
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def drain() -> None:
+        with stream:
+            for line in stream:
+                lines.put(line.strip())
+        lines.put(None)
+
+    threading.Thread(target=drain, daemon=True).start()
+    return lines

@@ -13,6 +13,17 @@ pub struct Peer {
     pub address: String,
 }
 
+/// What a client says of itself when it logs in; empty where it says nothing.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ClientFacts {
+    /// What it calls itself.
+    pub name: String,
+    /// The language of its library.
+    pub language: String,
+    /// The version of its library, or of the protocol where clients tell no other.
+    pub version: String,
+}
+
 /// How much a turn may still do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {

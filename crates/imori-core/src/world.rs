@@ -24,19 +24,22 @@ pub enum Event {
     DeadLettered,
     /// A dead letter found no exchange, or went in a circle.
     DeadLetterDropped,
+    /// A message did not go to a subscription whose protocol has no form for its subject.
+    NoForm,
     /// A fault in the broker's own code ended a connection.
     Fault,
 }
 
 impl Event {
     /// Every event.
-    pub const ALL: [Event; 7] = [
+    pub const ALL: [Event; 8] = [
         Event::Published,
         Event::Unroutable,
         Event::ReplyDropped,
         Event::CutTooSlow,
         Event::DeadLettered,
         Event::DeadLetterDropped,
+        Event::NoForm,
         Event::Fault,
     ];
 }

@@ -51,6 +51,13 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Ticket(u64);
 
+impl Ticket {
+    /// The number of the connection that it admits, the first of which is 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.0 + 1
+    }
+}
+
 /// What is to be done with somebody who knocks.
 #[derive(Debug)]
 pub(crate) enum Verdict {
@@ -88,6 +95,11 @@ impl Admission {
         counts.next_ticket += 1;
         counts.waiting.insert(ticket, Waiting { since: now, source, connection: None });
         Verdict::Admit(Ticket(ticket))
+    }
+
+    /// How many were ever admitted.
+    pub(crate) fn admitted(&self) -> u64 {
+        unpoisoned(self.counts.lock()).next_ticket
     }
 
     /// Notes which connection a ticket is for, so that it can be asked to give way.

@@ -85,6 +85,11 @@ impl Cell {
         self.now.set(self.shared.clock.now());
     }
 
+    /// How many messages this cell took in.
+    pub(crate) fn published(&self) -> u64 {
+        self.shared.cell(self.id).map_or(0, |handle| handle.counters.get(Event::Published))
+    }
+
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
     pub(crate) fn end_turn(&self) {
         self.check_memory();
@@ -127,7 +132,10 @@ impl Cell {
         let Some(handle) = self.shared.cell(self.id) else {
             return;
         };
-        handle.connections.remove(link_key(id));
+        if let Some(link) = handle.connections.remove(link_key(id)) {
+            let bytes_in = link.wire.client.traffic.bytes();
+            handle.gone.add(bytes_in, link.outbound.delivered(), link.outbound.appended());
+        }
         if handle.connections.len() == 0 {
             handle.emptied.notify_one();
         }

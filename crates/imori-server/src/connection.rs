@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use bytes::BytesMut;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
-use imori_core::turn::Peer;
+use imori_core::turn::{ClientFacts, Peer};
 use imori_core::world::{Event, World};
 use tokio::io::{AsyncRead, AsyncReadExt, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -21,6 +22,7 @@ use tracing::{debug, error, warn};
 
 use crate::admission::Ticket;
 use crate::cell::Cell;
+use crate::client::{Client, Traffic};
 use crate::config::ProtocolName;
 use crate::protocol::Protocol;
 use crate::shared::{Arrival, TcpWire};
@@ -29,7 +31,7 @@ use crate::turn::{Link, Signals, Task, Transport};
 /// Takes a connection over and serves it on this cell.
 pub(crate) fn serve(arrival: Arrival) {
     let Arrival { stream, protocol, ticket } = arrival;
-    Cell::current(|cell| match Served::new(cell, stream, protocol) {
+    Cell::current(|cell| match Served::new(cell, stream, protocol, ticket.number()) {
         Ok(Some(mut served)) => {
             let id = served.task.id();
             cell.shared.admission.seat(&ticket, id);
@@ -52,19 +54,28 @@ pub(crate) fn serve(arrival: Arrival) {
 struct Served {
     task: Task,
     socket: Socket,
+    traffic: Arc<Traffic>,
     has_waker: bool,
     /// It is in a turn, which has not ended or ended in a panic.
     is_in_turn: bool,
 }
 
 impl Served {
-    fn new(cell: &Cell, stream: std::net::TcpStream, name: ProtocolName) -> io::Result<Option<Served>> {
+    fn new(
+        cell: &Cell,
+        stream: std::net::TcpStream,
+        name: ProtocolName,
+        number: u64,
+    ) -> io::Result<Option<Served>> {
         let stream = TcpStream::from_std(stream)?;
         let source = stream.peer_addr()?;
         let (reader, writer) = stream.into_split();
         let writer = Arc::new(writer);
         let signals = Arc::new(Signals::default());
         let settings = &cell.settings;
+        let traffic = Arc::new(Traffic::default());
+        cell.begin_turn();
+        let since = cell.now();
         let Some(handle) = cell.shared.cell(cell.id) else {
             return Ok(None);
         };
@@ -72,7 +83,16 @@ impl Served {
             let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
             let encoder = Protocol::encoder(name, &settings.protocols);
             let outbound = Outbound::new(id, encoder, settings.outbound, cell.gauge().clone());
-            let wire = TcpWire { writer: Arc::clone(&writer), policy: settings.write, waker: None };
+            let client = Client {
+                number,
+                protocol: name,
+                source,
+                since,
+                facts: ClientFacts::default(),
+                written_at: since,
+                traffic: Arc::clone(&traffic),
+            };
+            let wire = TcpWire { writer: Arc::clone(&writer), policy: settings.write, waker: None, client };
             Link::new(outbound, wire, Arc::clone(&signals))
         });
         let Some(key) = key else {
@@ -83,11 +103,20 @@ impl Served {
             is_loopback: settings.trusts_network || is_loopback(source.ip()),
             address: source.to_string(),
         };
-        cell.begin_turn();
-        let protocol = Protocol::new(name, &settings.protocols, id, peer, cell.now());
-        let socket = Socket { reader, writer, source, ticket: None, timer: None, timer_at: None, gone: None };
+        let protocol = Protocol::new(name, &settings.protocols, id, peer, since);
+        let socket = Socket {
+            reader,
+            writer,
+            source,
+            ticket: None,
+            timer: None,
+            timer_at: None,
+            gone: None,
+            bytes_read: 0,
+            has_logged_in: false,
+        };
         let task = Task::new(cell, id, signals, protocol);
-        Ok(Some(Served { task, socket, has_waker: false, is_in_turn: false }))
+        Ok(Some(Served { task, socket, traffic, has_waker: false, is_in_turn: false }))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -107,7 +136,16 @@ impl Served {
             self.has_waker = true;
             cell.shared.with_link(self.task.id(), |link| link.wire.waker = Some(cx.waker().clone()));
         }
-        self.task.poll(cell, &mut SocketTurn { socket: &mut self.socket, cell, cx })
+        // Whatever the cell takes in during the turn is of this client.
+        let published = cell.published();
+        let poll = self.task.poll(cell, &mut SocketTurn { socket: &mut self.socket, cell, cx });
+        let bytes = mem::take(&mut self.socket.bytes_read);
+        self.traffic.count(cell.published() - published, bytes, cell.now());
+        if mem::take(&mut self.socket.has_logged_in) {
+            let facts = self.task.client();
+            cell.shared.with_link(self.task.id(), |link| link.wire.client.facts = facts);
+        }
+        poll
     }
 }
 
@@ -136,6 +174,10 @@ struct Socket {
     timer_at: Option<Time>,
     /// Ready when the peer is gone; there is one once the connection was not read for the memory alarm.
     gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Bytes that this turn has read.
+    bytes_read: u64,
+    /// The client has logged in during this turn.
+    has_logged_in: bool,
 }
 
 /// A socket during a turn.
@@ -150,12 +192,16 @@ impl Transport for SocketTurn<'_, '_> {
     fn poll_read(&mut self, room: &mut [u8]) -> Poll<usize> {
         let mut buffer = ReadBuf::new(room);
         let read = ready!(Pin::new(&mut self.socket.reader).poll_read(self.cx, &mut buffer));
-        Poll::Ready(read.map_or(0, |()| buffer.filled().len()))
+        let bytes = read.map_or(0, |()| buffer.filled().len());
+        self.socket.bytes_read += bytes as u64;
+        Poll::Ready(bytes)
     }
 
     fn poll_read_buf(&mut self, buffer: &mut BytesMut) -> Poll<usize> {
         let read = pin!(self.socket.reader.read_buf(buffer));
-        Poll::Ready(ready!(read.poll(self.cx)).unwrap_or(0))
+        let bytes = ready!(read.poll(self.cx)).unwrap_or(0);
+        self.socket.bytes_read += bytes as u64;
+        Poll::Ready(bytes)
     }
 
     fn poll_writable(&mut self) -> Poll<bool> {
@@ -204,6 +250,7 @@ impl Transport for SocketTurn<'_, '_> {
     }
 
     fn logged_in(&mut self) {
+        self.socket.has_logged_in = true;
         self.socket.ticket.iter().for_each(|ticket| self.cell.shared.admission.logged_in(ticket));
     }
 

@@ -1,6 +1,7 @@
 //! The broker's runtime: cells, sockets, timers, limits.
 
 mod server;
+mod monitor;
 mod listener;
 mod thread;
 mod connection;
@@ -10,6 +11,7 @@ mod shared;
 pub mod turn;
 pub mod protocol;
 pub mod settings;
+mod client;
 mod counters;
 mod admission;
 mod complaints;

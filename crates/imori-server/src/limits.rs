@@ -50,3 +50,24 @@ pub(crate) const ACCEPT_BACKLOG: i32 = 4096;
 /// Inboxes of one connection. A client needs one, a library that makes one a call a few thousand.
 /// More: the SEND that asks for it is refused.
 pub(crate) const INBOXES_MAX: u16 = 4096;
+
+/// Connections to the monitor at a time. Each may hold an answer that nobody reads. More: they wait to be accepted.
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 16;
+
+/// Bytes of a request's head. More: it is refused. It is the least that the HTTP library takes.
+pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Headers of a request. More: it is refused.
+pub(crate) const HTTP_HEADERS_MAX: usize = 32;
+
+/// How long a request's head may take, the time before it included. Longer: the connection is closed.
+pub(crate) const HTTP_HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// How long a connection to the monitor lives; what is being answered then is finished.
+pub(crate) const HTTP_LIFE_MAX: Duration = Duration::from_secs(60);
+
+/// Connections in an answer of the monitor, each about 600 bytes. More: the answer says so in its `limit`.
+pub(crate) const MONITOR_ROWS_MAX: usize = 10_000;
+
+/// Subscriptions in an answer of the monitor, each up to a kilobyte. More: they are left out.
+pub(crate) const MONITOR_LISTED_MAX: usize = 10_000;

@@ -9,7 +9,7 @@ use imori_core::id::ConnectionId;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::World;
 use imori_stomp::frame::HeaderTable;
 
@@ -84,6 +84,13 @@ impl Protocol {
         }
     }
 
+    /// What the client says of itself.
+    pub fn client(&self) -> ClientFacts {
+        match self {
+            Protocol::Stomp(stomp) => stomp.client(),
+        }
+    }
+
     /// Why the client was refused something last, once, for the log.
     pub fn take_refusal(&mut self) -> Option<Refusal> {
         match self {
@@ -126,8 +133,9 @@ impl Protocol {
         }
     }
 
-    /// The transport is gone: gives back what the client had.
-    pub fn disconnect<W: World>(&mut self, world: &W) {
+    /// The transport is gone: gives back what the client had, or a part of it; says whether that was all.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         match self {
             Protocol::Stomp(stomp) => stomp.disconnect(world),
         }

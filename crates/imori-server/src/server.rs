@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
@@ -24,10 +24,11 @@ use tracing::{info, warn};
 use crate::admission::{Admission, AdmissionLimits};
 use crate::clock::Clock;
 use crate::complaints::Complaints;
-use crate::config::{Config, ExposedListener, ListenAddress, ProtocolName};
+use crate::config::{Config, ExposedListener, ListenAddress, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
+use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::settings::{ProtocolSettings, Settings};
 use crate::shared::{Arrival, CellHandle, Phase, Shared};
 use crate::slots::{Slots, unpoisoned};
@@ -39,13 +40,14 @@ pub struct Server {
     listeners: Vec<Listener>,
     shared: Arc<Shared>,
     cells: Vec<JoinHandle<()>>,
+    monitor: Option<JoinHandle<()>>,
 }
 
 /// A bound listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// What it speaks.
-    pub protocol: ProtocolName,
+    /// What it is for.
+    pub service: Service,
     /// Where it listens, with the port that was taken for port 0.
     pub address: SocketAddr,
 }
@@ -69,22 +71,13 @@ impl Server {
     pub fn start(config: &Config) -> Result<Server, StartError> {
         config.refuse_exposure().map_err(StartError::Exposed)?;
         let mut listeners = Vec::new();
-        let mut sockets = Vec::new();
-        for address in &config.listeners.stomp {
-            match bind(*address) {
-                Ok((socket, bound)) => {
-                    listeners.push(Listener { protocol: ProtocolName::Stomp, address: bound });
-                    sockets.push((ProtocolName::Stomp, socket));
-                }
-                Err(error) if address.is_left_out(&error) => {}
-                Err(error) => {
-                    return Err(StartError::Bind { protocol: ProtocolName::Stomp, address: *address, error });
-                }
-            }
-        }
-        if listeners.is_empty() {
+        let stomp = ProtocolName::Stomp;
+        let sockets = bind_all(Service::Messages(stomp), &config.listeners.stomp, &mut listeners)?;
+        let sockets = sockets.into_iter().map(|socket| (stomp, socket)).collect();
+        let Some(client_address) = listeners.first().map(|listener| listener.address) else {
             return Err(StartError::NoListener);
-        }
+        };
+        let monitors = bind_all(Service::NatsMonitor, &config.listeners.nats_monitor, &mut listeners)?;
         let count = match config.cells.count {
             0 => available_parallelism().map_or(1, usize::from),
             count => usize::from(count),
@@ -93,8 +86,9 @@ impl Server {
             config.broker.vhosts.iter().map(Name::from).zip((0..).map(VhostId)).collect();
         let shared = Arc::new(shared(config, &vhosts)?);
         let settings = Arc::new(settings(config, vhosts, shared.memory.mark_bytes()));
-        let mut server = Server { listeners, shared, cells: Vec::new() };
+        let mut server = Server { listeners, shared, cells: Vec::new(), monitor: None };
         server.start_cells(count, config, &settings, sockets)?;
+        server.start_monitor(config, &settings, client_address, monitors)?;
         Ok(server)
     }
 
@@ -117,6 +111,10 @@ impl Server {
             if cell.join().is_err() {
                 self.shared.fail("a cell ended in a panic");
             }
+        }
+        self.shared.phase.send_replace(Phase::Ended);
+        if self.monitor.is_some_and(|monitor| monitor.join().is_err()) {
+            warn!("the monitor ended in a panic");
         }
         let counted = |event| {
             let cells = self.shared.cells.get().into_iter().flatten();
@@ -142,7 +140,7 @@ impl Server {
         count: usize,
         config: &Config,
         settings: &Arc<Settings>,
-        sockets: Vec<(ProtocolName, std::net::TcpListener)>,
+        sockets: Vec<(ProtocolName, TcpListener)>,
     ) -> Result<(), StartError> {
         let connections_max = config.limits.connections as usize;
         let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
@@ -178,11 +176,70 @@ impl Server {
         while starting.recv().is_ok() {}
         Ok(())
     }
+
+    fn start_monitor(
+        &mut self,
+        config: &Config,
+        settings: &Settings,
+        client_address: SocketAddr,
+        sockets: Vec<TcpListener>,
+    ) -> Result<(), StartError> {
+        let is_monitor = |listener: &&Listener| listener.service == Service::NatsMonitor;
+        let Some(&Listener { address: http_address, .. }) = self.listeners.iter().find(is_monitor) else {
+            return Ok(());
+        };
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
+        let monitored = Monitored {
+            server_id: server_id(&random),
+            client_address,
+            http_address,
+            host_names: config.broker.host_names.clone(),
+            connections_max: config.limits.connections,
+            message_bytes_max: config.limits.message_bytes.as_usize(),
+            unsent_bytes_max: settings.outbound.unsent_bytes_max,
+            login_timeout: config.limits.login_timeout_s.duration(),
+            cores: available_parallelism().map_or(1, usize::from),
+            started: self.shared.clock.now(),
+            cpu: CpuMeter::start(),
+            requests: Requests::default(),
+            shown: Shown::default(),
+            shared: Arc::clone(&self.shared),
+        };
+        match monitor::start(sockets, monitored) {
+            Ok(thread) => self.monitor = Some(thread),
+            Err(error) => {
+                self.shared.phase.send_replace(Phase::Ended);
+                return Err(StartError::Thread(error));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Binds the addresses of a service. One of IPv6 may be left out where the host has none.
+fn bind_all(
+    service: Service,
+    addresses: &[ListenAddress],
+    listeners: &mut Vec<Listener>,
+) -> Result<Vec<TcpListener>, StartError> {
+    let mut sockets = Vec::new();
+    for address in addresses {
+        match bind(*address) {
+            Ok((socket, bound)) => {
+                listeners.push(Listener { service, address: bound });
+                sockets.push(socket);
+            }
+            Err(error) if address.is_left_out(&error) => {}
+            Err(error) => return Err(StartError::Bind { service, address: *address, error }),
+        }
+    }
+    Ok(sockets)
 }
 
 /// What the first cell does besides.
 struct FirstCell {
-    sockets: Vec<(ProtocolName, std::net::TcpListener)>,
+    sockets: Vec<(ProtocolName, TcpListener)>,
     busy_percent: u8,
     deadline: Duration,
 }
@@ -327,8 +384,8 @@ pub enum StartError {
     Exposed(ExposedListener),
     /// An address cannot be listened on.
     Bind {
-        /// What would have been spoken there.
-        protocol: ProtocolName,
+        /// What it would have been for.
+        service: Service,
         /// The address.
         address: ListenAddress,
         /// What the system says.
@@ -346,10 +403,10 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Exposed(exposed) => write!(f, "{exposed}"),
-            StartError::Bind { protocol, address, error } => {
+            StartError::Bind { service, address, error } => {
                 write!(
                     f,
-                    "cannot listen on `{protocol}={address}`: {error}; stop what listens there or choose another port"
+                    "cannot listen on `{service}={address}`: {error}; stop what listens there or choose another port"
                 )
             }
             StartError::NoListener => f.write_str("there is no address to listen on; set `listeners.stomp`"),

@@ -8,11 +8,13 @@ use arc_swap::ArcSwap;
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::queue::Queue;
 use imori_core::route::Table;
+use imori_core::time::Time;
 use imori_core::topology::Topology;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::admission::{Admission, Ticket};
+use crate::client::{Client, Gone};
 use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{ProtocolName, WritePolicy};
@@ -31,6 +33,7 @@ pub(crate) struct TcpWire {
     pub(crate) policy: WritePolicy,
     /// Wakes the connection's own task, once that has run.
     pub(crate) waker: Option<Waker>,
+    pub(crate) client: Client,
 }
 
 impl Wire for TcpWire {
@@ -41,6 +44,10 @@ impl Wire for TcpWire {
             WritePolicy::Own if !is_own_cell => None,
             WritePolicy::Any | WritePolicy::Own => Some(Arc::clone(&self.writer)),
         }
+    }
+
+    fn wrote(&mut self, now: Time) {
+        self.client.written_at = now;
     }
 
     fn wake(&self) {
@@ -64,6 +71,8 @@ pub(crate) struct CellHandle {
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
     pub(crate) counters: Counters,
+    /// What its connections did that are gone.
+    pub(crate) gone: Gone,
     /// Its last connection is gone.
     pub(crate) emptied: Notify,
 }
@@ -75,6 +84,7 @@ impl CellHandle {
             arrivals,
             load: Load::new(),
             counters: Counters::default(),
+            gone: Gone::default(),
             emptied: Notify::new(),
         }
     }

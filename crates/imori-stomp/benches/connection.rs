@@ -19,6 +19,7 @@ use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
 use imori_stomp::frame::HeaderTable;
+use imori_stomp::header_reader;
 use imori_stomp::settings::Settings;
 
 use crate::world::TinyWorld;

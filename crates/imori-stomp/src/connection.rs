@@ -12,7 +12,7 @@ use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::World;
 
 use crate::command::Command;
@@ -131,7 +131,8 @@ impl Connection {
 
     /// The encoder of a connection whose version is not agreed on yet.
     pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(Version::V10, settings.keeps_open_after_error))
+        let Settings { keeps_open_after_error, header_readers, .. } = *settings;
+        Box::new(MessageEncoder::new(Version::V10, keeps_open_after_error, header_readers))
     }
 
     /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
@@ -201,6 +202,11 @@ impl Connection {
         self.state != State::Greeting && !self.session.name.is_empty()
     }
 
+    /// What the client says of itself: in STOMP no more than the version that was agreed on.
+    pub fn client(&self) -> ClientFacts {
+        ClientFacts { version: self.session.version.as_str().to_owned(), ..ClientFacts::default() }
+    }
+
     /// Why the client was refused something last, once, for the log.
     pub fn take_refusal(&mut self) -> Option<Refusal> {
         self.refusal.take()
@@ -262,10 +268,12 @@ impl Connection {
         world.with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
     }
 
-    /// The transport is gone: gives back what the client had.
-    pub fn disconnect<W: World>(&mut self, world: &W) {
+    /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
+    /// not, the caller comes back after others had their turn.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
-        broker::disconnect(world, &self.session.actor());
+        broker::disconnect(world, &self.session.actor())
     }
 
     /// Takes one frame. [`Next::Parked`] means that it was not taken.

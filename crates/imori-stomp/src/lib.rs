@@ -20,6 +20,7 @@ pub mod message;
 mod complaint;
 mod turn;
 pub mod settings;
+mod text;
 pub mod address;
 pub mod heart_beat;
 pub mod decode;
@@ -33,4 +34,4 @@ pub mod number;
 pub mod limits;
 pub mod version;
 
-pub use message::header_reader;
+pub use text::header_reader;

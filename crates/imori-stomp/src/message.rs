@@ -1,21 +1,20 @@
-//! MESSAGE: how deliveries are written, and how others read the headers that STOMP clients sent.
+//! MESSAGE: how deliveries are written.
 //!
-//! The header text of a message holds the header lines as their sender wrote them. Where
-//! properties had to be unescaped, a NUL follows the lines, and after it their values.
-
-use std::borrow::Cow;
+//! A STOMP message travels with the header lines that its sender wrote. Of one that came by another
+//! protocol the properties are written, and its user headers as far as they have a form.
 
 use imori_core::delivery::Delivery;
-use imori_core::message::{Deaths, HeaderReader, MessageView, OriginId, Property, Value};
+use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, OriginId, Property, Value};
 use imori_core::name::Name;
 use imori_core::outbound::{AfterCancel, CutReason, Encoder};
-use memchr::{memchr, memchr_iter};
+use memchr::memchr;
 
 use crate::address::push_destination;
 use crate::command::Command;
 use crate::complaint::{Complaint, push_error};
-use crate::escape::{Escaping, trim_spaces, unescape};
+use crate::escape::Escaping;
 use crate::number::{Counter, push_u64};
+use crate::text::{Form, PROPERTIES, headers, is_property, lines_of};
 use crate::version::Version;
 
 /// Bytes of the name of a session.
@@ -30,15 +29,16 @@ pub struct MessageEncoder {
     version: Version,
     escaping: Escaping,
     keeps_open_after_error: bool,
+    header_readers: HeaderReaders,
     /// The number of the latest delivery.
     counter: Counter,
 }
 
 impl MessageEncoder {
     /// An encoder of a version.
-    pub fn new(version: Version, keeps_open_after_error: bool) -> Self {
+    pub fn new(version: Version, keeps_open_after_error: bool, header_readers: HeaderReaders) -> Self {
         let escaping = Escaping::of(Command::Message, version);
-        Self { version, escaping, keeps_open_after_error, counter: Counter::default() }
+        Self { version, escaping, keeps_open_after_error, header_readers, counter: Counter::default() }
     }
 }
 
@@ -165,7 +165,7 @@ impl MessageEncoder {
     #[cold]
     fn push_lines(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
         let Some(form) = Form::of(message.head.origin) else {
-            self.push_properties(out, message, is_dead);
+            self.push_foreign(out, message, is_dead);
             return;
         };
         // A client of 1.2 reads what one of 1.1 or 1.2 writes. The text has carriage returns as ends of
@@ -201,16 +201,58 @@ impl MessageEncoder {
         is_written
     }
 
-    /// Writes the properties of a message that came by another protocol.
-    fn push_properties(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
+    /// Writes properties and user headers of a message that came by another protocol.
+    #[cold]
+    fn push_foreign(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
+        let reader = (self.header_readers)(message.head.origin);
         for (property, name) in PROPERTIES {
-            let Some(value) = message.property(property) else { continue };
             if property == Property::ReplyTo {
-                self.push_header(out, name.as_bytes(), &[b"/reply-queue/", value].concat());
-            } else {
+                if let Some((exchange, key)) = reader.reply_address(message) {
+                    self.push_reply_to(out, &exchange, &key);
+                }
+            } else if let Some(value) = message.property(property) {
                 self.push_header(out, name.as_bytes(), value);
             }
         }
+        self.push_numbers(out, message, is_dead);
+        reader.visit_headers(message.text, &mut |name, value| {
+            // SECURITY XPI-01: what STOMP itself gives a meaning is not for others to say.
+            if !is_taken(&name) {
+                self.push_value(out, &name, &value);
+            }
+        });
+    }
+
+    /// Writes where replies go, so that a SEND there arrives.
+    fn push_reply_to(&self, out: &mut Vec<u8>, exchange: &[u8], key: &[u8]) {
+        if exchange == DEFAULT_EXCHANGE {
+            self.push_header(out, b"reply-to", &[b"/reply-queue/", key].concat());
+            return;
+        }
+        out.extend_from_slice(b"reply-to:");
+        push_destination(self.escaping, out, exchange, key);
+        out.push(b'\n');
+    }
+
+    /// Writes a user header; lists and maps have no form.
+    fn push_value(&self, out: &mut Vec<u8>, name: &[u8], value: &Value<'_>) {
+        let written = match value {
+            Value::Text(bytes) | Value::Binary(bytes) => {
+                self.push_header(out, name, bytes);
+                return;
+            }
+            Value::Null => String::new(),
+            Value::Bool(value) => value.to_string(),
+            Value::Int(value) | Value::Timestamp(value) => value.to_string(),
+            Value::Uint(value) => value.to_string(),
+            Value::Float(value) => value.to_string(),
+            Value::List(_) | Value::Map(_) => return,
+        };
+        self.push_header(out, name, written.as_bytes());
+    }
+
+    /// Writes the properties that are no text.
+    fn push_numbers(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
         let head = message.head;
         if head.is_persistent {
             out.extend_from_slice(b"persistent:true\n");
@@ -250,112 +292,34 @@ fn push_number_header(out: &mut Vec<u8>, name: &str, number: u64) {
     out.push(b'\n');
 }
 
-/// The names of the text properties as STOMP headers.
-pub(crate) const PROPERTIES: [(Property, &str); 8] = [
-    (Property::ContentType, "content-type"),
-    (Property::ContentEncoding, "content-encoding"),
-    (Property::CorrelationId, "correlation-id"),
-    (Property::ReplyTo, "reply-to"),
-    (Property::MessageId, "amqp-message-id"),
-    (Property::Type, "type"),
-    (Property::UserId, "user-id"),
-    (Property::AppId, "app-id"),
+/// The headers of a MESSAGE that say how it is to be read and answered, or that a client sends.
+const OWN_HEADERS: [&str; 8] = [
+    "destination",
+    "message-id",
+    "subscription",
+    "redelivered",
+    "ack",
+    "content-length",
+    "receipt",
+    "transaction",
 ];
 
-/// The headers that are properties and not text.
-const OTHER_PROPERTIES: [&str; 4] = ["persistent", "priority", "expiration", "timestamp"];
-
-/// The origin of a block of headers, by the version in which it was sent.
-pub(crate) fn origin(version: Version, is_plain: bool) -> OriginId {
-    match version {
-        _ if is_plain => OriginId::STOMP_PLAIN,
-        Version::V10 => OriginId::STOMP_10,
-        Version::V11 => OriginId::STOMP_11,
-        Version::V12 => OriginId::STOMP_12,
-    }
-}
-
-/// How the lines of a header block are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// The value is what stands after the colon.
-    Plain,
-    /// As in STOMP 1.0: without the spaces before it.
-    Trimmed,
-    /// With escapes.
-    Escaped,
-}
-
-impl Form {
-    fn of(origin: OriginId) -> Option<Self> {
-        match origin {
-            OriginId::STOMP_PLAIN => Some(Self::Plain),
-            OriginId::STOMP_10 => Some(Self::Trimmed),
-            OriginId::STOMP_11 | OriginId::STOMP_12 => Some(Self::Escaped),
-            _ => None,
-        }
-    }
-}
-
-/// The lines of a header text, without the values that may stand behind them.
-fn lines_of(text: &[u8]) -> &[u8] {
-    memchr(b'\0', text).and_then(|at| text.get(..at)).unwrap_or(text)
-}
-
-/// Goes through the headers of a header text.
-fn headers(text: &[u8], form: Form) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
-    let lines = lines_of(text);
-    let mut start = 0;
-    memchr_iter(b'\n', lines).filter_map(move |end| {
-        let line = lines.get(start..end)?;
-        start = end + 1;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let (name, value) = line.split_at_checked(memchr(b':', line)?)?;
-        let value = value.get(1..)?;
-        Some(match form {
-            Form::Plain => (Cow::Borrowed(name), Cow::Borrowed(value)),
-            Form::Trimmed => (Cow::Borrowed(name), Cow::Borrowed(trim_spaces(value))),
-            Form::Escaped => (unescape(name), unescape(value)),
-        })
-    })
-}
-
-/// The reader of the header blocks of this origin. In one that is not STOMP's it finds nothing.
-pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    match Form::of(origin) {
-        Some(Form::Plain) => &StompHeaders { form: Some(Form::Plain) },
-        Some(Form::Trimmed) => &StompHeaders { form: Some(Form::Trimmed) },
-        Some(Form::Escaped) => &StompHeaders { form: Some(Form::Escaped) },
-        None => &StompHeaders { form: None },
-    }
-}
-
-/// Reads the user headers that a STOMP client sent, all of them text.
-#[derive(Debug)]
-struct StompHeaders {
-    form: Option<Form>,
-}
-
-impl HeaderReader for StompHeaders {
-    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
-        let Some(form) = self.form else { return };
-        for (name, value) in headers(text, form) {
-            let mut properties = PROPERTIES.iter().map(|(_, name)| name).chain(&OTHER_PROPERTIES);
-            if !properties.any(|property| property.as_bytes() == &*name) {
-                visit(name, Value::Text(value));
-            }
-        }
-    }
+/// Says that a header of this name is no user header.
+fn is_taken(name: &[u8]) -> bool {
+    is_property(name) || OWN_HEADERS.iter().any(|own| own.as_bytes() == name)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use imori_core::message::{Address, DeathReason, Head};
+    use std::borrow::Cow;
+
+    use imori_core::message::{Address, AddressParts, DeathReason, Head, HeaderReader};
     use imori_core::time::Time;
 
     use super::*;
+    use crate::text::header_reader;
 
     const SESSION: &[u8] = b"abcdefghijkl";
 
@@ -372,7 +336,7 @@ mod tests {
             is_redelivered: false,
         };
         let mut out = Vec::new();
-        let mut encoder = MessageEncoder::new(version, false);
+        let mut encoder = MessageEncoder::new(version, false, header_reader);
         encoder.headers(&mut out, &delivery);
         encoder.body(&mut out, &delivery);
         let text = String::from_utf8(out).unwrap();
@@ -409,12 +373,64 @@ mod tests {
         for (version, expected) in
             [(Version::V10, "a:\\xff\\nb:c\\n"), (Version::V11, "b:c\\n"), (Version::V12, "b:c\\n")]
         {
-            let encoder = MessageEncoder::new(version, false);
+            let encoder = MessageEncoder::new(version, false, header_reader);
             let mut out = Vec::new();
             for (name, value) in headers(b"a:\xff\nb:c\n", Form::Trimmed) {
                 encoder.push_header(&mut out, &name, &value);
             }
             assert_eq!(out.escape_ascii().to_string(), expected, "{version}");
+        }
+    }
+
+    /// A protocol whose header text is the exchange and the key of its reply address.
+    struct Foreign;
+
+    impl HeaderReader for Foreign {
+        fn visit_headers<'t>(&self, _: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+            for (name, value) in [
+                ("plain", "value"),
+                ("co:lon", "a:b"),
+                ("end", "a\nb\r\n\nc"),
+                ("nul\0", "x"),
+                ("content-length", "1"),
+                ("subscription", "other"),
+                ("reply-to", "/queue/forged"),
+                ("persistent", "true"),
+            ] {
+                visit(Cow::Borrowed(name.as_bytes()), Value::text(value.as_bytes()));
+            }
+            visit(Cow::Borrowed(b"number"), Value::Uint(7));
+        }
+
+        fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
+            let (exchange, key) = message.text.split_at_checked(memchr(b'|', message.text)?)?;
+            Some((Cow::Borrowed(exchange), Cow::Borrowed(key.get(1..)?)))
+        }
+    }
+
+    /// SECURITY XPI-01: no byte of another protocol's header changes the framing, and none stands for STOMP's own.
+    #[test]
+    fn headers_of_another_protocol_become_lines() {
+        for (version, text, expected) in [
+            (Version::V12, "", "priority:4\nplain:value\nco\\clon:a\\cb\nend:a\\nb\\r\\n\\nc\nnumber:7\n"),
+            (Version::V11, "", "priority:4\nplain:value\nco\\clon:a\\cb\nnumber:7\n"),
+            (
+                Version::V10,
+                "amq.topic|_INBOX.a/b",
+                "reply-to:/topic/_INBOX.a%2Fb\npriority:4\nplain:value\nnumber:7\n",
+            ),
+            (
+                Version::V10,
+                "|imori.inbox.A",
+                "reply-to:/reply-queue/imori.inbox.A\npriority:4\nplain:value\nnumber:7\n",
+            ),
+        ] {
+            let mut head = Head::new(OriginId(200));
+            head.priority = Some(4);
+            let message = MessageView { head: &head, text: text.as_bytes(), body: b"" };
+            let mut out = Vec::new();
+            MessageEncoder::new(version, false, |_| &Foreign).push_lines(&mut out, &message, false);
+            assert_eq!(str::from_utf8(&out).unwrap(), expected, "{version} {text}");
         }
     }
 
@@ -449,23 +465,10 @@ mod tests {
     }
 
     #[test]
-    fn user_headers_are_text_and_exclude_properties() {
-        let reader = header_reader(OriginId::STOMP_12);
-        let mut seen = Vec::new();
-        let text = b"persistent:true\na\\cb:c\\nd\ncontent-type:x\ne:f\r\n\0rest";
-        reader.visit_headers(text, &mut |name, value| {
-            let Value::Text(value) = value else { panic!("all are text") };
-            seen.push(format!("{}={}", name.escape_ascii(), value.escape_ascii()));
-        });
-        assert_eq!(seen, ["a:b=c\\nd", "e=f"]);
-        header_reader(OriginId::BROKER).visit_headers(text, &mut |_, _| panic!("it is not STOMP's"));
-    }
-
-    #[test]
     fn cancelled_subscription_is_named() {
         let mut out = Vec::new();
         let label = label(Some(b"7"), SESSION, AckSpan::One);
-        let mut encoder = MessageEncoder::new(Version::V12, false);
+        let mut encoder = MessageEncoder::new(Version::V12, false, header_reader);
         assert_eq!(encoder.cancelled(&mut out, &label, &Name::from("q")), AfterCancel::End);
         let expected = "ERROR\nmessage:Server cancelled subscription\nsubscription:7\n\
              version:1.0,1.1,1.2\ncontent-type:text/plain\ncontent-length:52\n\n\

@@ -14,9 +14,9 @@ use crate::arguments::{bad_number, is_argument};
 use crate::complaint::{ACCESS_REFUSED, Complaint};
 use crate::escape::{trim_spaces, unescape};
 use crate::frame::Headers;
-use crate::message::origin;
 use crate::number::parse_u64;
 use crate::session::{REPLY_LINE_START, Session};
+use crate::text::{PROPERTIES, origin};
 
 /// Bytes of a header text: places in it are numbers of 16 bits.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
@@ -289,7 +289,7 @@ impl<'a> SendHeaders<'a> {
             scratch.extend_from_slice(run);
         }
         let mut has_separator = false;
-        for (property, _) in crate::message::PROPERTIES {
+        for (property, _) in PROPERTIES {
             let value = match self.head.property(property, scratch) {
                 Some(value) if memchr(b'\\', value).is_some() => unescape(value).into_owned(),
                 _ => continue,

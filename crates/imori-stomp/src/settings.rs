@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use imori_core::id::VhostId;
+use imori_core::message::HeaderReaders;
 use imori_core::name::Name;
 
 use crate::heart_beat::HeartBeat;
 use crate::limits::{
     HEART_BEAT_MIN, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
 };
+use crate::text::header_reader;
 
 /// What holds for every connection of a listener.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub struct Settings {
     pub login_timeout: Duration,
     /// What CONNECTED says in `server`.
     pub server: String,
+    /// How headers of other protocols are read.
+    pub header_readers: HeaderReaders,
 }
 
 impl Default for Settings {
@@ -48,6 +52,7 @@ impl Default for Settings {
             parked_bytes_max: PARKED_BYTES_MAX,
             login_timeout: LOGIN_TIMEOUT,
             server: concat!("imori/", env!("CARGO_PKG_VERSION")).to_string(),
+            header_readers: header_reader,
         }
     }
 }

@@ -128,7 +128,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         let publication = Publication::of_stored(publish.message);
         match &publish.route {
             Some(route) => {
-                let letter = Letter { run: slice::from_ref(&publication), deaths: None, echo_to: None };
+                let run = slice::from_ref(&publication);
+                let letter = Letter { vhost: actor.vhost, run, deaths: None, echo_to: None };
                 let mut shared = SharedHeaders::for_receivers(live_receivers(route));
                 distribute_live(world, route, &letter, &mut shared, &mut report);
                 if route.is_empty() {

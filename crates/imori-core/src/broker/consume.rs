@@ -1,5 +1,7 @@
 //! Readers come and go.
 
+use std::num::NonZeroU32;
+
 use super::actor::Actor;
 use super::delete::delete_unused;
 use super::deliver::change_and_deliver;
@@ -152,6 +154,17 @@ pub fn subscribe_all<W: World>(
         });
     }
     ids
+}
+
+/// Lets a live subscription end by itself after so many deliveries, those that it had included; where it
+/// had as many already it ends now. Says whether it goes on.
+pub fn limit_deliveries<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, max: NonZeroU32) -> bool {
+    let limited = world.with_outbound(actor.connection, |outbound| outbound.limit_deliveries(id, max));
+    let goes_on = limited == Some(true);
+    if !goes_on {
+        cancel(world, actor, id);
+    }
+    goes_on
 }
 
 /// Ends a reader. Its unsettled deliveries stay with its session. A queue that goes with its

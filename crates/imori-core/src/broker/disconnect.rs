@@ -8,18 +8,23 @@ use super::settle::settle_in_queues;
 use crate::delivery::Outcome;
 use crate::world::World;
 
-/// Readers that are forgotten under one lock of the topology, which others wait for.
+/// Readers that are forgotten in one step: under one lock of the topology, for which others wait.
 const READERS_AT_ONCE: usize = 256;
 
-/// Ends a connection for the broker: unsettled deliveries are released as failed, readers and
-/// inboxes vanish, exclusive queues are deleted. Late replies to its inboxes find nothing.
-pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) {
-    let Some(remains) = world.with_outbound(actor.connection, |outbound| outbound.close()) else {
-        return;
+/// Ends a connection for the broker, or does a part of it: readers and inboxes vanish, unsettled deliveries
+/// are released as failed, exclusive queues are deleted. Late replies to its inboxes find nothing. Says
+/// whether that was all; if not, the caller comes back after others had their turn.
+#[must_use]
+pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
+    let closed = world.with_outbound(actor.connection, |outbound| outbound.close(READERS_AT_ONCE));
+    let Some(remains) = closed else {
+        return true;
     };
     // The readers go first, so that nothing released is offered to them again.
-    for readers in remains.readers.chunks(READERS_AT_ONCE) {
-        forget_readers(world, actor, readers);
+    forget_readers(world, actor, &remains.readers);
+    resume_publishers(world, &remains.pressing);
+    if !remains.is_all {
+        return false;
     }
     settle_in_queues(
         world,
@@ -28,9 +33,9 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) {
         Vec::new(),
         Outcome::Release { failed: true },
     );
-    resume_publishers(world, &remains.pressing);
     let exclusive = world.with_topology(|topology| topology.exclusive_to(actor.connection));
     for queue in exclusive {
         remove_queue(world, queue);
     }
+    true
 }

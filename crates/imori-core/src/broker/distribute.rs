@@ -34,6 +34,7 @@ pub struct PublishReport {
 
 /// Messages of one publisher that differ in nothing but their bodies, with what they carry from queue to queue.
 pub(super) struct Letter<'a> {
+    pub(super) vhost: VhostId,
     pub(super) run: &'a [Publication<'a>],
     pub(super) deaths: Option<Arc<Deaths>>,
     /// A connection whose own subscriptions do not get it.
@@ -113,6 +114,7 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
             continue;
         };
         let sent = Letter {
+            vhost,
             run: slice::from_ref(&publication),
             deaths: Some(Arc::clone(&letter.deaths)),
             echo_to: None,
@@ -140,13 +142,14 @@ pub(super) fn distribute_live<W: World>(
     let about = About { address: &route.address, deaths: letter.deaths.as_ref() };
     for reader in &route.subscriptions {
         if letter.echo_to != Some(reader.connection) {
-            send(world, *reader, letter.run, about, shared, report);
+            send(world, letter.vhost, *reader, letter.run, about, shared, report);
         }
     }
     for group in &route.groups {
         for publication in letter.run {
             let run = slice::from_ref(publication);
-            send_to_one(world, &group.members, letter.echo_to, run, about, shared, report);
+            let letter = Letter { vhost: letter.vhost, run, deaths: None, echo_to: letter.echo_to };
+            send_to_one(world, &group.members, &letter, about, shared, report);
         }
     }
 }
@@ -190,6 +193,7 @@ fn enqueue<W: World>(
 
 fn send<W: World>(
     world: &W,
+    vhost: VhostId,
     reader: Reader,
     run: &[Publication<'_>],
     about: About<'_>,
@@ -204,6 +208,14 @@ fn send<W: World>(
             report.receivers += run.len();
             report.pressed = Some(reader.connection);
         }
+        Some(Live::Exhausted { taken, subscription }) => {
+            report.receivers += taken;
+            world.with_topology(|topology| topology.unsubscribe(vhost, &subscription, reader));
+        }
+        Some(Live::NoForm) => {
+            world.count_many(Event::NoForm, run.len());
+            return false;
+        }
         Some(Live::Cut) => {
             world.count(Event::CutTooSlow);
             return false;
@@ -217,23 +229,44 @@ fn send<W: World>(
 fn send_to_one<W: World>(
     world: &W,
     members: &[Reader],
-    echo_to: Option<ConnectionId>,
-    run: &[Publication<'_>],
+    letter: &Letter<'_>,
     about: About<'_>,
     shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
     let turn = world.with_router(|router, _| router.turn(members.len()));
     let (last, first) = members.split_at(turn.min(members.len()));
-    let in_turn = || first.iter().chain(last).filter(|member| echo_to != Some(member.connection));
+    let in_turn = || first.iter().chain(last).filter(|member| letter.echo_to != Some(member.connection));
     let has_room = |member: &&Reader| {
         world.with_outbound(member.connection, |outbound| outbound.has_room()).unwrap_or(false)
     };
     for member in in_turn().filter(has_room).chain(in_turn()) {
-        if send(world, *member, run, about, shared, report) {
+        if send(world, letter.vhost, *member, letter.run, about, shared, report) {
             return;
         }
     }
+}
+
+/// Gives a message to the first of a connection's own subscriptions that hear this subject; false where
+/// there is none.
+pub(super) fn send_to_own<W: World>(
+    world: &W,
+    route: &Route,
+    vhost: VhostId,
+    connection: ConnectionId,
+    publication: &Publication<'_>,
+) -> bool {
+    let first = route.subscriptions.partition_point(|reader| reader.connection < connection);
+    let own = route.subscriptions.iter().skip(first).take_while(|reader| reader.connection == connection);
+    let about = About { address: &route.address, deaths: None };
+    let (run, mut shared) = (slice::from_ref(publication), SharedHeaders::for_receivers(1));
+    let mut report = PublishReport::default();
+    for reader in own {
+        if send(world, vhost, *reader, run, about, &mut shared, &mut report) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Finds the receivers of a dead letter.

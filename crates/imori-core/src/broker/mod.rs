@@ -19,7 +19,9 @@ mod actor;
 
 pub use actor::Actor;
 pub use commit::{Step, commit};
-pub use consume::{ConsumeOptions, SubscribeOptions, cancel, consume, subscribe, subscribe_all};
+pub use consume::{
+    ConsumeOptions, SubscribeOptions, cancel, consume, limit_deliveries, subscribe, subscribe_all,
+};
 pub use declare::{bind_queue, declare_exchange, declare_queue, find_queue};
 pub use delete::delete_queue;
 pub use disconnect::disconnect;
@@ -27,5 +29,5 @@ pub use disconnect::disconnect;
 pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
 pub use expire::queue_woken;
-pub use publish::{Repetition, publish, publish_again};
+pub use publish::{Repetition, notify, publish, publish_again};
 pub use settle::settle;

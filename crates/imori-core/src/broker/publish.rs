@@ -4,7 +4,9 @@ use std::slice;
 use std::sync::Arc;
 
 use super::actor::Actor;
-use super::distribute::{Letter, PublishReport, bury, distribute, live_receivers, reply, resolve};
+use super::distribute::{
+    Letter, PublishReport, bury, distribute, live_receivers, reply, resolve, send_to_own,
+};
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::message::{Address, Publication};
@@ -34,6 +36,22 @@ pub fn publish<W: World>(
     Ok(deliver(world, actor, &route, slice::from_ref(publication), &mut shared))
 }
 
+/// Gives a message of the broker's own to one subscription of the actor's connection that hears this
+/// subject, and to nobody else; false where there is none.
+///
+/// # Errors
+/// [`BrokerError::Route`].
+pub fn notify<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+    publication: &Publication<'_>,
+) -> Result<bool, BrokerError> {
+    let route = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
+    Ok(send_to_own(world, &route, actor.vhost, actor.connection, publication))
+}
+
 /// What a publisher that repeats itself need not have found and written again.
 #[derive(Debug, Default)]
 pub struct Repetition {
@@ -51,7 +69,7 @@ impl Repetition {
 }
 
 /// Publishes a run of messages like the one before: to the same subject of the same exchange, with the
-/// same headers and bodies of the same length. Only then may `repetition` be used again. Of a queue that
+/// same headers and bodies of the same length, and all left to the same connection or to none. Only then may `repetition` be used again. Of a queue that
 /// is gone, all of them find nothing, or none of them.
 ///
 /// # Errors
@@ -97,7 +115,8 @@ fn deliver<W: World>(
     run: &[Publication<'_>],
     shared: &mut SharedHeaders,
 ) -> PublishReport {
-    let letter = Letter { run, deaths: None, echo_to: None };
+    let echo_to = run.first().and_then(Publication::left_out);
+    let letter = Letter { vhost: actor.vhost, run, deaths: None, echo_to };
     let mut dead = Vec::new();
     let report = distribute(world, route, &letter, shared, &mut |more| dead.extend(more));
     if !dead.is_empty() {

@@ -18,6 +18,10 @@ impl OriginId {
     pub const STOMP_11: OriginId = OriginId(3);
     /// STOMP 1.2 header lines: as 1.1, and `\r`.
     pub const STOMP_12: OriginId = OriginId(4);
+    /// NATS without a header block: the text is the reply subject, or nothing.
+    pub const NATS_PLAIN: OriginId = OriginId(10);
+    /// NATS: the text is the reply subject, which may be empty, and after it the header block.
+    pub const NATS_HEADERS: OriginId = OriginId(11);
 }
 
 /// The properties with text values.

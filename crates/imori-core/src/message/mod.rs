@@ -17,4 +17,4 @@ pub use head::{Head, OriginId, Property, Span};
 pub use publication::Publication;
 pub use stored::{BODY_SHARED_MIN, Message};
 pub use value::Value;
-pub use view::{HeaderReader, MessageView};
+pub use view::{AddressParts, HeaderReader, HeaderReaders, MessageView};

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::head::Head;
 use super::stored::Message;
 use super::view::MessageView;
+use crate::id::ConnectionId;
 use crate::memory::Gauge;
 
 /// What a publisher hands over.
@@ -18,13 +19,15 @@ use crate::memory::Gauge;
 pub struct Publication<'a> {
     view: MessageView<'a>,
     shared_body: Option<&'a Bytes>,
+    not_to: Option<ConnectionId>,
     stored: OnceCell<Arc<Message>>,
 }
 
 impl<'a> Publication<'a> {
     /// A message in its sender's buffer.
     pub fn new(head: &'a Head, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
-        Publication { view: MessageView { head, text, body }, shared_body: None, stored: OnceCell::new() }
+        let view = MessageView { head, text, body };
+        Publication { view, shared_body: None, not_to: None, stored: OnceCell::new() }
     }
 
     /// A message whose large body has a buffer of its own, which can be kept without a copy.
@@ -37,8 +40,19 @@ impl<'a> Publication<'a> {
         Publication {
             view: message.view(),
             shared_body: message.shared_body(),
+            not_to: None,
             stored: OnceCell::from(Arc::clone(message)),
         }
+    }
+
+    /// The same, but the live subscriptions of this connection do not get it.
+    pub fn not_to(self, connection: Option<ConnectionId>) -> Publication<'a> {
+        Publication { not_to: connection, ..self }
+    }
+
+    /// Whose live subscriptions do not get it.
+    pub(crate) fn left_out(&self) -> Option<ConnectionId> {
+        self.not_to
     }
 
     /// The message as a reader sees it.

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::head::{Head, Property};
+use super::address::DEFAULT_EXCHANGE;
+use super::head::{Head, OriginId, Property};
 use super::value::Value;
 
 /// A borrowed message.
@@ -23,8 +24,22 @@ impl<'a> MessageView<'a> {
     }
 }
 
+/// Finds the reader of an origin's header blocks.
+pub type HeaderReaders = fn(OriginId) -> &'static dyn HeaderReader;
+
+/// An exchange and a subject in it, borrowed where that is possible.
+pub type AddressParts<'t> = (Cow<'t, [u8]>, Cow<'t, [u8]>);
+
 /// Reads the header block of one origin: the way by which a protocol sees another's headers.
 pub trait HeaderReader {
     /// Calls `visit` with the name and value of each user header, in order.
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>));
+
+    /// Where replies to a message go, each protocol writing its own form of it; `None` where the message
+    /// names no place, or one that is none of this broker.
+    fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
+        // As in AMQP: the name of a queue, or the key of an inbox.
+        let key = message.property(Property::ReplyTo)?;
+        Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(key)))
+    }
 }

@@ -81,6 +81,11 @@ impl Buffer {
         None
     }
 
+    /// Forgets all that waits, but not how much was ever appended.
+    pub(super) fn discard(&mut self) {
+        *self = Buffer { appended: self.appended, ..Buffer::default() };
+    }
+
     /// Takes back a vector that was lent and not written into.
     pub(super) fn reclaim(&mut self) -> Option<Vec<u8>> {
         if self.pieces.back()?.is_empty() { self.pieces.pop_back() } else { None }

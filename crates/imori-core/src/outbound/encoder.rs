@@ -67,6 +67,17 @@ pub trait Encoder: Send {
     /// Encoders of one kind write the same headers.
     fn kind(&self) -> u16;
 
+    /// Tells whether some messages have no form in its protocol; [`Encoder::has_form`] says which.
+    fn is_choosy(&self) -> bool {
+        false
+    }
+
+    /// Tells whether a live delivery has a form in its protocol, which depends on nothing but what
+    /// [`Encoder::headers`] depends on.
+    fn has_form(&self, _: &Delivery<'_>) -> bool {
+        true
+    }
+
     /// Writes what is particular to one receiver. `label` is the reader's, as the protocol made it;
     /// `number` is that of the delivery in its session.
     fn head(

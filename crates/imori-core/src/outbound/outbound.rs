@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::backlog::{Backlog, Receiver, Waiting};
@@ -9,7 +10,7 @@ use super::buffer::Buffer;
 use super::credit::Credit;
 use super::encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
 use super::inbox::{Inbox, InboxAddress};
-use super::readers::{ReaderSpec, Readers, Source};
+use super::readers::{ReaderSpec, Readers, Source, Subscription};
 use super::session::{Numbers, Session, SessionId, Unsettled};
 use crate::confirm::{Confirm, JournalPosition};
 use crate::delivery::{About, Delivery, Place, Taken};
@@ -45,12 +46,22 @@ pub struct OutboundLimits {
 }
 
 /// What became of a delivery to a live subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
     /// It is on its way.
     Taken,
     /// It is on its way, but its reader is behind: the publisher should slow down.
     Pressed,
+    /// The first of the run are on their way, and with them the reader has had all that it may have: it
+    /// gets nothing any more, and its subscription has to be taken out of the routing table.
+    Exhausted {
+        /// How many are on their way.
+        taken: usize,
+        /// What it heard.
+        subscription: Subscription,
+    },
+    /// Its protocol has no form for the message.
+    NoForm,
     /// Its reader was cut, because too much waited for it.
     Cut,
     /// There is no such subscription any more.
@@ -86,12 +97,16 @@ pub struct Remains {
     pub readers: Vec<(ReaderId, Source)>,
     /// Publishers that waited for it to have room.
     pub pressing: Vec<ConnectionId>,
+    /// Nothing else is left.
+    pub is_all: bool,
 }
 
 /// The outbound half of a connection.
 pub struct Outbound {
     id: ConnectionId,
     encoder: Box<dyn Encoder>,
+    /// As the encoder says: asked once, because asking it each time shows in a fan-out.
+    is_choosy: bool,
     limits: OutboundLimits,
     gauge: Gauge,
     buffer: Buffer,
@@ -100,6 +115,8 @@ pub struct Outbound {
     /// Unsettled deliveries of all sessions.
     unsettled: usize,
     readers: Readers,
+    /// Readers that have had all that they may have, which their protocol was not told yet.
+    exhausted: Vec<ReaderId>,
     inboxes: Vec<Inbox>,
     /// Answers that wait for the journal, in their order.
     held: VecDeque<(JournalPosition, Vec<u8>)>,
@@ -128,6 +145,7 @@ impl Outbound {
     ) -> Outbound {
         Outbound {
             id,
+            is_choosy: encoder.is_choosy(),
             encoder,
             limits,
             gauge,
@@ -136,6 +154,7 @@ impl Outbound {
             sessions: vec![Session::default()],
             unsettled: 0,
             readers: Readers::default(),
+            exhausted: Vec::new(),
             inboxes: Vec::new(),
             held: VecDeque::new(),
             durable: JournalPosition::default(),
@@ -157,6 +176,7 @@ impl Outbound {
 
     /// Replaces the encoder, once the protocol's version is agreed.
     pub fn set_encoder(&mut self, encoder: Box<dyn Encoder>) {
+        self.is_choosy = encoder.is_choosy();
         self.encoder = encoder;
     }
 
@@ -183,6 +203,16 @@ impl Outbound {
     /// How many readers it has.
     pub fn readers_len(&self) -> usize {
         self.readers.len()
+    }
+
+    /// Its readers from this slot on, each with its slot: so a long list can be had in pieces.
+    pub fn readers_from(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
+        self.readers.from_slot(slot)
+    }
+
+    /// How many deliveries were written, settled or not.
+    pub fn delivered(&self) -> u64 {
+        self.sessions.iter().map(Session::delivered).sum()
     }
 
     /// How many deliveries are not settled.
@@ -272,6 +302,27 @@ impl Outbound {
         self.readers.remove(id).map(|record| record.spec.source)
     }
 
+    /// Limits the live deliveries of a reader, those that it had included; false where it had as many
+    /// already, or is not there.
+    pub fn limit_deliveries(&mut self, id: ReaderId, max: NonZeroU32) -> bool {
+        let Some(record) = self.readers.get_mut(id) else {
+            return false;
+        };
+        record.delivered_max = Some(max);
+        record.left() != Some(0)
+    }
+
+    /// Forgets the readers that have had all that they may have, and gives their labels. What waits as
+    /// messages needs its reader, so that none is given until that is written.
+    pub fn take_exhausted(&mut self) -> Vec<Box<[u8]>> {
+        if !self.backlog.is_empty() {
+            return Vec::new();
+        }
+        let exhausted = mem::take(&mut self.exhausted);
+        let records = exhausted.into_iter().filter_map(|id| self.readers.remove(id));
+        records.map(|record| record.spec.label).collect()
+    }
+
     /// The broker takes a reader's queue away: what follows is its protocol's decision.
     pub fn cancel_reader(&mut self, id: ReaderId, queue: &Name) {
         let Some(record) = self.readers.remove(id) else {
@@ -343,17 +394,31 @@ impl Outbound {
         about: About<'_>,
         shared: &mut SharedHeaders,
     ) -> Live {
-        if self.is_ended() || self.readers.get(id).is_none() {
+        if self.is_ended() {
             return Live::Gone;
         }
-        if self.send_at_once(id, run, about, shared) {
-            return Live::Taken;
+        let Some(record) = self.readers.get_mut(id) else { return Live::Gone };
+        let left = record.left();
+        let run = left.and_then(|left| run.get(..left)).unwrap_or(run);
+        let Some(first) = run.first() else { return Live::Gone };
+        if self.is_choosy && !self.encoder.has_form(&about.fresh(first.view())) {
+            return Live::NoForm;
         }
-        for publication in run {
-            let delivery = about.fresh(publication.view());
-            if !self.push(Receiver::Reader(id), publication, &delivery, shared) {
-                return Live::Cut;
+        record.delivered = record.delivered.saturating_add(u32::try_from(run.len()).unwrap_or(u32::MAX));
+        if !self.send_at_once(id, run, about, shared) {
+            for publication in run {
+                let delivery = about.fresh(publication.view());
+                if !self.push(Receiver::Reader(id), publication, &delivery, shared) {
+                    return Live::Cut;
+                }
             }
+        }
+        if left == Some(run.len())
+            && let Some(Source::Live(subscription)) = self.source(id)
+        {
+            let subscription = Subscription::clone(subscription);
+            self.exhausted.push(id);
+            return Live::Exhausted { taken: run.len(), subscription };
         }
         if self.has_room() { Live::Taken } else { Live::Pressed }
     }
@@ -557,19 +622,27 @@ impl Outbound {
         !has_room
     }
 
-    /// Closes it: it takes nothing any more and gives what it leaves behind.
-    pub fn close(&mut self) -> Remains {
+    /// Closes it: it takes nothing any more and gives what it leaves behind. Of its readers that is so many
+    /// at most; called again it gives the next, and with the last of them what was not settled.
+    pub fn close(&mut self, readers_max: usize) -> Remains {
         self.is_closed = true;
-        self.unsettled = 0;
-        self.charge(0);
-        self.buffer = Buffer::default();
+        self.buffer.discard();
         self.backlog = Backlog::default();
         self.inboxes.clear();
+        self.exhausted.clear();
         self.held.clear();
-        let pressing = mem::take(&mut self.pressing);
-        let unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
-        let readers = mem::take(&mut self.readers);
-        Remains { unsettled, readers: readers.into_sources(), pressing }
+        let mut remains = Remains {
+            readers: self.readers.take(readers_max),
+            pressing: mem::take(&mut self.pressing),
+            unsettled: Vec::new(),
+            is_all: self.readers.len() == 0,
+        };
+        if remains.is_all {
+            self.unsettled = 0;
+            remains.unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
+        }
+        self.charge_change();
+        remains
     }
 
     /// Tells whether nothing may follow what was written last.

@@ -1,5 +1,7 @@
 //! The consumers and live subscriptions of one connection.
 
+use std::num::NonZeroU32;
+
 use super::credit::Credit;
 use super::session::SessionId;
 use crate::id::{QueueId, ReaderId};
@@ -46,6 +48,17 @@ pub(super) struct Record {
     pub(super) spec: ReaderSpec,
     /// Its queue was told that it can take no more, and waits to be told otherwise.
     pub(super) is_starved: bool,
+    /// Live deliveries it had.
+    pub(super) delivered: u32,
+    /// Live deliveries it may have in all.
+    pub(super) delivered_max: Option<NonZeroU32>,
+}
+
+impl Record {
+    /// How many more live deliveries it may have, if that is limited.
+    pub(super) fn left(&self) -> Option<usize> {
+        self.delivered_max.map(|max| max.get().saturating_sub(self.delivered) as usize)
+    }
 }
 
 /// A table of readers whose ids are not reused.
@@ -61,7 +74,7 @@ impl Readers {
     }
 
     pub(super) fn add(&mut self, spec: ReaderSpec) -> ReaderId {
-        let record = Some(Record { spec, is_starved: false });
+        let record = Some(Record { spec, is_starved: false, delivered: 0, delivered_max: None });
         if let Some(slot) = self.free.pop()
             && let Some((generation, place)) = self.slots.get_mut(slot as usize)
         {
@@ -98,6 +111,12 @@ impl Readers {
         Some(record)
     }
 
+    /// The readers from this slot on, each with its slot.
+    pub(super) fn from_slot(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
+        let slots = self.slots.iter().enumerate().skip(slot);
+        slots.filter_map(|(slot, (_, record))| Some((slot, &record.as_ref()?.spec)))
+    }
+
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ReaderId, &mut Record)> {
         self.slots.iter_mut().enumerate().filter_map(|(slot, (generation, record))| {
             let slot = u32::try_from(slot).ok()?;
@@ -105,13 +124,16 @@ impl Readers {
         })
     }
 
-    /// The readers with what each reads.
-    pub(super) fn into_sources(self) -> Vec<(ReaderId, Source)> {
-        let slots = self.slots.into_iter().zip(0..);
-        slots
-            .filter_map(|((generation, record), slot)| {
-                Some((ReaderId { slot, generation }, record?.spec.source))
-            })
-            .collect()
+    /// Takes so many readers out, each with what it read. No reader can be added after that.
+    pub(super) fn take(&mut self, max: usize) -> Vec<(ReaderId, Source)> {
+        self.free.clear();
+        let mut taken = Vec::new();
+        while taken.len() < max
+            && let Some((generation, record)) = self.slots.pop()
+        {
+            let slot = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+            taken.extend(record.map(|record| (ReaderId { slot, generation }, record.spec.source)));
+        }
+        taken
     }
 }

@@ -70,6 +70,11 @@ impl Session {
         self.last_number + 1
     }
 
+    /// How many deliveries have left.
+    pub(super) fn delivered(&self) -> u64 {
+        self.last_number
+    }
+
     /// Notes that so many deliveries left that need no settling.
     pub(super) fn sent(&mut self, deliveries: usize) {
         self.last_number += deliveries as u64;

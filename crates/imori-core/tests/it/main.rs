@@ -8,4 +8,5 @@ mod consume;
 mod commit;
 mod dead_letter;
 mod lifetime;
+mod limited;
 mod rights;

@@ -417,7 +417,7 @@ impl<'w> Client<'w> {
 
     /// The connection ends, and with it its outbound half.
     pub(crate) fn disconnect(self) {
-        broker::disconnect(self.world, &self.actor());
+        while !broker::disconnect(self.world, &self.actor()) {}
         self.world.outbounds.borrow_mut().remove(&self.id);
     }
 

@@ -34,14 +34,41 @@ impl fmt::Display for ProtocolName {
     }
 }
 
-impl FromStr for ProtocolName {
+/// What a listener is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Service {
+    /// Messages, by this protocol.
+    Messages(ProtocolName),
+    /// Monitoring over HTTP, in the shape of nats-server's.
+    NatsMonitor,
+}
+
+impl Service {
+    /// Everything that a listener can be for.
+    pub fn all() -> impl Iterator<Item = Service> {
+        ProtocolName::ALL.into_iter().map(Service::Messages).chain([Service::NatsMonitor])
+    }
+
+    /// Its name on the command line and in the log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Service::Messages(protocol) => protocol.name(),
+            Service::NatsMonitor => "nats-monitor",
+        }
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Service {
     type Err = AddressError;
 
-    fn from_str(text: &str) -> Result<ProtocolName, AddressError> {
-        ProtocolName::ALL
-            .into_iter()
-            .find(|protocol| protocol.name() == text)
-            .ok_or(AddressError::UnknownProtocol)
+    fn from_str(text: &str) -> Result<Service, AddressError> {
+        Service::all().find(|service| service.name() == text).ok_or(AddressError::UnknownProtocol)
     }
 }
 
@@ -123,8 +150,8 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AddressError::UnknownProtocol => {
-                let names: Vec<&str> = ProtocolName::ALL.into_iter().map(ProtocolName::name).collect();
-                write!(f, "unknown protocol; use `{}`", names.join("`, `"))
+                let names: Vec<&str> = Service::all().map(Service::name).collect();
+                write!(f, "unknown protocol; use one of `{}`", names.join("`, `"))
             }
             AddressError::NotAnAddress => {
                 write!(f, "expected {}", ListenAddress::expected(None))
@@ -176,8 +203,12 @@ mod tests {
 
     #[test]
     fn protocols_are_found_by_name() {
-        assert_eq!("stomp".parse(), Ok(ProtocolName::Stomp));
-        assert_eq!("STOMP".parse::<ProtocolName>(), Err(AddressError::UnknownProtocol));
-        assert_eq!(AddressError::UnknownProtocol.to_string(), "unknown protocol; use `stomp`");
+        assert_eq!("stomp".parse(), Ok(Service::Messages(ProtocolName::Stomp)));
+        assert_eq!("nats-monitor".parse(), Ok(Service::NatsMonitor));
+        assert_eq!("STOMP".parse::<Service>(), Err(AddressError::UnknownProtocol));
+        assert_eq!(
+            AddressError::UnknownProtocol.to_string(),
+            "unknown protocol; use one of `stomp`, `nats-monitor`"
+        );
     }
 }

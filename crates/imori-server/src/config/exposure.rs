@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::fmt;
 
-use super::address::{ListenAddress, ProtocolName};
+use super::address::{ListenAddress, ProtocolName, Service};
 use super::sections::{Config, Listeners};
 
 /// A listener that other hosts could reach although no users are configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedListener {
-    /// What it speaks.
-    pub protocol: ProtocolName,
+    /// What it is for.
+    pub service: Service,
     /// Where it would listen.
     pub address: ListenAddress,
 }
@@ -35,7 +35,12 @@ impl Config {
 
 impl Listeners {
     fn all(&self) -> impl Iterator<Item = ExposedListener> {
-        self.stomp.iter().map(|&address| ExposedListener { protocol: ProtocolName::Stomp, address })
+        let of = |service: Service, addresses: &[ListenAddress]| {
+            let addresses = addresses.iter();
+            addresses.map(|&address| ExposedListener { service, address }).collect::<Vec<_>>()
+        };
+        let stomp = of(Service::Messages(ProtocolName::Stomp), &self.stomp);
+        stomp.into_iter().chain(of(Service::NatsMonitor, &self.nats_monitor))
     }
 }
 
@@ -45,7 +50,7 @@ impl fmt::Display for ExposedListener {
             f,
             "listener `{}={}` can be reached from other hosts, but no users are configured, so anyone there could \
              do anything; listen on `127.0.0.1` or `[::1]`, or give `--insecure-dev` on a network that you trust",
-            self.protocol, self.address
+            self.service, self.address
         )
     }
 }
@@ -90,6 +95,15 @@ mod tests {
             assert_eq!(config.refuse_exposure(), Ok(()), "{addresses:?}");
             assert_eq!(config.exposed_listener().is_some(), exposed.is_some(), "{addresses:?}");
         }
+    }
+
+    /// SECURITY WEB-01.
+    #[test]
+    fn the_monitor_is_as_much_a_listener_as_any() {
+        let mut config = listening_on(&["127.0.0.1:61613"]);
+        config.listeners.nats_monitor = vec!["0.0.0.0:8222".parse().unwrap()];
+        let refused = config.refuse_exposure().unwrap_err().to_string();
+        assert!(refused.starts_with("listener `nats-monitor=0.0.0.0:8222` can be reached"), "{refused}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod address;
 mod quantity;
 mod setting;
 
-pub use address::{AddressError, ListenAddress, ProtocolName};
+pub use address::{AddressError, ListenAddress, ProtocolName, Service};
 pub use declare::{Key, Section, SetError, parse};
 pub use exposure::ExposedListener;
 pub use quantity::{Bytes, Millis, Seconds};

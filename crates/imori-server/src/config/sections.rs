@@ -14,6 +14,9 @@ sections! {
         /// switches the protocol off. An IPv6 address is left out, and that is no error, on a
         /// host without IPv6, as long as another address remains.
         stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)];
+        /// Addresses that show connections, subscriptions and traffic over HTTP, at the paths and in
+        /// the JSON of nats-server's monitoring, to whoever asks. Otherwise as above.
+        nats_monitor: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8222), ListenAddress::loopback_v6(8222)];
     }
 
     /// The threads that own the connections.

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 
 use imori_core::broker::{resume_publishers, wake_consumers};
 use imori_core::id::ConnectionId;
+use imori_core::time::Time;
 
 use super::host::Host;
 use super::link::{Link, Wire};
@@ -33,7 +34,8 @@ pub fn flush_touched<H: Host>(host: &H) {
 /// Writes one connection, as far as its socket takes it.
 pub fn flush<H: Host>(host: &H, id: ConnectionId) {
     let is_own_cell = id.cell == host.id();
-    let Some((mut chunk, writer)) = host.with_link(id, |link| first_chunk(link, is_own_cell)).flatten()
+    let Some((mut chunk, writer)) =
+        host.with_link(id, |link| first_chunk(link, is_own_cell, host.now())).flatten()
     else {
         return;
     };
@@ -78,10 +80,14 @@ pub fn flush<H: Host>(host: &H, id: ConnectionId) {
     }
 }
 
-fn first_chunk<W: Wire>(link: &mut Link<W>, is_own_cell: bool) -> Option<(Chunk, W::Writer)> {
+fn first_chunk<W: Wire>(link: &mut Link<W>, is_own_cell: bool, now: Time) -> Option<(Chunk, W::Writer)> {
     link.outbound.untouch();
     match link.wire.writer(is_own_cell) {
-        Some(writer) => Some((link.outbound.take_unsent()?, writer)),
+        Some(writer) => {
+            let chunk = link.outbound.take_unsent()?;
+            link.wire.wrote(now);
+            Some((chunk, writer))
+        }
         None => {
             link.signal(Signal::Write);
             None

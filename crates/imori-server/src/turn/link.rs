@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use imori_core::outbound::Outbound;
+use imori_core::time::Time;
 
 use super::signal::{Signal, Signals};
 
@@ -25,6 +26,9 @@ pub trait Wire {
 
     /// Gives what writes it, outside the lock; `None` where that is for the connection's own cell alone.
     fn writer(&self, is_own_cell: bool) -> Option<Self::Writer>;
+
+    /// Something of it is being written.
+    fn wrote(&mut self, _now: Time) {}
 
     /// Lets the connection's task have a turn.
     fn wake(&self);

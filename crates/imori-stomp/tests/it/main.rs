@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
+use imori_stomp::header_reader;
+
 mod client;
 mod split;
 mod talk;

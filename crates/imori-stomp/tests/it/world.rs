@@ -183,6 +183,6 @@ impl World for TinyWorld {
     fn resume(&self, _: ConnectionId) {}
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
-        imori_stomp::header_reader(origin)
+        crate::header_reader(origin)
     }
 }

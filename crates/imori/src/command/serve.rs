@@ -7,7 +7,9 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use clap::Args;
 use imori_server::Server;
-use imori_server::config::{AddressError, Config, ListenAddress, Listeners, LogLevel, ProtocolName, parse};
+use imori_server::config::{
+    AddressError, Config, ListenAddress, Listeners, LogLevel, ProtocolName, Service, parse,
+};
 use tracing::{info, warn};
 
 use crate::config::load;
@@ -45,7 +47,7 @@ pub(crate) struct Serve {
 /// What `--listen` takes.
 #[derive(Debug, Clone, Copy)]
 struct Listen {
-    protocol: ProtocolName,
+    service: Service,
     address: ListenAddress,
 }
 
@@ -54,7 +56,7 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Listen, AddressError> {
         let (protocol, address) = text.split_once('=').unwrap_or((text, ""));
-        Ok(Listen { protocol: protocol.parse()?, address: address.parse()? })
+        Ok(Listen { service: protocol.parse()?, address: address.parse()? })
     }
 }
 
@@ -68,14 +70,14 @@ impl Serve {
         log::start(&config.log);
         if let Some(exposed) = config.exposed_listener() {
             warn!(
-                protocol = %exposed.protocol,
+                listener = %exposed.service,
                 address = %exposed.address,
                 "`--insecure-dev` is on: anyone who can reach this listener can do anything"
             );
         }
         let server = Server::start(&config)?;
         for listener in server.listeners() {
-            print_line(&format!("listening {} {}", listener.protocol, listener.address))?;
+            print_line(&format!("listening {} {}", listener.service, listener.address))?;
         }
         print_line("ready")?;
         if let Some(file) = ready_file {
@@ -104,10 +106,11 @@ impl Serve {
 }
 
 fn listeners(listens: &[Listen]) -> Listeners {
-    let mut listeners = Listeners { stomp: Vec::new() };
+    let mut listeners = Listeners { stomp: Vec::new(), nats_monitor: Vec::new() };
     for listen in listens {
-        match listen.protocol {
-            ProtocolName::Stomp => listeners.stomp.push(listen.address),
+        match listen.service {
+            Service::NatsMonitor => listeners.nats_monitor.push(listen.address),
+            Service::Messages(ProtocolName::Stomp) => listeners.stomp.push(listen.address),
         }
     }
     listeners

@@ -520,7 +520,7 @@ fn an_inbox_opens_to_its_secret_alone() {
     }
     assert_eq!(stage.written(), "A#1:m;B#2:m;");
     assert!(address.to_key().starts_with(INBOX_PREFIX));
-    stage.outbound.close();
+    stage.outbound.close(9);
     assert_eq!(stage.reply(&address, "m"), Reply::Gone);
     assert!(!stage.outbound.has_inbox(&address));
 }
@@ -540,7 +540,7 @@ fn a_publisher_who_presses_is_let_go_on() {
 
     stage.send(reader, &long("x"));
     assert!(stage.outbound.press(two));
-    assert_eq!(stage.outbound.close().pressing, [two], "also when it is gone");
+    assert_eq!(stage.outbound.close(9).pressing, [two], "also when it is gone");
     assert!(!stage.outbound.press(one));
 }
 
@@ -554,18 +554,22 @@ fn closing_gives_all_that_is_left_once() {
     }
     stage.settle(Numbers::One(2));
     let (bytes, _) = stage.outbound.take_unsent().unwrap();
-    let remains = stage.outbound.close();
-    let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
-    assert_eq!(numbers, [1, 3]);
-    let readers: Vec<ReaderId> = remains.readers.iter().map(|(id, _)| *id).collect();
-    assert_eq!(readers, [reader, live]);
+    let mut readers: Vec<ReaderId> = Vec::new();
+    for is_all in [false, true] {
+        let remains = stage.outbound.close(1);
+        readers.extend(remains.readers.iter().map(|(id, _)| *id));
+        let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
+        // Not before the last reader is gone, or what is released would be offered to it.
+        assert_eq!((remains.is_all, numbers), if is_all { (true, vec![1, 3]) } else { (false, vec![]) });
+    }
+    assert_eq!(readers, [live, reader]);
     assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
     stage.answer(Confirm::Now, "answer");
     // The writer that was under way finds nothing to go on with.
     assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
     assert_eq!(stage.outbound.take_unsent(), None);
     assert!(!stage.outbound.has_unsent());
-    let again = stage.outbound.close();
+    let again = stage.outbound.close(9);
     assert!(again.unsettled.is_empty() && again.readers.is_empty());
     assert_eq!(stage.gauge.bytes(), 0);
 }
@@ -634,6 +638,24 @@ fn it_is_on_one_list_of_those_to_write() {
     assert!(!stage.outbound.touch());
     stage.outbound.untouch();
     assert!(stage.outbound.touch());
+}
+
+#[test]
+fn what_a_connection_was_sent_is_known_until_it_is_forgotten() {
+    let mut stage = Stage::new();
+    let (queue, gone) = (stage.consume("q", QUEUE, true, Credit::Unlimited), stage.subscribe("gone"));
+    let live = stage.subscribe("live");
+    stage.outbound.remove_reader(gone);
+    let slots =
+        |stage: &Stage, from| stage.outbound.readers_from(from).map(|(slot, _)| slot).collect::<Vec<_>>();
+    assert_eq!((slots(&stage, 0), slots(&stage, 1), slots(&stage, 3)), (vec![0, 2], vec![2], vec![]));
+    stage.offer(queue, 1, "one");
+    stage.send(live, "two");
+    let appended = stage.outbound.appended();
+    assert_eq!((stage.outbound.delivered(), appended), (2, "q#1?:one;live#2:two;".len() as u64));
+    stage.outbound.close(usize::MAX);
+    assert_eq!((stage.outbound.delivered(), stage.outbound.appended()), (2, appended));
+    assert_eq!(stage.outbound.unsent(), 0);
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! What a NATS connection has to be told before it begins.
+
+use std::time::Duration;
+
+use imori_core::id::VhostId;
+use imori_core::message::HeaderReaders;
+
+use crate::info::NATS_VERSION;
+use crate::limits::{
+    LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PING_INTERVAL, PINGS_OUT_MAX, SUBSCRIPTION_COUNT_MAX,
+};
+use crate::text::header_reader;
+
+/// What holds for every connection of a listener.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Limits of operations.
+    pub limits: Limits,
+    /// The vhost that its clients are in.
+    pub vhost: VhostId,
+    /// Who the broker is, for as long as it runs.
+    pub server_id: String,
+    /// What people call it.
+    pub server_name: String,
+    /// The version of nats-server whose protocol is spoken.
+    pub version: String,
+    /// Where it listens, as INFO says.
+    pub host: String,
+    /// Where it listens, as INFO says.
+    pub port: u16,
+    /// Clients have to begin TLS.
+    pub tls_required: bool,
+    /// Other addresses to connect to.
+    pub connect_urls: Vec<String>,
+    /// Time between PINGs of a client that says nothing.
+    pub ping_interval: Duration,
+    /// PINGs that a client may leave unanswered.
+    pub pings_out_max: u32,
+    /// Subscriptions of a connection.
+    pub subscription_count_max: usize,
+    /// Bytes of operations that wait for the end of a memory alarm.
+    pub parked_bytes_max: usize,
+    /// From accepting a connection to its CONNECT.
+    pub login_timeout: Duration,
+    /// How headers of other protocols are read.
+    pub header_readers: HeaderReaders,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            vhost: VhostId(0),
+            server_id: String::new(),
+            server_name: concat!("imori/", env!("CARGO_PKG_VERSION")).to_string(),
+            version: NATS_VERSION.to_string(),
+            host: "0.0.0.0".to_string(),
+            port: 4222,
+            tls_required: false,
+            connect_urls: Vec::new(),
+            ping_interval: PING_INTERVAL,
+            pings_out_max: PINGS_OUT_MAX,
+            subscription_count_max: SUBSCRIPTION_COUNT_MAX,
+            parked_bytes_max: PARKED_BYTES_MAX,
+            login_timeout: LOGIN_TIMEOUT,
+            header_readers: header_reader,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Who is at the other end of a connection, and what it did: written by the connection's own cell, read by
+//! the monitor.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use imori_core::time::Time;
+use imori_core::turn::ClientFacts;
+
+use crate::config::ProtocolName;
+
+/// The client of a connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The number of its connection, which no other has as long as the broker runs.
+    pub(crate) number: u64,
+    pub(crate) protocol: ProtocolName,
+    pub(crate) source: SocketAddr,
+    pub(crate) since: Time,
+    /// What it said of itself, once it has logged in.
+    pub(crate) facts: ClientFacts,
+    /// When bytes were last written to it.
+    pub(crate) written_at: Time,
+    pub(crate) traffic: Arc<Traffic>,
+}
+
+/// What came from a client. Its connection's task alone writes it, once a turn, so that counting costs no more
+/// than a few plain stores.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    messages: AtomicU64,
+    bytes: AtomicU64,
+    read_at: AtomicU64,
+}
+
+impl Traffic {
+    /// Counts what a turn read, and the messages that were in it.
+    pub(crate) fn count(&self, messages: u64, bytes: u64, now: Time) {
+        add(&self.messages, messages);
+        add(&self.bytes, bytes);
+        if bytes > 0 {
+            self.read_at.store(now.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Messages that it published.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that were read from it.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// When something was last read from it.
+    pub(crate) fn read_at(&self) -> Time {
+        Time(self.read_at.load(Ordering::Relaxed))
+    }
+}
+
+/// What all connections of a cell did that are gone. Only the cell's own thread adds to it.
+#[derive(Debug, Default)]
+pub(crate) struct Gone {
+    bytes_in: AtomicU64,
+    messages_out: AtomicU64,
+    bytes_out: AtomicU64,
+}
+
+impl Gone {
+    /// Takes over what a connection did.
+    pub(crate) fn add(&self, bytes_in: u64, messages_out: u64, bytes_out: u64) {
+        add(&self.bytes_in, bytes_in);
+        add(&self.messages_out, messages_out);
+        add(&self.bytes_out, bytes_out);
+    }
+
+    /// Bytes that were read, messages that were sent, and bytes that were sent.
+    pub(crate) fn sums(&self) -> [u64; 3] {
+        [&self.bytes_in, &self.messages_out, &self.bytes_out].map(|sum| sum.load(Ordering::Relaxed))
+    }
+}
+
+/// Adds where nobody else writes.
+fn add(sum: &AtomicU64, more: u64) {
+    if more > 0 {
+        sum.store(sum.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_reads_nothing_is_no_activity() {
+        let traffic = Traffic::default();
+        traffic.count(2, 100, Time(7));
+        traffic.count(1, 0, Time(9));
+        assert_eq!((traffic.messages(), traffic.bytes(), traffic.read_at()), (3, 100, Time(7)));
+    }
+
+    #[test]
+    fn what_is_gone_is_not_forgotten() {
+        let gone = Gone::default();
+        gone.add(1, 2, 3);
+        gone.add(10, 20, 30);
+        assert_eq!(gone.sums(), [11, 22, 33]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Which requests are answered at all: those that name this broker and carry nothing.
+//!
+//! A page of another site can make a browser ask a listener on loopback, under a name that was made to lead
+//! there. Such a request names that site as its host, and is refused (SECURITY WEB-02).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::monitored::Monitored;
+
+/// Lets a request through, or answers why not.
+pub(super) async fn guard(State(monitored): State<Arc<Monitored>>, request: Request, next: Next) -> Response {
+    match check(request.uri(), request.headers(), &monitored.host_names) {
+        Ok(()) => next.run(request).await,
+        Err((status, reason)) => (status, [("connection", "close")], reason).into_response(),
+    }
+}
+
+fn check(uri: &Uri, headers: &HeaderMap, host_names: &[String]) -> Result<(), (StatusCode, &'static str)> {
+    if headers.contains_key(TRANSFER_ENCODING) || headers.get_all(CONTENT_LENGTH).iter().any(|len| len != "0")
+    {
+        return Err((StatusCode::BAD_REQUEST, "a request has no body here\n"));
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err((StatusCode::BAD_REQUEST, "a request names its host once\n"));
+    };
+    let is_known = |host: &[u8]| Authority::try_from(host).is_ok_and(|host| is_own(&host, host_names));
+    let is_target_known = uri.authority().is_none_or(|target| is_own(target, host_names));
+    if !is_known(host.as_bytes()) || !is_target_known {
+        return Err((
+            StatusCode::MISDIRECTED_REQUEST,
+            "this host is not known here; use an IP address or `localhost`, or add the name to `broker.host_names`\n",
+        ));
+    }
+    Ok(())
+}
+
+/// An address is no name that somebody could let lead elsewhere. Ports do not matter: they may be mapped.
+fn is_own(authority: &Authority, host_names: &[String]) -> bool {
+    if authority.as_str().contains('@') {
+        return false;
+    }
+    let host = authority.host();
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    bare.parse::<IpAddr>().is_ok()
+        || host.eq_ignore_ascii_case("localhost")
+        || host_names.iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn status(uri: &str, headers: &[(&'static str, &str)]) -> u16 {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let names = [String::from("mq.example")];
+        check(&uri.parse().unwrap(), &map, &names).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+    }
+
+    /// SECURITY WEB-02.
+    #[test]
+    fn only_requests_that_name_this_broker_are_answered() {
+        for (host, expected) in [
+            ("127.0.0.1:8222", 200),
+            ("127.0.0.1", 200),
+            ("127.0.0.1:9999", 200),
+            ("[::1]:8222", 200),
+            ("192.0.2.1:8222", 200),
+            ("localhost", 200),
+            ("LocalHost:8222", 200),
+            ("mq.example:8222", 200),
+            ("MQ.EXAMPLE", 200),
+            ("evil.example", 421),
+            ("evil.example:8222", 421),
+            ("mq.example.evil.example", 421),
+            ("notmq.example", 421),
+            ("localhost.evil.example", 421),
+            ("127.0.0.1.evil.example", 421),
+            ("127.0.0.1@evil.example", 421),
+            ("evil.example@127.0.0.1", 421),
+            ("null", 421),
+            ("", 421),
+            ("a b", 421),
+        ] {
+            assert_eq!(status("/varz", &[("host", host)]), expected, "{host}");
+        }
+        assert_eq!(status("/varz", &[]), 400, "no host at all");
+        assert_eq!(status("/varz", &[("host", "localhost"), ("host", "evil.example")]), 400);
+        assert_eq!(status("http://evil.example/varz", &[("host", "localhost")]), 421);
+        assert_eq!(status("http://localhost/varz", &[("host", "localhost")]), 200);
+    }
+
+    /// SECURITY WEB-07.
+    #[test]
+    fn a_request_carries_nothing() {
+        for (name, value, expected) in [
+            ("content-length", "0", 200),
+            ("content-length", "1", 400),
+            ("content-length", "00", 400),
+            ("transfer-encoding", "chunked", 400),
+            ("transfer-encoding", "identity", 400),
+        ] {
+            assert_eq!(status("/varz", &[("host", "localhost"), (name, value)]), expected, "{name}: {value}");
+        }
+    }
+}

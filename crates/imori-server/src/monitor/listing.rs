@@ -1,0 +1,124 @@
+//! What connections read: their live subscriptions and the queues they consume.
+
+use std::ops::ControlFlow;
+
+use imori_core::id::{ConnectionId, QueueId};
+use imori_core::message::TOPIC_EXCHANGE;
+use imori_core::outbound::{Source, Subscription};
+use imori_core::route::pattern::{Pattern, is_match};
+use serde::Serialize;
+
+use super::monitored::Monitored;
+use crate::shared::queue_key;
+
+/// Readers that are looked at under one lock of their connection: publishers wait for that long.
+const PIECE: usize = 256;
+
+/// A subscription as it is shown. What its client calls it, and how many messages it had, nobody here knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct SubscriptionDetail {
+    pub(super) subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) qgroup: Option<String>,
+    /// The number of the connection.
+    pub(super) cid: u64,
+}
+
+/// What a reader reads.
+pub(super) enum Heard {
+    /// Messages as they are published.
+    Live(Box<Subscription>),
+    /// A queue.
+    Queue(QueueId),
+}
+
+impl Heard {
+    /// How it is shown: a pattern of the exchange that all protocols share as it is, one of another exchange
+    /// behind its name, a queue by its name. `None` where the queue has just gone.
+    pub(super) fn detail(&self, monitored: &Monitored, cid: u64) -> Option<SubscriptionDetail> {
+        match self {
+            Heard::Live(subscription) => {
+                let (exchange, text) = (&subscription.exchange, &subscription.key.text);
+                let subject = match exchange.as_bytes() {
+                    TOPIC_EXCHANGE => text.to_string(),
+                    _ => format!("{exchange}/{text}"),
+                };
+                let qgroup = subscription.group.as_ref().map(ToString::to_string);
+                Some(SubscriptionDetail { subject, qgroup, cid })
+            }
+            Heard::Queue(id) => {
+                let subject =
+                    monitored.shared.queues.with(queue_key(*id), |queue| queue.name().to_string())?;
+                Some(SubscriptionDetail { subject, qgroup: None, cid })
+            }
+        }
+    }
+
+    /// Tells whether a message of this subject, published where all protocols publish, would be heard at once.
+    pub(super) fn hears(&self, subject: &[u8]) -> bool {
+        match self {
+            Heard::Live(subscription) if subscription.exchange.as_bytes() == TOPIC_EXCHANGE => {
+                let key = &subscription.key;
+                Pattern::parse(key.syntax, &key.text).is_ok_and(|pattern| is_match(&pattern, subject))
+            }
+            Heard::Live(_) | Heard::Queue(_) => false,
+        }
+    }
+}
+
+/// Shows everything that a connection reads, until told to stop.
+pub(super) fn each_heard(
+    monitored: &Monitored,
+    id: ConnectionId,
+    mut show: impl FnMut(&Heard) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut from = 0;
+    loop {
+        // A queue is locked before a connection, never after: names are asked for outside.
+        let piece = monitored.shared.with_link(id, |link| {
+            let readers = link.outbound.readers_from(from).take(PIECE);
+            readers.map(|(slot, spec)| (slot, heard(&spec.source))).collect::<Vec<_>>()
+        });
+        let Some((last, _)) = piece.as_ref().and_then(|piece| piece.last()) else {
+            return ControlFlow::Continue(());
+        };
+        from = last + 1;
+        for (_, heard) in piece.iter().flatten() {
+            show(heard)?;
+        }
+    }
+}
+
+fn heard(source: &Source) -> Heard {
+    match source {
+        Source::Live(subscription) => Heard::Live(subscription.clone()),
+        Source::Queue(id) => Heard::Queue(*id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use imori_core::name::Name;
+    use imori_core::route::{BindingKey, Syntax};
+
+    use super::*;
+
+    #[test]
+    fn a_subject_is_tested_as_it_would_be_published() {
+        let live = |exchange: &str, syntax, text: &[u8]| {
+            let key = BindingKey::new(syntax, text);
+            Heard::Live(Box::new(Subscription { exchange: Name::from(exchange), key, group: None }))
+        };
+        for (heard, subject, expected) in [
+            (live("amq.topic", Syntax::Amqp, b"a.*"), "a.b", true),
+            (live("amq.topic", Syntax::Amqp, b"a.#"), "a", true),
+            (live("amq.topic", Syntax::Nats, b"a.>"), "a.b.c", true),
+            (live("amq.topic", Syntax::Nats, b"a.>"), "a", false),
+            (live("amq.topic", Syntax::Nats, b"a.b"), "a.c", false),
+            (live("amq.direct", Syntax::Amqp, b"a.b"), "a.b", false),
+            (Heard::Queue(QueueId { slot: 0, generation: 0 }), "a.b", false),
+        ] {
+            assert_eq!(heard.hears(subject.as_bytes()), expected, "{subject}");
+        }
+    }
+}

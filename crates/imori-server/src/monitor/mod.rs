@@ -1,0 +1,23 @@
+//! Monitoring over HTTP in nats-server's shape: the paths, parameters, names, types and units that its
+//! dashboards and `nats-top` read.
+//!
+//! It runs on a thread of its own and takes nothing from the cells but a look under each connection's lock.
+//! What this broker does not have or know is absent, or 0 where it has none: nothing is made up. What
+//! differs on purpose: no JSONP and no page of another origin may read it.
+
+mod http;
+mod routes;
+mod guard;
+mod varz;
+mod subsz;
+mod connz;
+mod listing;
+mod rows;
+mod query;
+mod monitored;
+mod process;
+mod wording;
+
+pub(crate) use http::start;
+pub(crate) use monitored::{Monitored, Requests, Shown, server_id};
+pub(crate) use process::CpuMeter;

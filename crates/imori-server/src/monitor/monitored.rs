@@ -1,0 +1,132 @@
+//! What the monitor tells about: the broker, and what of its configuration is shown.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use imori_core::time::Time;
+use imori_core::world::Event;
+
+use super::process::CpuMeter;
+use crate::shared::{CellHandle, Shared};
+
+/// A broker as the monitor sees it.
+pub(crate) struct Monitored {
+    pub(crate) shared: Arc<Shared>,
+    /// Who the broker is, for as long as it runs.
+    pub(crate) server_id: String,
+    /// Where clients connect.
+    pub(crate) client_address: SocketAddr,
+    /// Where the monitor listens.
+    pub(crate) http_address: SocketAddr,
+    /// Names of this host, besides `localhost` and its addresses.
+    pub(crate) host_names: Vec<String>,
+    pub(crate) connections_max: u32,
+    pub(crate) message_bytes_max: usize,
+    pub(crate) unsent_bytes_max: usize,
+    pub(crate) login_timeout: Duration,
+    pub(crate) cores: usize,
+    pub(crate) started: Time,
+    pub(crate) cpu: CpuMeter,
+    pub(crate) requests: Requests,
+    pub(crate) shown: Shown,
+}
+
+/// How often which path was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Requests([AtomicU64; Path::ALL.len()]);
+
+/// A path that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Path {
+    Root,
+    Varz,
+    Connz,
+    Subsz,
+    Healthz,
+}
+
+impl Path {
+    pub(crate) const ALL: [Path; 5] = [Path::Root, Path::Varz, Path::Connz, Path::Subsz, Path::Healthz];
+
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Path::Root => "/",
+            Path::Varz => "/varz",
+            Path::Connz => "/connz",
+            Path::Subsz => "/subsz",
+            Path::Healthz => "/healthz",
+        }
+    }
+}
+
+impl Requests {
+    pub(crate) fn count(&self, path: Path) {
+        if let Some(counter) = self.0.get(path as usize) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The paths that were asked for, with how often.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counters = Path::ALL.into_iter().zip(&self.0);
+        counters.map(|(path, counter)| (path.text(), counter.load(Ordering::Relaxed))).filter(|(_, n)| *n > 0)
+    }
+}
+
+/// Sums as they were shown last. A connection that goes while they are taken is missed that time; what
+/// was shown must not fall for it, since a dashboard would take that for a restart.
+#[derive(Debug, Default)]
+pub(crate) struct Shown([AtomicU64; 3]);
+
+impl Shown {
+    /// The sums, or what was shown before where that is more.
+    pub(crate) fn rise(&self, sums: [u64; 3]) -> [u64; 3] {
+        let mut shown = sums;
+        for (sum, last) in shown.iter_mut().zip(&self.0) {
+            *sum = last.fetch_max(*sum, Ordering::Relaxed).max(*sum);
+        }
+        shown
+    }
+}
+
+impl Monitored {
+    pub(super) fn cells(&self) -> impl Iterator<Item = &CellHandle> {
+        self.shared.cells.get().into_iter().flatten()
+    }
+
+    pub(super) fn counted(&self, event: Event) -> u64 {
+        self.cells().map(|cell| cell.counters.get(event)).sum()
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+}
+
+/// A number for a broker that no other has; made anew at each start, as nats-server's is.
+pub(crate) fn server_id(random: &[u8; 16]) -> String {
+    format!("I{:032X}", u128::from_be_bytes(*random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_never_fall() {
+        let shown = Shown::default();
+        assert_eq!(shown.rise([1, 20, 300]), [1, 20, 300]);
+        assert_eq!(shown.rise([2, 10, 300]), [2, 20, 300]);
+    }
+
+    #[test]
+    fn only_paths_that_were_asked_for_are_listed() {
+        let requests = Requests::default();
+        requests.count(Path::Varz);
+        requests.count(Path::Varz);
+        requests.count(Path::Healthz);
+        assert_eq!(requests.counted().collect::<Vec<_>>(), [("/varz", 2), ("/healthz", 1)]);
+    }
+}

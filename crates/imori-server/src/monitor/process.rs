@@ -1,0 +1,83 @@
+//! What the system knows of this process: its memory and its use of the processors.
+
+use std::fs;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::slots::unpoisoned;
+
+/// Linux tells processor time in hundredths of a second, on all machines alike.
+const TICKS_A_SECOND: f64 = 100.0;
+
+/// The shortest stretch over which use of the processors is told anew.
+const STRETCH: Duration = Duration::from_secs(1);
+
+/// Bytes of memory that the process has.
+pub(super) fn memory_bytes() -> Option<u64> {
+    parse_memory(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// Measures how much of a processor the process uses.
+#[derive(Debug)]
+pub(crate) struct CpuMeter(Mutex<Sample>);
+
+#[derive(Debug)]
+struct Sample {
+    at: Instant,
+    ticks: u64,
+    percent: f64,
+}
+
+impl CpuMeter {
+    pub(crate) fn start() -> CpuMeter {
+        CpuMeter(Mutex::new(Sample { at: Instant::now(), ticks: ticks().unwrap_or(0), percent: 0.0 }))
+    }
+
+    /// Percent of one processor over the time since this was last told, in tenths; two that are busy are 200.
+    pub(super) fn percent(&self) -> f64 {
+        let mut last = unpoisoned(self.0.lock());
+        let stretch = last.at.elapsed();
+        if stretch >= STRETCH
+            && let Some(ticks) = ticks()
+        {
+            let used = ticks.saturating_sub(last.ticks) as f64 / TICKS_A_SECOND;
+            let percent = (used / stretch.as_secs_f64() * 1000.0).round() / 10.0;
+            *last = Sample { at: Instant::now(), ticks, percent };
+        }
+        last.percent
+    }
+}
+
+fn ticks() -> Option<u64> {
+    parse_ticks(&fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+fn parse_memory(status: &str) -> Option<u64> {
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = resident.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The time in the program and in the system for it, which stand 11 fields behind its name. The name may hold
+/// anything, also `)`.
+fn parse_ticks(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11).map(str::parse::<u64>);
+    times.next()?.ok()?.checked_add(times.next()?.ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_time_are_read_as_the_system_writes_them() {
+        assert_eq!(parse_memory("VmPeak:\t 9 kB\nVmRSS:\t   15804 kB\n"), Some(15804 * 1024));
+        assert_eq!(parse_memory("VmPeak:\t 9 kB\n"), None);
+        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20";
+        assert_eq!(parse_ticks(stat), Some(300));
+        assert_eq!(parse_ticks("7 (a) S 1"), None);
+        assert!(memory_bytes() > Some(1 << 20));
+        assert!(ticks().is_some());
+    }
+}

@@ -1,0 +1,117 @@
+//! The paths, and what each answers.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::middleware::from_fn_with_state;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use serde::Serialize;
+
+use super::connz::{self, Connz};
+use super::guard::guard;
+use super::monitored::{Monitored, Path};
+use super::query::Parameters;
+use super::subsz::{self, Subsz};
+use super::varz::Varz;
+use crate::shared::Phase;
+
+type Broker = State<Arc<Monitored>>;
+type Pairs = Query<Vec<(String, String)>>;
+
+/// The paths of the monitor. What is not asked for by GET or HEAD is refused.
+pub(super) fn routes(monitored: Arc<Monitored>) -> Router {
+    Router::new()
+        .route(Path::Root.text(), get(root))
+        .route(Path::Varz.text(), get(varz))
+        .route(Path::Connz.text(), get(connz))
+        .route(Path::Subsz.text(), get(subsz))
+        .route("/subscriptionsz", get(subsz))
+        .route(Path::Healthz.text(), get(healthz))
+        .layer(from_fn_with_state(Arc::clone(&monitored), guard))
+        .with_state(monitored)
+}
+
+async fn root(State(monitored): Broker) -> Response {
+    monitored.requests.count(Path::Root);
+    let policy = (CONTENT_SECURITY_POLICY, "default-src 'none'");
+    ([policy, (X_CONTENT_TYPE_OPTIONS, "nosniff")], Html(INDEX)).into_response()
+}
+
+async fn varz(State(monitored): Broker) -> Response {
+    monitored.requests.count(Path::Varz);
+    json(StatusCode::OK, &Varz::of(&monitored))
+}
+
+async fn connz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+    monitored.requests.count(Path::Connz);
+    match connz::Wish::read(&Parameters(pairs)) {
+        Ok(wish) => json(StatusCode::OK, &Connz::of(&monitored, &wish)),
+        Err(reason) => refuse(reason),
+    }
+}
+
+async fn subsz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+    monitored.requests.count(Path::Subsz);
+    match subsz::Wish::read(&Parameters(pairs)) {
+        Ok(wish) => json(StatusCode::OK, &Subsz::of(&monitored, &wish)),
+        Err(reason) => refuse(reason),
+    }
+}
+
+/// How the broker is.
+#[derive(Debug, Serialize)]
+struct Health {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
+async fn healthz(State(monitored): Broker) -> Response {
+    monitored.requests.count(Path::Healthz);
+    let phase = *monitored.shared.phase.borrow();
+    match phase {
+        Phase::Serving => json(StatusCode::OK, &Health { status: "ok", error: None }),
+        Phase::Stopping | Phase::Ended => {
+            let health = Health { status: "unavailable", error: Some("the broker is stopping") };
+            json(StatusCode::SERVICE_UNAVAILABLE, &health)
+        }
+    }
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec_pretty(value) {
+        Ok(body) => {
+            let headers = [
+                (CONTENT_TYPE, "application/json"),
+                (CACHE_CONTROL, "no-store"),
+                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            ];
+            (status, headers, body).into_response()
+        }
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn refuse(reason: String) -> Response {
+    (StatusCode::BAD_REQUEST, [(X_CONTENT_TYPE_OPTIONS, "nosniff")], reason).into_response()
+}
+
+const INDEX: &str = "\
+<!DOCTYPE html>
+<html lang=\"en\">
+<head><meta charset=\"utf-8\"><title>Imori</title></head>
+<body>
+<h1>Imori</h1>
+<ul>
+<li><a href=\"varz\">The broker</a></li>
+<li><a href=\"connz\">Connections</a>, <a href=\"connz?subs=1\">with what they read</a></li>
+<li><a href=\"subsz\">Subscriptions</a>, <a href=\"subsz?subs=1\">each</a></li>
+<li><a href=\"healthz\">Health</a></li>
+</ul>
+</body>
+</html>
+";

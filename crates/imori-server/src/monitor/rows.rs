@@ -1,0 +1,58 @@
+//! The connections as they are now, a row of numbers each.
+
+use std::net::SocketAddr;
+
+use imori_core::id::ConnectionId;
+use imori_core::time::Time;
+
+use super::monitored::Monitored;
+use crate::config::ProtocolName;
+use crate::shared::TcpLink;
+
+/// What a connection did, and how it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) id: ConnectionId,
+    pub(super) number: u64,
+    pub(super) protocol: ProtocolName,
+    pub(super) source: SocketAddr,
+    pub(super) since: Time,
+    pub(super) last_activity: Time,
+    pub(super) pending_bytes: usize,
+    pub(super) messages_in: u64,
+    pub(super) messages_out: u64,
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
+    pub(super) subscriptions: usize,
+}
+
+/// Shows every connection. Each is locked for a few loads, one after the other.
+pub(super) fn each_row(monitored: &Monitored, mut show: impl FnMut(Row)) {
+    for (cell, handle) in (0..).zip(monitored.cells()) {
+        for key in handle.connections.keys() {
+            let id = ConnectionId { cell, slot: key.slot, generation: key.generation };
+            if let Some(row) = handle.connections.with(key, |link| row(id, link)) {
+                show(row);
+            }
+        }
+    }
+}
+
+fn row(id: ConnectionId, link: &TcpLink) -> Row {
+    let (client, outbound) = (&link.wire.client, &link.outbound);
+    let traffic = &client.traffic;
+    Row {
+        id,
+        number: client.number,
+        protocol: client.protocol,
+        source: client.source,
+        since: client.since,
+        last_activity: client.since.max(client.written_at).max(traffic.read_at()),
+        pending_bytes: outbound.unsent(),
+        messages_in: traffic.messages(),
+        messages_out: outbound.delivered(),
+        bytes_in: traffic.bytes(),
+        bytes_out: outbound.appended(),
+        subscriptions: outbound.readers_len(),
+    }
+}

@@ -1,0 +1,117 @@
+//! `/subsz`: the subscriptions.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+
+use super::listing::{SubscriptionDetail, each_heard};
+use super::monitored::Monitored;
+use super::query::{Page, Parameters, wrong};
+use super::rows::each_row;
+use super::wording::timestamp;
+use crate::limits::MONITOR_LISTED_MAX;
+
+/// The answer. How often subscriptions came, went and matched is not counted here, so that it is absent.
+#[derive(Debug, Serialize)]
+pub(super) struct Subsz<'a> {
+    server_id: &'a str,
+    now: String,
+    num_subscriptions: usize,
+    total: usize,
+    offset: usize,
+    limit: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subscriptions_list: Vec<SubscriptionDetail>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    page: Page,
+    wants_list: bool,
+    /// Only what hears this subject; empty for all.
+    subject: String,
+}
+
+impl Wish {
+    /// Reads the parameters, or says what is wrong with them.
+    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
+        let subject = parameters.text("test");
+        if !subject.is_empty() && !is_literal(subject) {
+            return Err(wrong("test", subject, "a subject without wildcards, such as `a.b`"));
+        }
+        Ok(Wish {
+            page: parameters.page(MONITOR_LISTED_MAX)?,
+            wants_list: parameters.flag("subs")?,
+            subject: subject.to_owned(),
+        })
+    }
+}
+
+impl Subsz<'_> {
+    /// The subscriptions that are wished for.
+    pub(super) fn of<'a>(monitored: &'a Monitored, wish: &Wish) -> Subsz<'a> {
+        let (mut subscriptions, mut connections) = (0, Vec::new());
+        each_row(monitored, |row| {
+            subscriptions += row.subscriptions;
+            connections.push((row.number, row.id));
+        });
+        let (mut list, mut total) = (Vec::new(), 0);
+        if wish.wants_list {
+            connections.sort_unstable_by_key(|(number, _)| *number);
+            for (number, id) in connections {
+                let _ = each_heard(monitored, id, |heard| {
+                    if wish.subject.is_empty() || heard.hears(wish.subject.as_bytes()) {
+                        let is_shown = total >= wish.page.offset && list.len() < wish.page.limit;
+                        total += 1;
+                        if is_shown {
+                            list.extend(heard.detail(monitored, number));
+                        }
+                    }
+                    ControlFlow::Continue(())
+                });
+            }
+        }
+        Subsz {
+            server_id: &monitored.server_id,
+            now: timestamp(monitored.now()),
+            num_subscriptions: subscriptions,
+            total,
+            offset: wish.page.offset,
+            limit: wish.page.limit,
+            subscriptions_list: list,
+        }
+    }
+}
+
+/// Tells whether a NATS client could publish to it.
+fn is_literal(subject: &str) -> bool {
+    let is_token = |token: &str| {
+        !matches!(token, "" | "*" | ">")
+            && !token.contains(|char: char| char.is_whitespace() || char.is_control())
+    };
+    subject.split('.').all(is_token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_subjects_to_publish_to_are_tested() {
+        for (subject, is_read) in [
+            ("", true),
+            ("a", true),
+            ("a.b.c", true),
+            ("a.b*", true),
+            ("a.*", false),
+            (">", false),
+            ("a..b", false),
+            ("a b", false),
+            (".a", false),
+        ] {
+            let parameters = Parameters(vec![(String::from("test"), String::from(subject))]);
+            assert_eq!(Wish::read(&parameters).is_ok(), is_read, "{subject}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `/varz`: the broker as a whole.
+
+use std::collections::BTreeMap;
+
+use imori_core::world::Event;
+use serde::Serialize;
+
+use super::monitored::Monitored;
+use super::process::memory_bytes;
+use super::rows::each_row;
+use super::wording::{timestamp, uptime};
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Varz<'a> {
+    server_id: &'a str,
+    /// nats-server calls itself by its id where nobody named it.
+    server_name: &'a str,
+    version: &'static str,
+    host: String,
+    port: u16,
+    max_connections: u32,
+    http_host: String,
+    http_port: u16,
+    http_base_path: &'static str,
+    https_port: u16,
+    /// Seconds.
+    auth_timeout: f64,
+    max_payload: usize,
+    max_pending: usize,
+    cluster: Absent,
+    gateway: Absent,
+    leaf: Absent,
+    mqtt: Absent,
+    websocket: Absent,
+    jetstream: Absent,
+    start: String,
+    now: String,
+    uptime: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mem: Option<u64>,
+    cores: usize,
+    cpu: f64,
+    connections: usize,
+    total_connections: u64,
+    routes: u32,
+    remotes: u32,
+    leafnodes: u32,
+    in_msgs: u64,
+    in_bytes: u64,
+    in_client_msgs: u64,
+    in_client_bytes: u64,
+    out_msgs: u64,
+    out_bytes: u64,
+    out_client_msgs: u64,
+    out_client_bytes: u64,
+    slow_consumers: u64,
+    subscriptions: usize,
+    http_req_stats: BTreeMap<&'static str, u64>,
+    config_load_time: String,
+    slow_consumer_stats: SlowConsumers,
+}
+
+/// Something that is not there: an object without anything in it.
+#[derive(Debug, Serialize)]
+struct Absent {}
+
+#[derive(Debug, Serialize)]
+struct SlowConsumers {
+    clients: u64,
+    routes: u64,
+    gateways: u64,
+    leafs: u64,
+}
+
+impl Varz<'_> {
+    /// The broker as it is now.
+    pub(super) fn of(monitored: &Monitored) -> Varz<'_> {
+        let (mut connections, mut subscriptions) = (0, 0);
+        let mut sums = [0; 3];
+        for cell in monitored.cells() {
+            add(&mut sums, cell.gone.sums());
+        }
+        each_row(monitored, |row| {
+            connections += 1;
+            subscriptions += row.subscriptions;
+            add(&mut sums, [row.bytes_in, row.messages_out, row.bytes_out]);
+        });
+        let [in_bytes, out_msgs, out_bytes] = monitored.shown.rise(sums);
+        let in_msgs = monitored.counted(Event::Published);
+        let slow_consumers = monitored.counted(Event::CutTooSlow);
+        let now = monitored.now();
+        let start = timestamp(monitored.started);
+        Varz {
+            server_id: &monitored.server_id,
+            server_name: &monitored.server_id,
+            version: env!("CARGO_PKG_VERSION"),
+            host: monitored.client_address.ip().to_string(),
+            port: monitored.client_address.port(),
+            max_connections: monitored.connections_max,
+            http_host: monitored.http_address.ip().to_string(),
+            http_port: monitored.http_address.port(),
+            http_base_path: "",
+            https_port: 0,
+            auth_timeout: monitored.login_timeout.as_secs_f64(),
+            max_payload: monitored.message_bytes_max,
+            max_pending: monitored.unsent_bytes_max,
+            cluster: Absent {},
+            gateway: Absent {},
+            leaf: Absent {},
+            mqtt: Absent {},
+            websocket: Absent {},
+            jetstream: Absent {},
+            config_load_time: start.clone(),
+            start,
+            now: timestamp(now),
+            uptime: uptime(now.since(monitored.started)),
+            mem: memory_bytes(),
+            cores: monitored.cores,
+            cpu: monitored.cpu.percent(),
+            connections,
+            total_connections: monitored.shared.admission.admitted(),
+            routes: 0,
+            remotes: 0,
+            leafnodes: 0,
+            in_msgs,
+            in_bytes,
+            in_client_msgs: in_msgs,
+            in_client_bytes: in_bytes,
+            out_msgs,
+            out_bytes,
+            out_client_msgs: out_msgs,
+            out_client_bytes: out_bytes,
+            slow_consumers,
+            subscriptions,
+            http_req_stats: monitored.requests.counted().collect(),
+            slow_consumer_stats: SlowConsumers { clients: slow_consumers, routes: 0, gateways: 0, leafs: 0 },
+        }
+    }
+}
+
+fn add(sums: &mut [u64; 3], more: [u64; 3]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.wrapping_add(more);
+    }
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Builds the programs of the compiled clients into .tools/nats, with what they need by version.
+# A program that is up to date costs under a second; one whose compiler is missing is left out.
+set -euo pipefail
+cd "$(dirname "$0")"
+built=$(cd ../../.. && pwd)/.tools/nats
+mkdir -p "$built"
+
+if command -v go >/dev/null; then
+    (cd go && go build -o "$built/driver-go" . && go build -o "$built/" tool)
+fi
+if command -v cargo >/dev/null; then
+    cargo build -q --locked --manifest-path rust/Cargo.toml --target-dir "$built/target"
+    ln -sf target/debug/driver-rust "$built/driver-rust"
+fi
