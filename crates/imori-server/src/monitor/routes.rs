@@ -43,13 +43,13 @@ async fn root(State(monitored): Broker) -> Response {
 
 async fn varz(State(monitored): Broker) -> Response {
     monitored.requests.count(Path::Varz);
-    json(StatusCode::OK, &Varz::of(&monitored))
+    json(&Varz::of(&monitored))
 }
 
 async fn connz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Connz);
     match connz::Wish::read(&Parameters(pairs)) {
-        Ok(wish) => json(StatusCode::OK, &Connz::of(&monitored, &wish)),
+        Ok(wish) => json(&Connz::of(&monitored, &wish)),
         Err(reason) => refuse(reason),
     }
 }
@@ -57,7 +57,7 @@ async fn connz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
 async fn subsz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Subsz);
     match subsz::Wish::read(&Parameters(pairs)) {
-        Ok(wish) => json(StatusCode::OK, &Subsz::of(&monitored, &wish)),
+        Ok(wish) => json(&Subsz::of(&monitored, &wish)),
         Err(reason) => refuse(reason),
     }
 }
@@ -73,17 +73,23 @@ struct Health {
 async fn healthz(State(monitored): Broker) -> Response {
     monitored.requests.count(Path::Healthz);
     let phase = *monitored.shared.phase.borrow();
-    match phase {
-        Phase::Serving => json(StatusCode::OK, &Health { status: "ok", error: None }),
+    let (status, health) = match phase {
+        Phase::Serving => (StatusCode::OK, Health { status: "ok", error: None }),
         Phase::Stopping | Phase::Ended => {
-            let health = Health { status: "unavailable", error: Some("the broker is stopping") };
-            json(StatusCode::SERVICE_UNAVAILABLE, &health)
+            let error = Some("the broker is stopping");
+            (StatusCode::SERVICE_UNAVAILABLE, Health { status: "unavailable", error })
         }
-    }
+    };
+    // In one line: probes compare it as text.
+    answer(status, serde_json::to_vec(&health))
 }
 
-fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    match serde_json::to_vec_pretty(value) {
+fn json(value: &impl Serialize) -> Response {
+    answer(StatusCode::OK, serde_json::to_vec_pretty(value))
+}
+
+fn answer(status: StatusCode, body: serde_json::Result<Vec<u8>>) -> Response {
+    match body {
         Ok(body) => {
             let headers = [
                 (CONTENT_TYPE, "application/json"),
