@@ -1,5 +1,6 @@
 """The broker under test: Imori's NATS listener, or nats-server with `BROKER=nats-server`."""
 
+import functools
 import os
 import random
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.deadline import DEADLINE_S
-from harness.imori import running_imori
+from harness.imori import BINARY, running_imori
 from harness.nats.behaviour import IMORI, NATS_SERVER, NatsBehaviour
 from harness.nats.server import GUEST, running_nats_server
 
@@ -66,12 +67,22 @@ def running_nats(
         with running_nats_server(folder, settings.nats_server, port) as (server, actual):
             yield NatsBroker("127.0.0.1", actual, NATS_SERVER, server, signal.SIGUSR2)
         return
+    if not _has_listener():
+        pytest.skip(f"`{BINARY}` has no listener for NATS")
     if settings.imori is None:
         pytest.skip("Imori has no such settings")
     listen = [f"127.0.0.1:{port}"]
     with running_imori(folder, settings=settings.imori, listen=listen, protocol="nats") as imori:
         host, actual = imori.addresses[0]
         yield NatsBroker(host, actual, IMORI, imori.process, signal.SIGTERM)
+
+
+@functools.cache
+def _has_listener() -> bool:
+    """Says whether this Imori has the key `listeners.nats`."""
+    command = [BINARY, "config", "show", "--sample"]
+    sample = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return any(line.startswith("#nats = ") for line in sample.splitlines())
 
 
 def port_to_come_back_to() -> int:
