@@ -17,6 +17,7 @@ use super::monitored::{Monitored, Path};
 use super::query::Parameters;
 use super::subsz::{self, Subsz};
 use super::varz::Varz;
+use super::wording::timestamp;
 use crate::shared::Phase;
 
 type Broker = State<Arc<Monitored>>;
@@ -30,6 +31,7 @@ pub(super) fn routes(monitored: Arc<Monitored>) -> Router {
         .route(Path::Connz.text(), get(connz))
         .route(Path::Subsz.text(), get(subsz))
         .route("/subscriptionsz", get(subsz))
+        .route(Path::Routez.text(), get(routez))
         .route(Path::Healthz.text(), get(healthz))
         .layer(from_fn_with_state(Arc::clone(&monitored), guard))
         .with_state(monitored)
@@ -60,6 +62,27 @@ async fn subsz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
         Ok(wish) => json(&Subsz::of(&monitored, &wish)),
         Err(reason) => refuse(reason),
     }
+}
+
+/// The brokers that this one is connected to. There are none; exporters ask nevertheless.
+#[derive(Debug, Serialize)]
+struct Routez<'a> {
+    server_id: &'a str,
+    server_name: &'a str,
+    now: String,
+    num_routes: usize,
+    routes: [(); 0],
+}
+
+async fn routez(State(monitored): Broker) -> Response {
+    monitored.requests.count(Path::Routez);
+    json(&Routez {
+        server_id: &monitored.server_id,
+        server_name: &monitored.server_name,
+        now: timestamp(monitored.now()),
+        num_routes: 0,
+        routes: [],
+    })
 }
 
 /// How the broker is.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::config::{Config, Service};
+use crate::config::{Config, ProtocolName, Service};
 use crate::server::Server;
 
 /// A broker that stops when the value is dropped.
@@ -17,20 +17,26 @@ impl Running {
     fn start() -> Running {
         let mut config = Config::default();
         config.listeners.stomp = vec!["127.0.0.1:0".parse().unwrap()];
+        config.listeners.nats = vec!["127.0.0.1:0".parse().unwrap()];
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().unwrap()];
         config.broker.host_names = vec![String::from("mq.example")];
         Running(Some(Server::start(&config).unwrap()))
     }
 
-    fn address(&self, is_wanted: impl Fn(Service) -> bool) -> SocketAddr {
+    fn address(&self, service: Service) -> SocketAddr {
         let listeners = self.0.as_ref().map(Server::listeners).unwrap_or_default();
-        listeners.iter().find(|listener| is_wanted(listener.service)).expect("it was bound").address
+        listeners.iter().find(|listener| listener.service == service).expect("it was bound").address
+    }
+
+    fn connect(&self, service: Service) -> TcpStream {
+        let stream = TcpStream::connect(self.address(service)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
     }
 
     /// Sends a request as it is and gives the status and the body of the answer.
     fn raw(&self, request: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.address(|service| service == Service::NatsMonitor)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut stream = self.connect(Service::NatsMonitor);
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -50,9 +56,7 @@ impl Running {
     }
 
     fn login(&self) -> Client {
-        let stream = TcpStream::connect(self.address(|service| service != Service::NatsMonitor)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut client = Client(BufReader::new(stream));
+        let mut client = Client(BufReader::new(self.connect(Service::Messages(ProtocolName::Stomp))));
         client.write("CONNECT\naccept-version:1.2\nhost:/\n\n\0");
         assert!(client.read().starts_with("CONNECTED"));
         client
@@ -112,6 +116,10 @@ const VARZ: &[(&str, Kind)] = &[
     ("host", Text),
     ("port", Whole),
     ("max_connections", Whole),
+    ("proto", Whole),
+    ("ping_interval", Whole),
+    ("ping_max", Whole),
+    ("max_control_line", Whole),
     ("http_host", Text),
     ("http_port", Whole),
     ("http_base_path", Text),
@@ -221,6 +229,9 @@ fn answers_have_the_fields_and_types_of_nats_server() {
     check(&connz["connections"][0], CONNECTION);
     check(&running.json("/subsz"), SUBSZ);
     assert_eq!(running.json("/subscriptionsz?subs=0")["limit"], 1024);
+    let routes =
+        [("server_id", Text), ("server_name", Text), ("now", When), ("num_routes", Whole), ("routes", List)];
+    check(&running.json("/routez"), &routes);
     check(&running.json("/healthz"), &[("status", Text)]);
     assert_eq!(running.get("/healthz?js-enabled-only=true").1, r#"{"status":"ok"}"#);
     let slow = &running.json("/varz")["slow_consumer_stats"];
@@ -228,7 +239,7 @@ fn answers_have_the_fields_and_types_of_nats_server() {
     assert_eq!(
         running.json("/varz")["http_req_stats"],
         serde_json::json!({
-            "/varz": 3, "/connz": 1, "/subsz": 2, "/healthz": 2,
+            "/varz": 3, "/connz": 1, "/subsz": 2, "/routez": 1, "/healthz": 2,
         })
     );
 }
@@ -245,7 +256,11 @@ fn what_a_connection_does_is_counted() {
     }
     assert!(reader.read().starts_with("MESSAGE") && reader.read().starts_with("MESSAGE"));
 
-    let connz = running.json("/connz?sort=cid");
+    // What was written is pending until its writer has said so.
+    let mut connz = running.json("/connz?sort=cid");
+    while connz["connections"].as_array().unwrap().iter().any(|one| one["pending_bytes"] != 0) {
+        connz = running.json("/connz?sort=cid");
+    }
     let [of_reader, of_writer] = connz["connections"].as_array().unwrap().as_slice() else {
         panic!("two connections: {connz}")
     };
@@ -257,7 +272,6 @@ fn what_a_connection_does_is_counted() {
         (&of_reader["subscriptions"], &of_writer["subscriptions"]),
         (&Value::from(2), &Value::from(0))
     );
-    assert_eq!(of_writer["pending_bytes"], 0);
     assert_eq!(of_writer["port"], writer.0.get_ref().local_addr().unwrap().port());
     let sent: u64 = ["/topic/news.today", "/queue/orders", "/topic/unheard"]
         .map(|to| format!("SEND\ndestination:{to}\nreceipt:r\n\n12345\0").len() as u64)
@@ -272,6 +286,45 @@ fn what_a_connection_does_is_counted() {
     assert!(grown("out_bytes") > 0);
     assert_eq!((&after["connections"], &after["total_connections"]), (&Value::from(2), &Value::from(2)));
     assert_eq!(after["subscriptions"], 2);
+}
+
+#[test]
+fn a_nats_client_is_shown_as_it_was_told() {
+    let running = Running::start();
+    let _stomp = running.login();
+    let mut client = BufReader::new(running.connect(Service::Messages(ProtocolName::Nats)));
+    let mut line = String::new();
+    client.read_line(&mut line).unwrap();
+    let info: Value = serde_json::from_str(line.strip_prefix("INFO ").expect("it greets")).unwrap();
+    let connect = r#"{"verbose":false,"name":"clock","lang":"go","version":"1.55.0"}"#;
+    let operations = format!("CONNECT {connect}\r\nSUB time.* ticks 7\r\nPUB time.now 2\r\n12\r\nPING\r\n");
+    client.get_mut().write_all(operations.as_bytes()).unwrap();
+    let mut answers = [(); 3].map(|()| {
+        let mut line = String::new();
+        client.read_line(&mut line).unwrap();
+        line
+    });
+    answers.sort();
+    assert_eq!(answers, ["12\r\n", "MSG time.now 7 2\r\n", "PONG\r\n"]);
+
+    let varz = running.json("/varz");
+    for field in ["server_id", "server_name", "host", "port", "max_payload", "proto"] {
+        assert_eq!(varz[field], info[field], "{field}");
+    }
+    assert_eq!(
+        (&varz["ping_interval"], &varz["ping_max"]),
+        (&Value::from(120_000_000_000_u64), &Value::from(2))
+    );
+    let connz = running.json(&format!("/connz?subs=detail&cid={}", info["client_id"]));
+    let shown = &connz["connections"][0];
+    for (field, expected) in
+        [("type", "nats"), ("kind", "Client"), ("name", "clock"), ("lang", "go"), ("version", "1.55.0")]
+    {
+        assert_eq!(shown[field], expected, "{field}");
+    }
+    assert_eq!((&shown["in_msgs"], &shown["out_msgs"]), (&Value::from(1), &Value::from(1)));
+    let detail = serde_json::json!([{ "subject": "time.*", "qgroup": "ticks", "cid": info["client_id"] }]);
+    assert_eq!(shown["subscriptions_list_detail"], detail);
 }
 
 #[test]
