@@ -487,7 +487,7 @@ impl Connection {
             auth_required: !self.peer.is_loopback,
             tls_required: settings.tls_required,
             max_payload: settings.limits.payload_bytes_max,
-            client_id: client_id(self.session.connection),
+            client_id: self.peer.number,
             client_ip: match address.parse::<SocketAddr>() {
                 Ok(address) => address.ip().to_string(),
                 Err(_) => address.clone(),
@@ -569,12 +569,6 @@ impl Connection {
         self.state = State::Closed;
         self.parked.clear();
     }
-}
-
-/// A number for people to tell connections by, small enough for every JSON reader.
-fn client_id(id: ConnectionId) -> u64 {
-    let generation = u64::from(id.generation & 0xfff);
-    (generation << 40 | u64::from(id.cell & 0xff) << 32 | u64::from(id.slot)) + 1
 }
 
 #[cfg(test)]

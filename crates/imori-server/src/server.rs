@@ -197,11 +197,14 @@ impl Server {
         let Some(&Listener { address: http_address, .. }) = self.listeners.iter().find(is_monitor) else {
             return Ok(());
         };
+        let has_nats = address_of(&self.listeners, ProtocolName::Nats).is_some();
         let monitored = Monitored {
             server_id,
             client_address,
             http_address,
             host_names: config.broker.host_names.clone(),
+            nats: has_nats.then(|| Arc::clone(&settings.protocols.nats)),
+            server_name: settings.protocols.nats.server_name.clone(),
             connections_max: config.limits.connections,
             message_bytes_max: config.limits.message_bytes.as_usize(),
             unsent_bytes_max: settings.outbound.unsent_bytes_max,
