@@ -341,10 +341,7 @@ fn settings(
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
         header_readers: header_reader,
-        server_name: match config.nats.server_name.as_str() {
-            "" => imori_nats::settings::Settings::default().server_name,
-            name => name.to_string(),
-        },
+        server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
     };
     let stomp = imori_stomp::settings::Settings {
@@ -449,7 +446,9 @@ impl fmt::Display for StartError {
                     "cannot listen on `{service}={address}`: {error}; stop what listens there or choose another port"
                 )
             }
-            StartError::NoListener => f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`"),
+            StartError::NoListener => {
+                f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`")
+            }
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
