@@ -5,18 +5,20 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use imori_core::broker;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
-use imori_core::outbound::{Encoder, Outbound};
+use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::World;
 
 use crate::complaint::Complaint;
+use crate::connect::ConnectOptions;
 use crate::decode::{Decoder, Step};
 use crate::encode::{PING, PONG, push_error, push_info};
 use crate::error::DecodeError;
@@ -155,12 +157,20 @@ impl Connection {
         self.session.answer(world, |out| push_info(out, &info));
     }
 
-    /// The broker is going to stop: tells clients that understand it to go elsewhere.
-    pub fn announce_stop<W: World>(&mut self, world: &W) {
-        if self.state != State::Closed && self.session.options.protocol >= 1 {
+    /// The broker begins to stop: tells a client that understands it to go elsewhere, and gives it the time of
+    /// a lame duck to do so.
+    pub fn stopping<W: World>(&mut self, world: &W) {
+        if self.state == State::Closed {
+            return;
+        }
+        let grace = if self.session.options.protocol >= 1 {
             let info = Info { ldm: true, ..self.info() };
             self.session.answer(world, |out| push_info(out, &info));
-        }
+            self.session.settings.lame_duck
+        } else {
+            Duration::ZERO
+        };
+        self.pulse.stop_at(world.now().after(grace));
     }
 
     /// Works through the operations at the head of `input`, which begins where the last call's `consumed` ended.
@@ -188,6 +198,13 @@ impl Connection {
     /// Says that the client has logged in.
     pub fn is_logged_in(&self) -> bool {
         !self.session.identity.user.as_bytes().is_empty()
+    }
+
+    /// What the client said of itself.
+    pub fn client(&self) -> ClientFacts {
+        let ConnectOptions { name, lang, version, .. } = &self.session.options;
+        let said = |value: &Option<String>| value.clone().unwrap_or_default();
+        ClientFacts { name: said(name), language: said(lang), version: said(version) }
     }
 
     /// Why the client was refused something last, once, for the log.
@@ -224,6 +241,12 @@ impl Connection {
             Due::Stale => {
                 self.refuse(world, &Complaint::StaleConnection, "PINGs were not answered");
             }
+            // Its client connects again, to another broker or to this one after its restart.
+            Due::Stop => {
+                world
+                    .with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
+                self.close();
+            }
         }
         match self.state {
             State::Closed => Next::Close,
@@ -239,10 +262,12 @@ impl Connection {
         self.replay(world, &mut Budget::default()).unwrap_or(Next::Again)
     }
 
-    /// The transport is gone: gives back what the client had.
-    pub fn disconnect<W: World>(&mut self, world: &W) {
+    /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
+    /// not, the caller comes back after others had their turn.
+    #[must_use]
+    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
-        broker::disconnect(world, &self.session.actor());
+        broker::disconnect(world, &self.session.actor())
     }
 
     fn work<W: World>(

@@ -29,6 +29,10 @@ pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 /// From accepting a connection to its CONNECT, whatever comes in between. Longer: -ERR and close.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a client may stay after it was told that the broker stops: time to drain and to connect to
+/// another. Longer: it is closed.
+pub const LAME_DUCK: Duration = Duration::from_secs(1);
+
 /// Time between the broker's PINGs of a client that says nothing.
 pub const PING_INTERVAL: Duration = Duration::from_secs(120);
 

@@ -15,12 +15,16 @@ pub(crate) enum Due {
     Ping,
     /// The client has left too many PINGs unanswered.
     Stale,
+    /// The broker stops, and the client has had its time to leave.
+    Stop,
 }
 
 /// When what is due.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     login_until: Option<Time>,
+    /// The broker stops; the client may stay until then.
+    stop_at: Option<Time>,
     every: Duration,
     next_look: Time,
     last_received: Time,
@@ -33,6 +37,7 @@ impl Pulse {
     pub(crate) fn new(login_until: Time, every: Duration, pings_out_max: u32, now: Time) -> Self {
         Self {
             login_until: Some(login_until),
+            stop_at: None,
             every,
             next_look: now.after(every),
             last_received: now,
@@ -68,14 +73,23 @@ impl Pulse {
         self.is_paused
     }
 
+    /// The broker stops.
+    pub(crate) fn stop_at(&mut self, at: Time) {
+        self.stop_at = Some(at);
+    }
+
     pub(crate) fn next_deadline(&self) -> Time {
-        self.login_until.unwrap_or(self.next_look)
+        let next = self.login_until.unwrap_or(self.next_look);
+        self.stop_at.map_or(next, |at| at.min(next))
     }
 
     /// What is due now; it is due once.
     pub(crate) fn due(&mut self, now: Time) -> Due {
         if now < self.next_deadline() {
             return Due::Nothing;
+        }
+        if self.stop_at.is_some_and(|at| at <= now) {
+            return Due::Stop;
         }
         if self.login_until.is_some() {
             return Due::Login;

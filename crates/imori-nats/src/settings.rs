@@ -7,7 +7,7 @@ use imori_core::message::HeaderReaders;
 
 use crate::info::NATS_VERSION;
 use crate::limits::{
-    LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PING_INTERVAL, PINGS_OUT_MAX, SUBSCRIPTION_COUNT_MAX,
+    LAME_DUCK, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PING_INTERVAL, PINGS_OUT_MAX, SUBSCRIPTION_COUNT_MAX,
 };
 use crate::text::header_reader;
 
@@ -42,6 +42,8 @@ pub struct Settings {
     pub parked_bytes_max: usize,
     /// From accepting a connection to its CONNECT.
     pub login_timeout: Duration,
+    /// How long a client may stay after it was told that the broker stops.
+    pub lame_duck: Duration,
     /// How headers of other protocols are read.
     pub header_readers: HeaderReaders,
 }
@@ -63,6 +65,7 @@ impl Default for Settings {
             subscription_count_max: SUBSCRIPTION_COUNT_MAX,
             parked_bytes_max: PARKED_BYTES_MAX,
             login_timeout: LOGIN_TIMEOUT,
+            lame_duck: LAME_DUCK,
             header_readers: header_reader,
         }
     }

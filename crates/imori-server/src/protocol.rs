@@ -21,6 +21,8 @@ use crate::settings::ProtocolSettings;
 pub enum Protocol {
     /// STOMP 1.0, 1.1 and 1.2.
     Stomp(imori_stomp::connection::Connection),
+    /// NATS, as its clients speak it.
+    Nats(imori_nats::connection::Connection),
 }
 
 /// What protocols note of a frame while they read it; nothing of it outlives a turn.
@@ -43,6 +45,10 @@ impl Protocol {
                 let settings = Arc::clone(&settings.stomp);
                 Protocol::Stomp(imori_stomp::connection::Connection::new(settings, id, peer, now))
             }
+            ProtocolName::Nats => {
+                let settings = Arc::clone(&settings.nats);
+                Protocol::Nats(imori_nats::connection::Connection::new(settings, id, peer, now))
+            }
         }
     }
 
@@ -50,14 +56,16 @@ impl Protocol {
     pub fn encoder(name: ProtocolName, settings: &ProtocolSettings) -> Box<dyn Encoder> {
         match name {
             ProtocolName::Stomp => imori_stomp::connection::Connection::encoder(&settings.stomp),
+            ProtocolName::Nats => imori_nats::connection::Connection::encoder(&settings.nats),
         }
     }
 
     /// The connection is registered: says what the broker says first, if it does.
-    pub fn greet<W: World>(&mut self, _world: &W) {
+    pub fn greet<W: World>(&mut self, world: &W) {
         match self {
             // STOMP 1.2, Connecting: the client speaks first.
             Protocol::Stomp(_) => {}
+            Protocol::Nats(nats) => nats.greet(world),
         }
     }
 
@@ -74,6 +82,7 @@ impl Protocol {
     ) -> Received {
         match self {
             Protocol::Stomp(stomp) => stomp.receive(world, &mut tables.stomp, input, shared, budget),
+            Protocol::Nats(nats) => nats.receive(world, input, shared, budget),
         }
     }
 
@@ -81,6 +90,7 @@ impl Protocol {
     pub fn is_logged_in(&self) -> bool {
         match self {
             Protocol::Stomp(stomp) => stomp.is_logged_in(),
+            Protocol::Nats(nats) => nats.is_logged_in(),
         }
     }
 
@@ -88,6 +98,7 @@ impl Protocol {
     pub fn client(&self) -> ClientFacts {
         match self {
             Protocol::Stomp(stomp) => stomp.client(),
+            Protocol::Nats(nats) => nats.client(),
         }
     }
 
@@ -95,6 +106,7 @@ impl Protocol {
     pub fn take_refusal(&mut self) -> Option<Refusal> {
         match self {
             Protocol::Stomp(stomp) => stomp.take_refusal(),
+            Protocol::Nats(nats) => nats.take_refusal(),
         }
     }
 
@@ -102,6 +114,7 @@ impl Protocol {
     pub fn waits_for_memory(&self) -> bool {
         match self {
             Protocol::Stomp(stomp) => stomp.waits_for_memory(),
+            Protocol::Nats(nats) => nats.waits_for_memory(),
         }
     }
 
@@ -109,6 +122,7 @@ impl Protocol {
     pub fn next_deadline(&self) -> Option<Time> {
         match self {
             Protocol::Stomp(stomp) => stomp.next_deadline(),
+            Protocol::Nats(nats) => nats.next_deadline(),
         }
     }
 
@@ -116,6 +130,7 @@ impl Protocol {
     pub fn tick<W: World>(&mut self, world: &W) -> Next {
         match self {
             Protocol::Stomp(stomp) => stomp.tick(world),
+            Protocol::Nats(nats) => nats.tick(world),
         }
     }
 
@@ -123,6 +138,7 @@ impl Protocol {
     pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
         match self {
             Protocol::Stomp(stomp) => stomp.alarm_ended(world),
+            Protocol::Nats(nats) => nats.alarm_ended(world),
         }
     }
 
@@ -130,6 +146,7 @@ impl Protocol {
     pub fn stopping<W: World>(&mut self, world: &W) {
         match self {
             Protocol::Stomp(stomp) => stomp.stopping(world),
+            Protocol::Nats(nats) => nats.stopping(world),
         }
     }
 
@@ -138,11 +155,15 @@ impl Protocol {
     pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         match self {
             Protocol::Stomp(stomp) => stomp.disconnect(world),
+            Protocol::Nats(nats) => nats.disconnect(world),
         }
     }
 }
 
 /// The reader of header blocks of this origin, whichever protocol made them.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    imori_stomp::header_reader(origin)
+    match origin {
+        OriginId::NATS_PLAIN | OriginId::NATS_HEADERS => imori_nats::header_reader(origin),
+        _ => imori_stomp::header_reader(origin),
+    }
 }

@@ -29,6 +29,7 @@ use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
+use crate::protocol::header_reader;
 use crate::settings::{ProtocolSettings, Settings};
 use crate::shared::{Arrival, CellHandle, Phase, Shared};
 use crate::slots::{Slots, unpoisoned};
@@ -71,13 +72,19 @@ impl Server {
     pub fn start(config: &Config) -> Result<Server, StartError> {
         config.refuse_exposure().map_err(StartError::Exposed)?;
         let mut listeners = Vec::new();
-        let stomp = ProtocolName::Stomp;
-        let sockets = bind_all(Service::Messages(stomp), &config.listeners.stomp, &mut listeners)?;
-        let sockets = sockets.into_iter().map(|socket| (stomp, socket)).collect();
-        let Some(client_address) = listeners.first().map(|listener| listener.address) else {
+        let mut sockets = Vec::new();
+        for protocol in ProtocolName::ALL {
+            let bound = bind_all(Service::Messages(protocol), config, &mut listeners)?;
+            sockets.extend(bound.into_iter().map(|socket| (protocol, socket)));
+        }
+        let client_address = address_of(&listeners, ProtocolName::Nats).or(listeners.first());
+        let Some(client_address) = client_address.map(|listener| listener.address) else {
             return Err(StartError::NoListener);
         };
-        let monitors = bind_all(Service::NatsMonitor, &config.listeners.nats_monitor, &mut listeners)?;
+        let monitors = bind_all(Service::NatsMonitor, config, &mut listeners)?;
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
+        let server_id = server_id(&random);
         let count = match config.cells.count {
             0 => available_parallelism().map_or(1, usize::from),
             count => usize::from(count),
@@ -85,10 +92,11 @@ impl Server {
         let vhosts: Vec<(Name, VhostId)> =
             config.broker.vhosts.iter().map(Name::from).zip((0..).map(VhostId)).collect();
         let shared = Arc::new(shared(config, &vhosts)?);
-        let settings = Arc::new(settings(config, vhosts, shared.memory.mark_bytes()));
+        let settings =
+            Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
         let mut server = Server { listeners, shared, cells: Vec::new(), monitor: None };
         server.start_cells(count, config, &settings, sockets)?;
-        server.start_monitor(config, &settings, client_address, monitors)?;
+        server.start_monitor(config, &settings, server_id, client_address, monitors)?;
         Ok(server)
     }
 
@@ -181,6 +189,7 @@ impl Server {
         &mut self,
         config: &Config,
         settings: &Settings,
+        server_id: String,
         client_address: SocketAddr,
         sockets: Vec<TcpListener>,
     ) -> Result<(), StartError> {
@@ -188,10 +197,8 @@ impl Server {
         let Some(&Listener { address: http_address, .. }) = self.listeners.iter().find(is_monitor) else {
             return Ok(());
         };
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
         let monitored = Monitored {
-            server_id: server_id(&random),
+            server_id,
             client_address,
             http_address,
             host_names: config.broker.host_names.clone(),
@@ -217,14 +224,18 @@ impl Server {
     }
 }
 
+fn address_of(listeners: &[Listener], protocol: ProtocolName) -> Option<&Listener> {
+    listeners.iter().find(|listener| listener.service == Service::Messages(protocol))
+}
+
 /// Binds the addresses of a service. One of IPv6 may be left out where the host has none.
 fn bind_all(
     service: Service,
-    addresses: &[ListenAddress],
+    config: &Config,
     listeners: &mut Vec<Listener>,
 ) -> Result<Vec<TcpListener>, StartError> {
     let mut sockets = Vec::new();
-    for address in addresses {
+    for address in config.listeners.of(service) {
         match bind(*address) {
             Ok((socket, bound)) => {
                 listeners.push(Listener { service, address: bound });
@@ -306,8 +317,36 @@ fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartEr
     })
 }
 
-fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>, mark_bytes: usize) -> Settings {
+fn settings(
+    config: &Config,
+    vhosts: Vec<(Name, VhostId)>,
+    mark_bytes: usize,
+    server_id: &str,
+    client_address: SocketAddr,
+) -> Settings {
     let limits = &config.limits;
+    let nats = imori_nats::settings::Settings {
+        limits: imori_nats::limits::Limits {
+            control_line_bytes_max: config.nats.max_control_line.as_usize(),
+            payload_bytes_max: config.nats.max_payload.as_usize(),
+        },
+        server_id: server_id.to_string(),
+        host: client_address.ip().to_string(),
+        port: client_address.port(),
+        connect_urls: config.nats.connect_urls.clone(),
+        ping_interval: config.nats.ping_interval_s.duration(),
+        pings_out_max: config.nats.max_pings_out,
+        subscription_count_max: config.nats.max_subscriptions as usize,
+        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        login_timeout: limits.login_timeout_s.duration(),
+        lame_duck: config.nats.lame_duck_ms.duration(),
+        header_readers: header_reader,
+        server_name: match config.nats.server_name.as_str() {
+            "" => imori_nats::settings::Settings::default().server_name,
+            name => name.to_string(),
+        },
+        ..imori_nats::settings::Settings::default()
+    };
     let stomp = imori_stomp::settings::Settings {
         limits: imori_stomp::limits::Limits {
             login_frame_bytes_max: limits.unauthenticated_bytes.as_usize(),
@@ -327,10 +366,11 @@ fn settings(config: &Config, vhosts: Vec<(Name, VhostId)>, mark_bytes: usize) ->
         prefetch_default: limits.prefetch_default,
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
+        header_readers: header_reader,
         ..imori_stomp::settings::Settings::default()
     };
     Settings {
-        protocols: ProtocolSettings { stomp: Arc::new(stomp) },
+        protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::new(nats) },
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
             // What one connection does not read must not be what all publishers wait for.
@@ -409,7 +449,7 @@ impl fmt::Display for StartError {
                     "cannot listen on `{service}={address}`: {error}; stop what listens there or choose another port"
                 )
             }
-            StartError::NoListener => f.write_str("there is no address to listen on; set `listeners.stomp`"),
+            StartError::NoListener => f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`"),
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")

@@ -20,4 +20,6 @@ pub(crate) struct Settings {
 pub struct ProtocolSettings {
     /// STOMP's.
     pub stomp: Arc<imori_stomp::settings::Settings>,
+    /// NATS's.
+    pub nats: Arc<imori_nats::settings::Settings>,
 }

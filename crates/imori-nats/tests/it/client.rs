@@ -85,7 +85,7 @@ impl Client {
 
     /// The transport is gone.
     pub(crate) fn leave(&mut self, world: &TinyWorld) {
-        self.connection.disconnect(world);
+        while !self.connection.disconnect(world) {}
         world.forget(self.id);
         self.next = Next::Close;
     }

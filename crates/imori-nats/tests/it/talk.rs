@@ -139,7 +139,7 @@ impl Talk {
             [name, "is", "gone"] => self.clients.get_mut(name).expect("it came").leave(&self.world),
             ["the", "broker", "is", "going", "to", "stop"] => {
                 for client in self.clients.values_mut() {
-                    client.connection.announce_stop(&self.world);
+                    client.connection.stopping(&self.world);
                 }
             }
             ["bytes", "are", "left"] => {

@@ -14,16 +14,19 @@ use super::setting::{Setting, Value, quoted};
 pub enum ProtocolName {
     /// STOMP 1.0, 1.1 and 1.2.
     Stomp,
+    /// NATS, as its clients speak it.
+    Nats,
 }
 
 impl ProtocolName {
     /// Every protocol there is.
-    pub const ALL: [ProtocolName; 1] = [ProtocolName::Stomp];
+    pub const ALL: [ProtocolName; 2] = [ProtocolName::Stomp, ProtocolName::Nats];
 
     /// Its name in the configuration and in the log.
     pub const fn name(self) -> &'static str {
         match self {
             ProtocolName::Stomp => "stomp",
+            ProtocolName::Nats => "nats",
         }
     }
 }
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!("STOMP".parse::<Service>(), Err(AddressError::UnknownProtocol));
         assert_eq!(
             AddressError::UnknownProtocol.to_string(),
-            "unknown protocol; use one of `stomp`, `nats-monitor`"
+            "unknown protocol; use one of `stomp`, `nats`, `nats-monitor`"
         );
     }
 }

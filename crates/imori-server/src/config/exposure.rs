@@ -35,12 +35,19 @@ impl Config {
 
 impl Listeners {
     fn all(&self) -> impl Iterator<Item = ExposedListener> {
-        let of = |service: Service, addresses: &[ListenAddress]| {
-            let addresses = addresses.iter();
-            addresses.map(|&address| ExposedListener { service, address }).collect::<Vec<_>>()
-        };
-        let stomp = of(Service::Messages(ProtocolName::Stomp), &self.stomp);
-        stomp.into_iter().chain(of(Service::NatsMonitor, &self.nats_monitor))
+        Service::all().flat_map(|service| {
+            let addresses = self.of(service).iter();
+            addresses.map(move |&address| ExposedListener { service, address })
+        })
+    }
+
+    /// Where a service listens.
+    pub fn of(&self, service: Service) -> &[ListenAddress] {
+        match service {
+            Service::Messages(ProtocolName::Stomp) => &self.stomp,
+            Service::Messages(ProtocolName::Nats) => &self.nats,
+            Service::NatsMonitor => &self.nats_monitor,
+        }
     }
 }
 

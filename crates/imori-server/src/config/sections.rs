@@ -14,6 +14,8 @@ sections! {
         /// switches the protocol off. An IPv6 address is left out, and that is no error, on a
         /// host without IPv6, as long as another address remains.
         stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)];
+        /// Addresses that speak NATS. Otherwise as above.
+        nats: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(4222), ListenAddress::loopback_v6(4222)];
         /// Addresses that show connections, subscriptions and traffic over HTTP, at the paths and in
         /// the JSON of nats-server's monitoring, to whoever asks. Otherwise as above.
         nats_monitor: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8222), ListenAddress::loopback_v6(8222)];
@@ -98,6 +100,26 @@ sections! {
         transactions: u32 = 16, in 1..=1_024;
         /// Frames of a transaction. More: the frame is refused.
         transaction_actions: u32 = 1_024, in 1..=65_536;
+    }
+
+    /// What is particular to NATS.
+    nats: Nats {
+        /// Bytes of headers and payload of a message, as INFO says. More: the connection is closed.
+        max_payload: Bytes = Bytes::mib(1), in Bytes::kib(1)..=Bytes::mib(64);
+        /// Bytes of a control line. More: the connection is closed.
+        max_control_line: Bytes = Bytes::kib(4), in Bytes::kib(1)..=Bytes::mib(1);
+        /// Subscriptions of a connection. More: the subscription is refused.
+        max_subscriptions: u32 = 1_000_000, in 1..=100_000_000;
+        /// A client that has said nothing for so long is asked for a PONG.
+        ping_interval_s: Seconds = Seconds(120), in Seconds(1)..=Seconds(3600);
+        /// PINGs that a client may leave unanswered. More: the connection is closed.
+        max_pings_out: u32 = 2, in 1..=100;
+        /// How long a client may stay after it was told that the broker stops.
+        lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000);
+        /// Other addresses of this broker, `host:port`, that its clients may connect to.
+        connect_urls: Vec<String> = Vec::new();
+        /// What INFO calls the broker. Empty: its name and version.
+        server_name: String = String::new();
     }
 
     /// The log, written to standard error.

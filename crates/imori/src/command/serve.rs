@@ -106,11 +106,12 @@ impl Serve {
 }
 
 fn listeners(listens: &[Listen]) -> Listeners {
-    let mut listeners = Listeners { stomp: Vec::new(), nats_monitor: Vec::new() };
+    let mut listeners = Listeners { stomp: Vec::new(), nats: Vec::new(), nats_monitor: Vec::new() };
     for listen in listens {
         match listen.service {
             Service::NatsMonitor => listeners.nats_monitor.push(listen.address),
             Service::Messages(ProtocolName::Stomp) => listeners.stomp.push(listen.address),
+            Service::Messages(ProtocolName::Nats) => listeners.nats.push(listen.address),
         }
     }
     listeners
