@@ -102,6 +102,7 @@ impl Served {
         };
         let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
         let peer = Peer {
+            number,
             is_loopback: settings.trusts_network || is_loopback(source.ip()),
             address: source.to_string(),
         };

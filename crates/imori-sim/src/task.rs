@@ -41,7 +41,8 @@ impl Task {
             Link::new(outbound, wire, Arc::clone(&signals))
         });
         let id = ConnectionId { cell: number, slot, generation };
-        let peer = Peer { is_loopback: true, address: String::from("127.0.0.1") };
+        let peer =
+            Peer { number: u64::from(id.slot) + 1, is_loopback: true, address: String::from("127.0.0.1") };
         cell.begin_turn();
         let protocol = Protocol::new(ProtocolName::Stomp, &shared.protocols, id, peer, cell.now());
         let task = imori_server::turn::Task::new(cell, id, signals, protocol);

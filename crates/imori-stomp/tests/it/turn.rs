@@ -15,7 +15,7 @@ use crate::world::{OUTBOUND_LIMITS, TinyWorld};
 fn connected(world: &TinyWorld) -> (Connection, HeaderTable) {
     let settings = Arc::new(Settings::default());
     let id = world.connect(Connection::encoder(&settings));
-    let peer = Peer { is_loopback: true, address: String::new() };
+    let peer = Peer { number: 1, is_loopback: true, address: String::new() };
     let mut connection = Connection::new(settings, id, peer, world.now());
     let mut table = HeaderTable::default();
     let connect = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0";
