@@ -389,6 +389,12 @@ impl Connection {
             return self.publish(world, publish, shared, budget);
         }
         budget.spend(1, 0, None);
+        if let ClientOp::Subscribe(subscribe) = op
+            && self.wishes.has(&self.session, subscribe.sid)
+        {
+            // One that is refused leaves its sid to the next.
+            self.fulfil_wishes(world);
+        }
         match op {
             ClientOp::Subscribe(subscribe) => match self.wishes.add(&mut self.session, world, subscribe) {
                 Ok(()) if self.session.options.verbose => {

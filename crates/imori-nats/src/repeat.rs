@@ -44,6 +44,8 @@ struct Known {
     body_len: usize,
     address: Address,
     head: Head,
+    /// `repetition` was used, and knows how many hear it.
+    is_routed: bool,
     repetition: Repetition,
 }
 
@@ -63,7 +65,12 @@ impl Repeat {
         let (first, mut rest) = known.body(input)?;
         let not_to = (!session.options.echo).then_some(session.connection);
         let mut run = vec![Publication::new(&known.head, b"", first).not_to(not_to)];
-        let run_max = budget.messages_to(known.repetition.live_receivers());
+        // How many hear it is known after the first.
+        let run_max = match known.is_routed {
+            true => budget.messages_to(known.repetition.live_receivers()),
+            false => 1,
+        };
+        known.is_routed = true;
         while run.len() < run_max
             && let Some((body, after)) = known.body(rest)
         {
@@ -129,6 +136,7 @@ impl Known {
             body_len: publish.payload.len(),
             address: Address::new(&exchange, &subject),
             head: Head::new(OriginId::NATS_PLAIN),
+            is_routed: false,
             repetition: Repetition::default(),
         })
     }
