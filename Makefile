@@ -54,11 +54,11 @@ docs: ## The commands, links and keys in the documents.
 	.venv/bin/pytest -q tests/docs
 
 bench: ## A short benchmark of this broker alone.
-	$(CARGO) build --release --bin imori
+	$(CARGO) build --release --bin imori --bin imori-bench
 	python3 bench/side_by_side.py --peers imori --rounds 1
 
 peers: ## This broker and its peers side by side in one run; takes long.
-	$(CARGO) build --release --bin imori
+	$(CARGO) build --release --bin imori --bin imori-bench --example relay
 	python3 bench/side_by_side.py
 
 soak: ## The simulator and the fuzzers for long.

@@ -5,6 +5,7 @@ Each start gets a fresh folder, its own ports on loopback, and ends what it star
 
     python3 bench/peers.py                     what is on this machine
     python3 bench/peers.py rabbitmq            run it until Ctrl-C
+    python3 bench/peers.py imori nats          run it with its NATS listener
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tarfile
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 READY_SECONDS = 120.0
 STOP_SECONDS = 60.0
+
+STOMP = "stomp"
+NATS = "nats"
 
 
 class PeerAbsentError(Exception):
@@ -40,6 +44,7 @@ class Running:
     """A broker that accepts connections."""
 
     name: str
+    protocol: str
     url: str
     style: str
     reply: str
@@ -53,6 +58,10 @@ class Peer(ABC):
     """A kind of broker."""
 
     name: str
+    speaks: tuple[str, ...] = (STOMP,)
+    """Protocols, the one to run it with by default first."""
+    only: str | None = None
+    """The one scenario that it can do, if it cannot do all."""
     style = "rabbitmq"
     reply = "temp-queue"
 
@@ -61,8 +70,8 @@ class Peer(ABC):
         """Say which version is here, or raise `PeerAbsentError`."""
 
     @abstractmethod
-    def launch(self, folder: Path, port: int) -> Running:
-        """Start it with everything it writes in `folder`, STOMP on loopback at `port`."""
+    def launch(self, folder: Path, protocol: str, port: int) -> Running:
+        """Start it with everything it writes in `folder`, this protocol on loopback at `port`."""
 
     def settle(self, running: Running) -> None:
         """Wait for what comes after the first accepted connection; most brokers need nothing."""
@@ -73,11 +82,11 @@ class Peer(ABC):
         return
 
     @contextmanager
-    def run(self) -> Iterator[Running]:
+    def run(self, protocol: str) -> Iterator[Running]:
         """Run it in a fresh folder; what it left there is removed at the end."""
         folder = Path(tempfile.mkdtemp(prefix=f"imori-bench-{self.name}-"))
         try:
-            running = self.launch(folder, free_port())
+            running = self.launch(folder, protocol, free_port())
             try:
                 wait_until_it_answers(running)
                 self.settle(running)
@@ -94,6 +103,7 @@ class Imori(Peer):
     """This project's broker, built with `make release`."""
 
     name = "imori"
+    speaks = (STOMP, NATS)
 
     def __init__(self, program: Path | None = None) -> None:
         self.program = program or ROOT / "target" / "release" / "imori"
@@ -103,11 +113,11 @@ class Imori(Peer):
             raise PeerAbsentError(f"`{self.program}` is absent; build it with `cargo build --release`")
         return output_of([str(self.program), "--version"]).strip()
 
-    def launch(self, folder: Path, port: int) -> Running:
-        command = [str(self.program), "serve", "--listen", f"stomp=127.0.0.1:{port}"]
+    def launch(self, folder: Path, protocol: str, port: int) -> Running:
+        command = [str(self.program), "serve", "--listen", f"{protocol}=127.0.0.1:{port}"]
         command += ["--data-dir", str(folder / "data")]
         process = spawn(command, folder, dict(os.environ))
-        return running(self, process, folder, port)
+        return running(self, process, folder, protocol, port)
 
 
 class RabbitMQ(Peer):
@@ -130,7 +140,7 @@ class RabbitMQ(Peer):
         found = re.search(r"rabbitmq_server-(.+)$", str(plugins[-1])) if plugins else None
         return f"RabbitMQ {found.group(1) if found else 'of unknown version'}"
 
-    def launch(self, folder: Path, port: int) -> Running:
+    def launch(self, folder: Path, protocol: str, port: int) -> Running:
         amqp, distribution, epmd = free_port(), free_port(), free_port()
         for name in ("data", "log", "home"):
             (folder / name).mkdir()
@@ -157,7 +167,7 @@ class RabbitMQ(Peer):
             "ERL_EPMD_ADDRESS": "127.0.0.1",
         }
         process = spawn([str(self.scripts() / "rabbitmq-server")], folder, environment)
-        started = running(self, process, folder, port)
+        started = running(self, process, folder, protocol, port)
         started.environment = environment
         return started
 
@@ -201,7 +211,7 @@ class Artemis(Peer):
         java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
         return f"Artemis {self.archive().parent.name}, {java.splitlines()[0]}"
 
-    def launch(self, folder: Path, port: int) -> Running:
+    def launch(self, folder: Path, protocol: str, port: int) -> Running:
         home = self.unpacked()
         instance = folder / "instance"
         create = [str(home / "bin" / "artemis"), "create", str(instance), "--silent"]
@@ -214,7 +224,7 @@ class Artemis(Peer):
         # The acceptor of all protocols listens everywhere whatever `--host` says.
         configuration.write_text(configuration.read_text().replace("tcp://0.0.0.0:", "tcp://127.0.0.1:"))
         process = spawn([str(instance / "bin" / "artemis"), "run"], folder, dict(os.environ))
-        return running(self, process, folder, port)
+        return running(self, process, folder, protocol, port)
 
     def unpacked(self) -> Path:
         archive = self.archive()
@@ -227,15 +237,69 @@ class Artemis(Peer):
         return home
 
 
-def peers(imori: Path | None = None) -> dict[str, Peer]:
+class NatsServer(Peer):
+    """nats-server, with what it does by default and without JetStream."""
+
+    name = "nats-server"
+    speaks = (NATS,)
+    wanted = "2.15.2"
+
+    def program(self) -> str:
+        """Where it is: among our tools, in the path, or where Go puts what it installs."""
+        go = Path(os.environ.get("GOPATH", Path.home() / "go")) / "bin" / self.name
+        for place in (ROOT / ".tools" / "bin" / self.name, shutil.which(self.name), go):
+            if place is not None and Path(place).exists():
+                return str(place)
+        raise PeerAbsentError(
+            f"`nats-server` is absent; get it with `GOBIN={ROOT}/.tools/bin go install "
+            f"github.com/nats-io/nats-server/v2@v{self.wanted}`"
+        )
+
+    def version(self) -> str:
+        return output_of([self.program(), "--version"]).strip()
+
+    def launch(self, folder: Path, protocol: str, port: int) -> Running:
+        configuration = folder / "nats-server.conf"
+        configuration.write_text(f'listen: "127.0.0.1:{port}"\n')
+        process = spawn([self.program(), "--config", str(configuration)], folder, dict(os.environ))
+        return running(self, process, folder, protocol, port)
+
+
+class Relay(Peer):
+    """No broker: it passes bytes on, for what the machine and the load tool can do at most."""
+
+    name = "relay"
+    speaks = (STOMP, NATS)
+    only = "rpc"
+    reply = "named"
+
+    def __init__(self, program: Path | None = None) -> None:
+        self.program = program or ROOT / "target" / "release" / "examples" / self.name
+
+    def version(self) -> str:
+        if not self.program.exists():
+            raise PeerAbsentError(
+                f"`{self.program}` is absent; build it with `cargo build --release -p imori-bench --examples`"
+            )
+        return "relay of this tree"
+
+    def launch(self, folder: Path, protocol: str, port: int) -> Running:
+        process = spawn([str(self.program), f"127.0.0.1:{port}", protocol], folder, dict(os.environ))
+        return running(self, process, folder, protocol, port)
+
+
+def peers(imori: Path | None = None, relay: Path | None = None) -> dict[str, Peer]:
     """All kinds of brokers, by name."""
-    return {peer.name: peer for peer in (Imori(imori), RabbitMQ(), Artemis())}
+    known = (Imori(imori), RabbitMQ(), Artemis(), NatsServer(), Relay(relay))
+    return {peer.name: peer for peer in known}
 
 
-def running(peer: Peer, process: subprocess.Popen[bytes], folder: Path, port: int) -> Running:
+def running(peer: Peer, process: subprocess.Popen[bytes], folder: Path, protocol: str, port: int) -> Running:
+    login = "guest:guest@" if protocol == STOMP else ""
     return Running(
         name=peer.name,
-        url=f"stomp://guest:guest@127.0.0.1:{port}",
+        protocol=protocol,
+        url=f"{protocol}://{login}127.0.0.1:{port}",
         style=peer.style,
         reply=peer.reply,
         pid=process.pid,
@@ -270,23 +334,42 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def wait_until_it_answers(running: Running) -> None:
-    """Wait until a STOMP login succeeds."""
+    """Wait until a login succeeds."""
     port = int(running.url.rsplit(":", 1)[1])
     deadline = time.monotonic() + READY_SECONDS
-    login = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\nheart-beat:0,0\n\n\0"
     while time.monotonic() < deadline:
         if any(process.poll() is not None for process in running.processes):
             break
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-                connection.sendall(login)
-                if connection.recv(4096).lstrip().startswith(b"CONNECTED"):
+                if LOGINS[running.protocol](connection):
                     return
         except OSError:
             pass
         time.sleep(0.25)
     log = (running.folder / "output.log").read_text(errors="replace")
     raise RuntimeError(f"{running.name} does not answer; its output ends with:\n{log[-2000:]}")
+
+
+def log_in_by_stomp(connection: socket.socket) -> bool:
+    connection.sendall(
+        b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\nheart-beat:0,0\n\n\0"
+    )
+    return connection.recv(4096).lstrip().startswith(b"CONNECTED")
+
+
+def log_in_by_nats(connection: socket.socket) -> bool:
+    connection.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
+    heard = b""
+    while b"PONG\r\n" not in heard:
+        more = connection.recv(4096)
+        if not more:
+            return False
+        heard += more
+    return heard.startswith(b"INFO ")
+
+
+LOGINS: dict[str, Callable[[socket.socket], bool]] = {STOMP: log_in_by_stomp, NATS: log_in_by_nats}
 
 
 def end_in_order() -> None:
@@ -308,6 +391,7 @@ def output_of(command: list[str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run a broker for measurements, or list what is here.")
     parser.add_argument("peer", nargs="?", choices=sorted(peers()))
+    parser.add_argument("protocol", nargs="?", choices=(STOMP, NATS))
     parser.add_argument("--imori", type=Path, help="the program `imori`")
     arguments = parser.parse_args()
     known = peers(arguments.imori)
@@ -315,11 +399,12 @@ def main() -> int:
     if arguments.peer is None:
         for name, peer in known.items():
             try:
-                print(f"{name:10} {peer.version()}")
+                print(f"{name:12} {peer.version()}, {' and '.join(peer.speaks)}")
             except PeerAbsentError as absent:
-                print(f"{name:10} absent: {absent}")
+                print(f"{name:12} absent: {absent}")
         return 0
-    with known[arguments.peer].run() as broker:
+    peer = known[arguments.peer]
+    with peer.run(arguments.protocol or peer.speaks[0]) as broker:
         print(f"--url {broker.url} --pid {broker.pid} --destination-style {broker.style}", flush=True)
         with suppress(KeyboardInterrupt):
             signal.pause()

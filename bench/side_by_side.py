@@ -5,6 +5,7 @@ machine falls on all of them. Lock-step and pipelined results never share a tabl
 
     python3 bench/side_by_side.py                                all peers here, all scenarios
     python3 bench/side_by_side.py --peers imori rabbitmq --scenarios rpc-lockstep-16 --rounds 3
+    python3 bench/side_by_side.py --protocol nats --peers imori nats-server relay
     python3 bench/side_by_side.py --publish                      keep the results in bench/results
 """
 
@@ -25,7 +26,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from peers import ROOT, Peer, PeerAbsentError, Running, end_in_order, peers
+from peers import NATS, ROOT, STOMP, Peer, PeerAbsentError, Running, end_in_order, peers
 
 Report = dict[str, Any]
 ROUNDS = 5
@@ -42,12 +43,17 @@ class Scenario:
     metrics: tuple[str, ...]
     timed: bool = True
     """Whether it runs for a time; else its arguments say how much there is to do."""
+    protocol: str = STOMP
+
+    def suits(self, peer: Peer) -> bool:
+        """Whether the broker can do it."""
+        return self.protocol in peer.speaks and peer.only in (None, self.arguments[0])
 
 
 THROUGHPUT = ("per_second", "broker.per_cpu_s", "broker.cpu_s_per_million_deliveries", "client.cpu_us_per_op")
 ROUND_TRIP = (*THROUGHPUT, "latency.p50_us", "latency.p99_us", "latency.p999_us")
 
-SCENARIOS = (
+STOMP_SCENARIOS = (
     Scenario("rpc-lockstep-16", "RPC, lock-step (depth 1)", ("rpc", "--requesters", "16"), ROUND_TRIP),
     Scenario("rpc-lockstep-1", "RPC, lock-step (depth 1)", ("rpc", "--requesters", "1"), ROUND_TRIP),
     Scenario("rpc-pipelined-64", "RPC, pipelined (depth 64)", ("rpc", "--depth", "64"), THROUGHPUT),
@@ -86,6 +92,50 @@ SCENARIOS = (
     ),
 )
 
+
+def nats_rpc(name: str, table: str, arguments: str, metrics: tuple[str, ...]) -> Scenario:
+    return Scenario(
+        f"nats-rpc-{name}", f"NATS: RPC, {table}", ("rpc", *arguments.split()), metrics, True, NATS
+    )
+
+
+def nats_pubsub(name: str, arguments: str) -> Scenario:
+    command = ("pubsub", *arguments.split())
+    return Scenario(f"nats-{name}", "NATS: publish and subscribe", command, THROUGHPUT, True, NATS)
+
+
+NATS_SCENARIOS = (
+    nats_rpc("lockstep-1", "lock-step (depth 1)", "--requesters 1", ROUND_TRIP),
+    nats_rpc("lockstep-16", "lock-step (depth 1)", "--requesters 16", ROUND_TRIP),
+    nats_rpc("lockstep-64", "lock-step (depth 1)", "--requesters 64", ROUND_TRIP),
+    nats_rpc("independent-16", "lock-step (depth 1)", "--requesters 16 --independent", ROUND_TRIP),
+    nats_rpc("pipelined-64", "pipelined (depth 64)", "--depth 64", THROUGHPUT),
+    nats_pubsub("16b", "--size 16"),
+    nats_pubsub("16b-10-own", "--size 16 --publishers 10"),
+    nats_pubsub("16b-fan-out-10", "--size 16 --subscribers 10"),
+    nats_pubsub("16b-10-to-10", "--size 16 --publishers 10 --subscribers 10 --subjects 1"),
+    nats_pubsub("1k", "--size 1024"),
+    nats_pubsub("100k", "--size 102400 --window 500"),
+    Scenario(
+        "nats-idle-10k",
+        "NATS: memory",
+        ("idle", "--connections", "10000", "--hold", "5s"),
+        ("broker.rss_end", "counters.rss_bytes_per_connection", "counters.idle_cpu_ms_per_s"),
+        timed=False,
+        protocol=NATS,
+    ),
+)
+
+SCENARIOS = STOMP_SCENARIOS + NATS_SCENARIOS
+
+# What the table of quotients shows, with its heading.
+QUOTIENTS = {
+    "per_second": "throughput",
+    "broker.cpu_s_per_million_deliveries": "broker CPU a delivery",
+    "latency.p50_us": "p50",
+    "latency.p99_us": "p99",
+}
+
 HIGHER_IS_BETTER = {"per_second", "broker.per_cpu_s", "counters.fill_per_s"}
 TITLES = {
     "per_second": "a second",
@@ -111,8 +161,12 @@ class RunBrokenError(Exception):
 
 def main() -> int:
     arguments = command_line()
-    chosen = [scenario for scenario in SCENARIOS if scenario.name in arguments.scenarios]
-    known = peers(arguments.imori)
+    chosen = [
+        scenario
+        for scenario in SCENARIOS
+        if scenario.name in arguments.scenarios and scenario.protocol in arguments.protocol
+    ]
+    known = peers(arguments.imori, arguments.bench.parent / "examples" / "relay")
     present: dict[str, Peer] = {}
     versions: dict[str, str] = {}
     for name in arguments.peers:
@@ -135,6 +189,8 @@ def main() -> int:
     for number in range(1, arguments.rounds + 1):
         for scenario in chosen:
             for name, peer in present.items():
+                if not scenario.suits(peer):
+                    continue
                 say(f"round {number} of {arguments.rounds}: {scenario.name} on {name}")
                 try:
                     report = measure(arguments, peer, scenario)
@@ -146,7 +202,7 @@ def main() -> int:
                 (out / f"{scenario.name}.{name}.{number}.json").write_text(
                     json.dumps(report, indent=1) + "\n"
                 )
-    text = render(chosen, results, versions, machine, arguments, failures)
+    text = render(chosen, results, present, versions, machine, arguments, failures)
     (out / "README.md").write_text(text)
     (out / "machine.json").write_text(json.dumps({"machine": machine, "versions": versions}, indent=1) + "\n")
     print(text)
@@ -159,8 +215,13 @@ def command_line() -> argparse.Namespace:
     names = [scenario.name for scenario in SCENARIOS]
     parser = argparse.ArgumentParser(description="Compare brokers side by side.")
     parser.add_argument(
-        "--peers", nargs="+", default=["imori", "rabbitmq", "artemis"], choices=sorted(peers())
+        "--peers",
+        nargs="+",
+        default=[*peers()],
+        choices=sorted(peers()),
+        help="the first is compared with each",
     )
+    parser.add_argument("--protocol", nargs="+", default=[STOMP, NATS], choices=[STOMP, NATS])
     parser.add_argument("--scenarios", nargs="+", default=names, choices=names)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--time", default="10s", help="measured time of each timed run")
@@ -171,6 +232,9 @@ def command_line() -> argparse.Namespace:
     parser.add_argument("--cpus-client", help="pin the client to these CPUs")
     parser.add_argument("--publish", action="store_true", help="copy the results to bench/results")
     arguments = parser.parse_args()
+    # Brokers run in folders of their own.
+    arguments.bench = arguments.bench.resolve()
+    arguments.imori = arguments.imori and arguments.imori.resolve()
     if not arguments.bench.exists():
         parser.error(f"`{arguments.bench}` is absent; build it with `cargo build --release -p imori-bench`")
     return arguments
@@ -179,7 +243,7 @@ def command_line() -> argparse.Namespace:
 def measure(arguments: argparse.Namespace, peer: Peer, scenario: Scenario) -> Report:
     """Start the broker, run the client once, stop the broker."""
     try:
-        with peer.run() as broker:
+        with peer.run(scenario.protocol) as broker:
             pin(arguments.cpus_broker, broker.pid)
             return run_client(arguments, scenario, broker)
     except RuntimeError as error:
@@ -188,9 +252,11 @@ def measure(arguments: argparse.Namespace, peer: Peer, scenario: Scenario) -> Re
 
 def run_client(arguments: argparse.Namespace, scenario: Scenario, broker: Running) -> Report:
     command = [str(arguments.bench), *scenario.arguments, "--url", broker.url, "--pid", str(broker.pid)]
-    command += ["--destination-style", broker.style, "--json", "-"]
-    if scenario.arguments[0] == "rpc":
-        command += ["--reply", broker.reply]
+    command += ["--json", "-"]
+    if scenario.protocol == STOMP:
+        command += ["--destination-style", broker.style]
+        if scenario.arguments[0] == "rpc":
+            command += ["--reply", broker.reply]
     if scenario.timed:
         command += ["--time", arguments.time, "--warmup", arguments.warmup]
     if arguments.cpus_client:
@@ -233,6 +299,7 @@ def median(reports: list[Report], name: str) -> tuple[float, float, float] | Non
 def render(
     scenarios: list[Scenario],
     results: dict[str, dict[str, list[Report]]],
+    present: dict[str, Peer],
     versions: dict[str, str],
     machine: dict[str, str],
     arguments: argparse.Namespace,
@@ -247,24 +314,52 @@ def render(
         f"- pinned: broker {arguments.cpus_broker or 'no'}, client {arguments.cpus_client or 'no'}",
         "- level: memory (transient messages, no confirms) on all sides",
     ]
-    names = list(versions)
     for table in dict.fromkeys(scenario.table for scenario in scenarios):
+        rows = [scenario for scenario in scenarios if scenario.table == table]
+        names = [name for name, peer in present.items() if any(row.suits(peer) for row in rows)]
         lines += ["", f"## {table}", ""]
         ratios = [f"{names[0]} ÷ {name}" for name in names[1:]]
         lines.append("| " + " | ".join(["scenario", "figure", *names, *ratios]) + " |")
         lines.append("|" + "---|" * (2 + len(names) + len(ratios)))
-        for scenario in scenarios:
-            if scenario.table != table:
-                continue
+        for scenario in rows:
             for name in scenario.metrics:
                 found = [median(results[scenario.name].get(peer, []), name) for peer in names]
                 cells = [show(name, value) for value in found]
                 cells += [ratio(name, found[0], other) for other in found[1:]]
                 lines.append("| " + " | ".join([scenario.name, TITLES[name], *cells]) + " |")
     lines += ["", "A ratio above 1 means that the first broker is that many times better."]
+    for other in list(present)[1:]:
+        lines += quotients(scenarios, results, next(iter(present)), other)
     if failures:
         lines += ["", "## Broken runs", "", *[f"- {failure}" for failure in failures]]
     return "\n".join(lines) + "\n"
+
+
+def quotients(
+    scenarios: list[Scenario], results: dict[str, dict[str, list[Report]]], first: str, other: str
+) -> list[str]:
+    """A table of plain quotients of medians, for those who set budgets as quotients."""
+    rows = []
+    for scenario in scenarios:
+        cells = []
+        for name in QUOTIENTS:
+            sides = [median(results[scenario.name].get(peer, []), name) for peer in (first, other)]
+            has_both = name in scenario.metrics and all(side is not None and side[0] > 0 for side in sides)
+            cells.append(f"{sides[0][0] / sides[1][0]:.2f}" if has_both and sides[0] and sides[1] else "")
+        if any(cells):
+            rows.append("| " + " | ".join([scenario.name, *cells]) + " |")
+    if not rows:
+        return []
+    return [
+        "",
+        f"## {first} divided by {other}",
+        "",
+        "Plain quotients: throughput is better above 1, CPU and times are better below.",
+        "",
+        "| " + " | ".join(["scenario", *QUOTIENTS.values()]) + " |",
+        "|" + "---|" * (1 + len(QUOTIENTS)),
+        *rows,
+    ]
 
 
 def show(name: str, value: tuple[float, float, float] | None) -> str:

@@ -1,21 +1,32 @@
 //! The least that a broker can do: passes frames on between connections, for the ceiling of a machine and of
 //! the load tool.
 //!
-//! One thread, one epoll. It knows CONNECT, SUBSCRIBE, receipts and SEND, stores nothing, checks
-//! nothing, limits nothing, and copies a frame once: `cargo run --profile quick --example relay 127.0.0.1:61999`, then
-//! `imori bench rpc --url stomp://127.0.0.1:61999 --reply named`.
+//! One thread, one epoll. It knows how to log in, subscribe and send, stores nothing, checks
+//! nothing, limits nothing, and copies a message once: `cargo run --profile quick --example relay 127.0.0.1:61999`,
+//! then `imori bench rpc --url stomp://127.0.0.1:61999 --reply named`. With a second argument `nats` it
+//! speaks that: `imori bench rpc --url nats://127.0.0.1:61999`.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
-use memchr::{memchr, memmem};
+use memchr::{memchr, memmem, memrchr};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
 const LISTENER: Token = Token(usize::MAX);
 const READ_BYTES: usize = 256 * 1024;
+
+const NATS_INFO: &[u8] =
+    b"INFO {\"server_id\":\"0\",\"server_name\":\"relay\",\"version\":\"1\",\"headers\":true} \r\n";
+
+/// What it speaks.
+#[derive(Clone, Copy, PartialEq)]
+enum Protocol {
+    Stomp,
+    Nats,
+}
 
 /// A client.
 struct Link {
@@ -28,8 +39,10 @@ struct Link {
 
 /// Where frames go.
 struct Relay {
+    protocol: Protocol,
     links: Vec<Option<Link>>,
-    subscribers: HashMap<Vec<u8>, Vec<usize>>,
+    /// By destination, or by subject: who hears it, and what they call it.
+    subscribers: HashMap<Vec<u8>, Vec<(usize, Vec<u8>)>>,
     touched: Vec<usize>,
 }
 
@@ -39,11 +52,15 @@ fn main() -> Result<()> {
         .unwrap_or_else(|| "127.0.0.1:61999".to_owned())
         .parse()
         .context("name an address")?;
+    let protocol = match std::env::args().nth(2).as_deref() {
+        Some("nats") => Protocol::Nats,
+        _ => Protocol::Stomp,
+    };
     let mut listener = TcpListener::bind(address)?;
     let mut poll = Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
     let mut events = Events::with_capacity(1024);
-    let mut relay = Relay { links: Vec::new(), subscribers: HashMap::new(), touched: Vec::new() };
+    let mut relay = Relay { protocol, links: Vec::new(), subscribers: HashMap::new(), touched: Vec::new() };
     let mut buffer = vec![0; READ_BYTES];
     let mut pending: Vec<usize> = Vec::new();
     loop {
@@ -61,6 +78,9 @@ fn main() -> Result<()> {
                     let link =
                         Link { socket, partial: Vec::new(), out: Vec::new(), written: 0, is_readable: true };
                     relay.links.push(Some(link));
+                    if protocol == Protocol::Nats {
+                        relay.answer(token.0, NATS_INFO);
+                    }
                     pending.push(token.0);
                 }
                 continue;
@@ -107,7 +127,7 @@ impl Relay {
         };
         link.is_readable = length == READ_BYTES;
         let mut rest = &buffer[..kept + length];
-        while let Some(used) = self.frame(index, rest) {
+        while let Some(used) = self.take(index, rest) {
             rest = &rest[used..];
         }
         let is_readable = length == READ_BYTES;
@@ -118,7 +138,14 @@ impl Relay {
         is_readable
     }
 
-    /// Takes the first frame; its length, or nothing if it is not complete.
+    /// Takes what comes first; its length, or nothing if it is not complete.
+    fn take(&mut self, from: usize, bytes: &[u8]) -> Option<usize> {
+        match self.protocol {
+            Protocol::Stomp => self.frame(from, bytes),
+            Protocol::Nats => self.operation(from, bytes),
+        }
+    }
+
     fn frame(&mut self, from: usize, bytes: &[u8]) -> Option<usize> {
         let head = memmem::find(bytes, b"\n\n")?;
         let body_at = head + 2;
@@ -136,7 +163,7 @@ impl Relay {
             b"CONNECT" => self.answer(from, b"CONNECTED\nversion:1.2\nserver:relay/1\n\n\0"),
             b"SUBSCRIBE" => {
                 let destination = header(headers, b"\ndestination:")?.to_vec();
-                self.subscribers.entry(destination).or_default().push(from);
+                self.subscribers.entry(destination).or_default().push((from, Vec::new()));
                 if let Some(receipt) = header(headers, b"\nreceipt:") {
                     let answer = [&b"RECEIPT\nreceipt-id:"[..], receipt, b"\n\n\0"].concat();
                     self.answer(from, &answer);
@@ -144,7 +171,7 @@ impl Relay {
             }
             b"SEND" => {
                 let destination = header(headers, b"\ndestination:")?;
-                for to in self.subscribers.get(destination).into_iter().flatten() {
+                for (to, _) in self.subscribers.get(destination).into_iter().flatten() {
                     if let Some(Some(link)) = self.links.get_mut(*to) {
                         link.out.extend_from_slice(b"MESSAGE");
                         link.out.extend_from_slice(&bytes[command_end..end]);
@@ -155,6 +182,44 @@ impl Relay {
             _ => {}
         }
         Some(end)
+    }
+
+    fn operation(&mut self, from: usize, bytes: &[u8]) -> Option<usize> {
+        let line_end = memchr(b'\n', bytes)? + 1;
+        let line = bytes[..line_end].trim_ascii_end();
+        let last = &line[memrchr(b' ', line).map_or(0, |at| at + 1)..];
+        match line.split(|byte| *byte == b' ').next()? {
+            b"PING" => self.answer(from, b"PONG\r\n"),
+            b"SUB" => {
+                // A wildcard stands for the last token, and is heard below what stands before it.
+                let subject = line[4..].split(|byte| *byte == b' ').next()?;
+                let subject = subject.strip_suffix(b".*").unwrap_or(subject).to_vec();
+                self.subscribers.entry(subject).or_default().push((from, last.to_vec()));
+            }
+            b"PUB" => {
+                let end = line_end + std::str::from_utf8(last).ok()?.parse::<usize>().ok()? + 2;
+                if bytes.len() < end {
+                    return None;
+                }
+                let subject_end = 4 + memchr(b' ', &line[4..])?;
+                let subject = &line[4..subject_end];
+                let above = &subject[..memrchr(b'.', subject).unwrap_or(0)];
+                let found = self.subscribers.get(subject).or_else(|| self.subscribers.get(above));
+                for (to, sid) in found.into_iter().flatten() {
+                    if let Some(Some(link)) = self.links.get_mut(*to) {
+                        link.out.extend_from_slice(b"MSG ");
+                        link.out.extend_from_slice(subject);
+                        link.out.push(b' ');
+                        link.out.extend_from_slice(sid);
+                        link.out.extend_from_slice(&bytes[subject_end..end]);
+                        self.touched.push(*to);
+                    }
+                }
+                return Some(end);
+            }
+            _ => {}
+        }
+        Some(line_end)
     }
 
     fn answer(&mut self, to: usize, bytes: &[u8]) {

@@ -23,9 +23,9 @@ pub struct BenchArgs {
 pub enum Scenario {
     /// Requests and replies: round trips, or pipelined calls, each reply checked.
     Rpc(RpcOptions),
-    /// Publishers, queues, consumers with acknowledgement.
+    /// Publishers, queues, consumers with acknowledgement; not with core NATS, which keeps nothing.
     Queue(QueueOptions),
-    /// Publishers with a subject each, subscribers to each subject, nothing stored.
+    /// Publishers, subjects, subscribers to each subject, nothing stored.
     #[command(visible_alias = "fan-out")]
     Pubsub(PubsubOptions),
     /// Connections that do nothing, for their memory.

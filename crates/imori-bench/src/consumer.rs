@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use imori_stomp::command::Command;
-
+use crate::driver::{Delivery, Driver};
 use crate::flow::Flow;
-use crate::frame::Frame;
 use crate::latency::Recorder;
 use crate::ledger::Ledger;
 use crate::options::AckMode;
@@ -57,6 +55,7 @@ impl Received {
 /// One consumer.
 #[derive(Debug)]
 pub(crate) struct Consumer {
+    driver: &'static dyn Driver,
     run: u16,
     ack: AckMode,
     filler: Arc<[u8]>,
@@ -66,7 +65,7 @@ pub(crate) struct Consumer {
     offset: usize,
     /// For each publisher: one more than the highest number this consumer has had.
     order: Vec<u64>,
-    /// SUBSCRIBE, if it is still to be sent.
+    /// The subscription, if it is still to be sent.
     subscribe: Option<Vec<u8>>,
     /// What the last delivery of a read is acknowledged with.
     ack_due: Vec<u8>,
@@ -86,6 +85,7 @@ pub(crate) struct Places {
 impl Consumer {
     /// A consumer that is subscribed already.
     pub(crate) fn new(
+        driver: &'static dyn Driver,
         run: u16,
         ack: AckMode,
         filler: Arc<[u8]>,
@@ -93,6 +93,7 @@ impl Consumer {
         places: Places,
     ) -> Consumer {
         Consumer {
+            driver,
             run,
             ack,
             filler,
@@ -106,25 +107,28 @@ impl Consumer {
     }
 
     /// Lets it subscribe now.
-    pub(crate) fn subscribe(&mut self, frame: Vec<u8>) {
-        self.subscribe = Some(frame);
+    pub(crate) fn subscribe(&mut self, bytes: Vec<u8>) {
+        self.subscribe = Some(bytes);
     }
 
-    /// Takes a frame and acknowledges it.
-    pub(crate) fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut Received, out: &mut Vec<u8>) {
-        if frame.command != Command::Message {
-            return;
-        }
+    /// Takes a delivery and acknowledges it.
+    pub(crate) fn delivery(
+        &mut self,
+        delivery: &Delivery<'_>,
+        now: u64,
+        board: &mut Received,
+        out: &mut Vec<u8>,
+    ) {
         match self.ack {
             AckMode::Auto => {}
             AckMode::Client => {
                 self.ack_due.clear();
-                self.ack_due.extend_from_slice(frame.ack);
+                self.ack_due.extend_from_slice(delivery.ack);
             }
-            AckMode::ClientIndividual => acknowledge(frame.ack, out),
+            AckMode::ClientIndividual => self.driver.acknowledge(delivery.ack, out),
         }
-        match Stamp::read(frame.body, self.run) {
-            Ok(stamp) => self.judge(stamp, frame, now, board),
+        match Stamp::read(delivery.body, self.run) {
+            Ok(stamp) => self.judge(stamp, delivery, now, board),
             Err(NoStamp::Foreign) => board.ledger.foreign += 1,
             Err(NoStamp::Altered) => {
                 board.ledger.altered += 1;
@@ -141,12 +145,12 @@ impl Consumer {
             out.extend_from_slice(&subscribe);
         }
         if !self.ack_due.is_empty() {
-            acknowledge(&self.ack_due, out);
+            self.driver.acknowledge(&self.ack_due, out);
             self.ack_due.clear();
         }
     }
 
-    fn judge(&mut self, stamp: Stamp, frame: &Frame<'_>, now: u64, board: &mut Received) {
+    fn judge(&mut self, stamp: Stamp, delivery: &Delivery<'_>, now: u64, board: &mut Received) {
         let ledger = &mut board.ledger;
         let publisher = usize::from(stamp.publisher);
         let place = publisher.saturating_mul(self.stride).saturating_add(self.offset);
@@ -161,13 +165,13 @@ impl Consumer {
         }
         board.deliveries += 1;
         if !place.seen.insert(stamp.number) {
-            match frame.redelivered {
-                b"true" => ledger.redelivered += 1,
-                _ => ledger.duplicated += 1,
+            match delivery.is_redelivered {
+                true => ledger.redelivered += 1,
+                false => ledger.duplicated += 1,
             }
             return;
         }
-        if number < *order && frame.redelivered != b"true" {
+        if number < *order && !delivery.is_redelivered {
             ledger.reordered += 1;
         }
         *order = (*order).max(number.saturating_add(1));
@@ -178,23 +182,18 @@ impl Consumer {
         }
         let micros = ((now / 1_000) as u32).wrapping_sub(stamp.sent_micros);
         board.recorder.record(u64::from(micros).saturating_mul(1_000));
-        match frame.body.get(STAMP_BYTES..) == Some(&*self.filler) {
+        match delivery.body.get(STAMP_BYTES..) == Some(&*self.filler) {
             true => ledger.good += 1,
             false => ledger.altered += 1,
         }
     }
 }
 
-fn acknowledge(id: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"ACK\nid:");
-    out.extend_from_slice(id);
-    out.extend_from_slice(b"\n\n\0");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::taken;
+    use crate::options::Style;
+    use crate::stomp::Stomp;
 
     fn flow() -> Arc<Flow> {
         let flow = Flow::new(1, 10);
@@ -204,15 +203,12 @@ mod tests {
 
     fn consumer(ack: AckMode) -> Consumer {
         let places = Places { publishers: 1, stride: 1, offset: 0 };
-        Consumer::new(7, ack, Arc::from(&b"fill"[..]), flow(), places)
+        Consumer::new(&Stomp(Style::Rabbitmq), 7, ack, Arc::from(&b"fill"[..]), flow(), places)
     }
 
-    fn hear(consumer: &mut Consumer, board: &mut Received, headers: &str, body: &[u8]) -> Vec<u8> {
-        let mut bytes = format!("MESSAGE\n{headers}content-length:{}\n\n", body.len()).into_bytes();
-        bytes.extend_from_slice(body);
-        bytes.push(0);
+    fn hear(consumer: &mut Consumer, board: &mut Received, delivery: Delivery<'_>, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        taken(&bytes, |frame| consumer.frame(frame, 2_000, board, &mut out));
+        consumer.delivery(&Delivery { body, ..delivery }, 2_000, board, &mut out);
         out
     }
 
@@ -223,19 +219,19 @@ mod tests {
     #[test]
     fn each_delivery_is_judged_by_origin_content_order_and_repetition() {
         let (mut consumer, mut board) = (consumer(AckMode::Auto), Received::new(1));
-        for (headers, body) in [
-            ("", body(7, 0, 0, b"fill")),
-            ("", body(7, 0, 0, b"fill")),
-            ("redelivered:true\n", body(7, 0, 0, b"fill")),
-            ("", body(7, 0, 3, b"fill")),
-            ("", body(7, 0, 2, b"fill")),
-            ("", body(7, 0, 4, b"fell")),
-            ("", body(8, 0, 5, b"fill")),
-            ("", body(7, 1, 5, b"fill")),
-            ("", body(7, 0, 10, b"fill")),
-            ("", b"short".to_vec()),
+        for (is_redelivered, body) in [
+            (false, body(7, 0, 0, b"fill")),
+            (false, body(7, 0, 0, b"fill")),
+            (true, body(7, 0, 0, b"fill")),
+            (false, body(7, 0, 3, b"fill")),
+            (false, body(7, 0, 2, b"fill")),
+            (false, body(7, 0, 4, b"fell")),
+            (false, body(8, 0, 5, b"fill")),
+            (false, body(7, 1, 5, b"fill")),
+            (false, body(7, 0, 10, b"fill")),
+            (false, b"short".to_vec()),
         ] {
-            hear(&mut consumer, &mut board, headers, &body);
+            hear(&mut consumer, &mut board, Delivery { is_redelivered, ..Delivery::default() }, &body);
         }
         let expected = Ledger {
             good: 3,
@@ -259,8 +255,9 @@ mod tests {
             (AckMode::ClientIndividual, "ACK\nid:b\n\n\0", ""),
         ] {
             let (mut consumer, mut board) = (consumer(ack), Received::new(1));
-            hear(&mut consumer, &mut board, "ack:a\n", &body(7, 0, 0, b"fill"));
-            let out = hear(&mut consumer, &mut board, "ack:b\n", &body(7, 0, 1, b"fill"));
+            let by = |ack| Delivery { ack, ..Delivery::default() };
+            hear(&mut consumer, &mut board, by(b"a"), &body(7, 0, 0, b"fill"));
+            let out = hear(&mut consumer, &mut board, by(b"b"), &body(7, 0, 1, b"fill"));
             assert_eq!(out, at_once.as_bytes(), "{ack:?}");
             let mut out = Vec::new();
             consumer.fill(&mut out);

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use imori_stomp::command::Command;
-use imori_stomp::frame::HeaderTable;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::frame::{Frame, Reader};
-use crate::handshake::Session;
+use crate::driver::{Heard, Reader};
 use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES};
+use crate::session::Session;
 
 /// The token of the waker; connections count from 0.
 const WAKER: Token = Token(usize::MAX);
@@ -26,8 +24,8 @@ pub(crate) trait Role {
     /// What all connections of a loop count together.
     type Board;
 
-    /// Takes a frame of the broker; an answer is appended to `out`.
-    fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut Self::Board, out: &mut Vec<u8>);
+    /// Takes what the broker said; an answer is appended to `out`.
+    fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut Self::Board, out: &mut Vec<u8>);
 
     /// Appends what is due without being asked; true if it stopped only because `out` is full.
     fn fill(&mut self, now: u64, board: &mut Self::Board, out: &mut Vec<u8>) -> bool;
@@ -71,7 +69,6 @@ pub(crate) struct EventLoop<R: Role> {
     serving: Vec<usize>,
     /// Shared by all connections: what a frame leaves over moves to its connection.
     buffer: Vec<u8>,
-    table: HeaderTable,
     clock: Clock,
     /// What the roles count together.
     pub(crate) board: R::Board,
@@ -84,7 +81,7 @@ pub(crate) struct EventLoop<R: Role> {
 struct Link<R> {
     socket: TcpStream,
     role: R,
-    reader: Reader,
+    reader: Box<dyn Reader>,
     /// The beginning of a frame whose rest has not come.
     partial: Vec<u8>,
     out: Vec<u8>,
@@ -109,7 +106,6 @@ impl<R: Role> EventLoop<R> {
             active: Vec::new(),
             serving: Vec::new(),
             buffer: vec![0; READ_BYTES],
-            table: HeaderTable::default(),
             clock,
             board,
             frames_read: 0,
@@ -119,7 +115,7 @@ impl<R: Role> EventLoop<R> {
 
     /// Takes over a connection.
     pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
-        let (socket, partial) = session.into_parts()?;
+        let (socket, reader, partial) = session.into_parts()?;
         let mut socket = TcpStream::from_std(socket);
         let index = self.links.len();
         self.poll.registry().register(&mut socket, Token(index), Interest::READABLE | Interest::WRITABLE)?;
@@ -130,7 +126,7 @@ impl<R: Role> EventLoop<R> {
         self.links.push(Link {
             socket,
             role,
-            reader: Reader::new(),
+            reader,
             partial,
             out: Vec::new(),
             written: 0,
@@ -222,7 +218,7 @@ impl<R: Role> EventLoop<R> {
         };
         link.is_active = false;
         if link.may_read() {
-            self.frames_read += link.read(&mut self.buffer, &mut self.table, self.clock, &mut self.board)?;
+            self.frames_read += link.read(&mut self.buffer, self.clock, &mut self.board)?;
         }
         let has_more = link.unwritten() < BACKLOG_BYTES_MAX
             && link.role.fill(self.clock.now(), &mut self.board, &mut link.out);
@@ -245,13 +241,7 @@ impl<R: Role> Link<R> {
     }
 
     /// Reads once and hands all complete frames to the role; says how many there were.
-    fn read(
-        &mut self,
-        buffer: &mut Vec<u8>,
-        table: &mut HeaderTable,
-        clock: Clock,
-        board: &mut R::Board,
-    ) -> Result<u64> {
+    fn read(&mut self, buffer: &mut Vec<u8>, clock: Clock, board: &mut R::Board) -> Result<u64> {
         let kept = self.partial.len();
         if buffer.len() < kept.saturating_add(READ_BYTES) {
             buffer.resize(kept.saturating_add(READ_BYTES), 0);
@@ -275,11 +265,12 @@ impl<R: Role> Link<R> {
         let now = clock.now();
         let mut rest = buffer.get(..kept.saturating_add(length)).unwrap_or_default();
         let mut frames = 0;
-        while let Some((frame, used)) = self.reader.take(rest, table)? {
-            if frame.command == Command::Error {
-                bail!("the broker ends the run: {}", frame.error_text());
+        while let Some((heard, used)) = self.reader.take(rest)? {
+            match heard {
+                Heard::Error(complaint) => bail!("the broker ends the run: {complaint}"),
+                Heard::Ping(answer) => self.out.extend_from_slice(answer),
+                heard => self.role.hear(&heard, now, board, &mut self.out),
             }
-            self.role.frame(&frame, now, board, &mut self.out);
             rest = rest.get(used..).unwrap_or_default();
             frames += 1;
         }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 
+use crate::driver::Heard;
 use crate::event_loop::{Clock, EventLoop, Role};
-use crate::frame::Frame;
-use crate::handshake::Session;
 use crate::options::IdleOptions;
 use crate::phase::{Bounds, Meter, Progress, drive};
 use crate::report::{Count, Report, Subject, asked};
+use crate::session::{Session, driver};
 
 /// Runs the scenario.
 pub fn run(options: &IdleOptions) -> Result<Report> {
@@ -19,10 +19,10 @@ pub fn run(options: &IdleOptions) -> Result<Report> {
     let meter = Meter::start(&options.broker.pid)?;
     let mut server = String::new();
     for index in 0..options.connections {
-        let session = Session::open(&options.broker.url).with_context(|| {
+        let session = Session::open(driver(&options.broker), &options.broker.url).with_context(|| {
             format!("connection `{index}` cannot be opened; raise the limits of open files on both sides")
         })?;
-        server.clone_from(&session.server);
+        session.server().clone_into(&mut server);
         idle.add(session, IdleRole)?;
         if index % 100 == 0 {
             progress.show("connect", u64::from(index), Some(u64::from(options.connections)));
@@ -42,9 +42,10 @@ pub fn run(options: &IdleOptions) -> Result<Report> {
         asked: asked([
             ("connections", json!(options.connections)),
             ("hold_s", json!(options.hold.as_secs_f64())),
-            ("heart_beat", json!("0,0")),
+            ("style", json!(driver(&options.broker).name())),
         ]),
         unit: "connections",
+        threads: 1,
     };
     let connections = u64::from(options.connections);
     let mut report = Report::new(subject, &options.broker, &opened, connections, 0);
@@ -72,7 +73,7 @@ struct IdleRole;
 impl Role for IdleRole {
     type Board = ();
 
-    fn frame(&mut self, _frame: &Frame<'_>, _now: u64, _board: &mut (), _out: &mut Vec<u8>) {}
+    fn hear(&mut self, _heard: &Heard<'_>, _now: u64, _board: &mut (), _out: &mut Vec<u8>) {}
 
     fn fill(&mut self, _now: u64, _board: &mut (), _out: &mut Vec<u8>) -> bool {
         false

@@ -54,6 +54,11 @@ impl Recorder {
         self.histogram.saturating_record(nanos);
     }
 
+    /// Adds the times of another one.
+    pub(crate) fn add(&mut self, other: &Recorder) {
+        self.histogram.add(&other.histogram).expect("all recorders have the same bounds");
+    }
+
     /// Forgets everything, when the warm-up is over.
     pub(crate) fn clear(&mut self) {
         self.histogram.reset();

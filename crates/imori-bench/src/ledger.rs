@@ -28,6 +28,22 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// Adds what another part of the run counted.
+    pub(crate) fn add(&mut self, other: &Ledger) {
+        let Ledger { sent, good, lost, duplicated, redelivered, .. } = other;
+        let Ledger { altered, reordered, foreign, timeouts, late, .. } = other;
+        self.sent += sent;
+        self.good += good;
+        self.lost += lost;
+        self.duplicated += duplicated;
+        self.redelivered += redelivered;
+        self.altered += altered;
+        self.reordered += reordered;
+        self.foreign += foreign;
+        self.timeouts += timeouts;
+        self.late += late;
+    }
+
     /// Whether the broker lost, repeated, changed or re-ordered anything.
     pub fn is_broken(&self) -> bool {
         self.lost > 0 || self.duplicated > 0 || self.altered > 0 || self.reordered > 0

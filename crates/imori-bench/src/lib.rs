@@ -14,35 +14,35 @@ mod consumer;
 mod flow;
 mod phase;
 mod event_loop;
-mod handshake;
+mod session;
+mod stomp;
+mod nats;
+mod driver;
 mod render;
 mod report;
 mod cost;
 mod options;
 mod template;
 mod stamp;
-mod frame;
 mod calls;
 mod seen;
 mod ledger;
 mod latency;
 mod process;
-mod destination;
 mod url;
 mod amount;
 mod limits;
 
 pub use amount::Amount;
 pub use command::{BenchArgs, Scenario, run};
-pub use destination::Style;
 pub use idle::run as run_idle;
 pub use latency::{Latency, LatencyKind};
 pub use ledger::Ledger;
 pub use oneway::{run_pubsub, run_queue};
 pub use options::{
     AckMode, BrokerOptions, Depth, IdleOptions, PubsubOptions, QueueOptions, QueuePhase, ReplyKind,
-    RpcOptions,
+    RpcOptions, Style,
 };
 pub use report::{Broker, Client, Count, Outcome, Report};
 pub use rpc::run as run_rpc;
-pub use url::Url;
+pub use url::{Scheme, Url};

@@ -11,19 +11,17 @@ use serde_json::json;
 use crate::amount::Amount;
 use crate::consumer::{Consumer, Places, Received};
 use crate::cost::Cost;
-use crate::destination::Destination;
+use crate::driver::{Heard, Place, Terms, Wish};
 use crate::event_loop::{Clock, EventLoop, Role};
 use crate::flow::Flow;
-use crate::frame::Frame;
-use crate::handshake::{Session, subscribe_frame};
 use crate::latency::LatencyKind;
 use crate::limits::{CALLS_MAX, TICK};
 use crate::options::{BrokerOptions, FlowOptions, PubsubOptions, QueueOptions, QueuePhase};
 use crate::phase::{Bounds, Ended, Meter, Progress, drive};
 use crate::publisher::Publisher;
 use crate::report::{Count, Outcome, Report, Subject, asked};
+use crate::session::{Session, driver};
 use crate::stamp::{STAMP_BYTES, filler, run_id};
-use crate::template::MessageTemplate;
 
 /// How long to listen for deliveries that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
@@ -34,12 +32,12 @@ const SETTLE: Duration = Duration::from_secs(2);
 
 /// Runs scenario `queue`.
 pub fn run_queue(options: &QueueOptions) -> Result<Report> {
+    driver(&options.broker).check_queues()?;
     options.check()?;
-    let style = options.broker.destination_style;
     let run = run_id() as u16;
     let name = &options.flow.destination;
-    let queues: Vec<Destination> =
-        (0..options.queues).map(|index| Destination::queue(style, &format!("{name}-{index}"))).collect();
+    let queues: Vec<Place> =
+        (0..options.queues).map(|index| Place::Queue(format!("{name}-{index}"))).collect();
     let is_filled_first = options.phase == QueuePhase::FillDrain;
     let shape = Shape {
         subjects: cycled(&queues, options.publishers),
@@ -61,10 +59,11 @@ pub fn run_queue(options: &QueueOptions) -> Result<Report> {
             ("size", json!(options.size)),
             ("ack", json!(options.flow.ack)),
             ("prefetch", json!(options.flow.prefetch)),
-            ("style", json!(style)),
+            ("style", json!(driver(&options.broker).name())),
             ("level", json!("memory")),
         ]),
         unit: "deliveries",
+        threads: options.broker.threads.into(),
     };
     let run = Run::open(run, &options.broker, &options.flow, &shape, subject)?;
     match is_filled_first {
@@ -76,18 +75,17 @@ pub fn run_queue(options: &QueueOptions) -> Result<Report> {
 /// Runs scenario `pubsub`, which is also `fan-out`.
 pub fn run_pubsub(options: &PubsubOptions) -> Result<Report> {
     options.check()?;
-    let style = options.broker.destination_style;
     let run = run_id() as u16;
     // A subject of this run only, so that nobody else hears or says anything on it.
-    let subjects: Vec<Destination> = (0..options.publishers)
-        .map(|index| Destination::topic(style, &format!("{}.{run:04x}.{index}", options.flow.destination)))
+    let subjects: Vec<Place> = (0..options.subjects())
+        .map(|index| Place::Topic(format!("{}.{run:04x}.{index}", options.flow.destination)))
         .collect();
     let sources = subjects
         .iter()
         .flat_map(|subject| (0..options.subscribers).map(|offset| (subject.clone(), offset as usize)))
         .collect();
     let shape = Shape {
-        subjects,
+        subjects: cycled(&subjects, options.publishers),
         sources,
         fan_out: u64::from(options.subscribers),
         stride: options.subscribers as usize,
@@ -101,14 +99,16 @@ pub fn run_pubsub(options: &PubsubOptions) -> Result<Report> {
         server: String::new(),
         asked: asked([
             ("publishers", json!(options.publishers)),
+            ("subjects", json!(options.subjects())),
             ("subscribers_each", json!(options.subscribers)),
             ("size", json!(options.size)),
             ("ack", json!(options.flow.ack)),
             ("prefetch", json!(options.flow.prefetch)),
-            ("style", json!(style)),
+            ("style", json!(driver(&options.broker).name())),
             ("level", json!("memory")),
         ]),
         unit: "deliveries",
+        threads: options.broker.threads.into(),
     };
     Run::open(run, &options.broker, &options.flow, &shape, subject)?.steady()
 }
@@ -116,9 +116,9 @@ pub fn run_pubsub(options: &PubsubOptions) -> Result<Report> {
 /// Who sends where and who hears what.
 struct Shape {
     /// For each publisher, where it sends.
-    subjects: Vec<Destination>,
+    subjects: Vec<Place>,
     /// For each consumer, what it reads and which place of a publisher that is.
-    sources: Vec<(Destination, usize)>,
+    sources: Vec<(Place, usize)>,
     /// Deliveries of each message.
     fan_out: u64,
     /// Places of each publisher.
@@ -129,8 +129,12 @@ struct Shape {
     is_filled_first: bool,
 }
 
-fn cycled(queues: &[Destination], count: u32) -> Vec<Destination> {
-    queues.iter().cycle().take(count as usize).cloned().collect()
+fn cycled(places: &[Place], count: u32) -> Vec<Place> {
+    places.iter().cycle().take(count as usize).cloned().collect()
+}
+
+fn terms(flow: &FlowOptions) -> Terms {
+    Terms { ack: flow.ack, prefetch: flow.prefetch }
 }
 
 fn closed(flow: &FlowOptions) -> String {
@@ -160,6 +164,8 @@ impl<'a> Run<'a> {
         shape: &Shape,
         mut subject: Subject,
     ) -> Result<Run<'a>> {
+        let driver = driver(broker);
+        driver.check(terms(options))?;
         let window = if shape.is_filled_first { u64::MAX } else { options.window };
         let flow = Arc::new(Flow::new(shape.fan_out, window));
         let clock = Clock::start();
@@ -171,22 +177,23 @@ impl<'a> Run<'a> {
         };
         let filler: Arc<[u8]> = filler(shape.size - STAMP_BYTES, run).into();
         for (source, offset) in &shape.sources {
-            let mut session = Session::open(&broker.url)?;
+            let mut session = Session::open(driver, &broker.url)?;
             if !shape.is_filled_first {
-                session.subscribe(source, options.ack, options.prefetch)?;
+                session.subscribe(source, terms(options))?;
             }
             let places = Places { publishers: shape.subjects.len(), stride: shape.stride, offset: *offset };
-            let consumer = Consumer::new(run, options.ack, Arc::clone(&filler), Arc::clone(&flow), places);
+            let (filler, flow) = (Arc::clone(&filler), Arc::clone(&flow));
+            let consumer = Consumer::new(driver, run, options.ack, filler, flow, places);
             consumers.add(session, FlowRole::Consumer(Box::new(consumer)))?;
         }
-        for (index, destination) in shape.subjects.iter().enumerate() {
-            let session = Session::open(&broker.url)?;
-            subject.server.clone_from(&session.server);
+        for (index, place) in shape.subjects.iter().enumerate() {
+            let session = Session::open(driver, &broker.url)?;
+            session.server().clone_into(&mut subject.server);
             let publisher = Publisher::new(
                 run,
                 index as u16,
-                MessageTemplate::new(destination, "", &filler),
-                MessageTemplate::new(destination, "receipt:last\n", &filler),
+                driver.message(place, &filler, Wish::Nothing),
+                driver.message(place, &filler, Wish::Confirm),
                 shape.is_filled_first,
                 Arc::clone(&flow),
             );
@@ -240,7 +247,7 @@ impl<'a> Run<'a> {
         let ended = drive(
             &mut self.consumers,
             Bounds::of(Amount::Count(goal), true),
-            |board| board.receipts >= confirmed,
+            |board| board.confirms >= confirmed,
             |_| progress.show("fill", flow.published.load(Ordering::SeqCst), Some(goal)),
         )?;
         let filled = fill.stop()?;
@@ -249,7 +256,9 @@ impl<'a> Run<'a> {
         let settled = Meter::start(&self.broker.pid)?.stop()?;
         let sources = shape.sources.iter();
         for (consumer, (source, _)) in consumers_of(&mut self.consumers).zip(sources) {
-            consumer.subscribe(subscribe_frame(source, self.options.ack, self.options.prefetch));
+            let mut subscribe = Vec::new();
+            driver(self.broker).subscribe(source, terms(self.options), Wish::Nothing, &mut subscribe);
+            consumer.subscribe(subscribe);
         }
         let drain = Meter::start(&self.broker.pid)?;
         let ended = match ended {
@@ -375,22 +384,25 @@ enum FlowRole {
 struct FlowBoard {
     received: Received,
     /// Publishers whose last message the broker has confirmed.
-    receipts: u64,
+    confirms: u64,
 }
 
 impl FlowBoard {
     fn new(places: usize) -> FlowBoard {
-        FlowBoard { received: Received::new(places), receipts: 0 }
+        FlowBoard { received: Received::new(places), confirms: 0 }
     }
 }
 
 impl Role for FlowRole {
     type Board = FlowBoard;
 
-    fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) {
-        match self {
-            FlowRole::Publisher(publisher) => board.receipts += u64::from(publisher.frame(frame)),
-            FlowRole::Consumer(consumer) => consumer.frame(frame, now, &mut board.received, out),
+    fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) {
+        match (self, heard) {
+            (FlowRole::Publisher(_), Heard::Confirmed) => board.confirms += 1,
+            (FlowRole::Consumer(consumer), Heard::Delivery(delivery)) => {
+                consumer.delivery(delivery, now, &mut board.received, out);
+            }
+            _ => {}
         }
     }
 

@@ -8,18 +8,28 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::amount::{Amount, count, duration};
-use crate::destination::Style;
 use crate::limits::{CALLS_MAX, PUBLISHERS_MAX, REQUESTERS_MAX};
 use crate::stamp::STAMP_BYTES;
 use crate::url::Url;
 
+/// A STOMP broker's way of naming what is sent to and subscribed to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Style {
+    /// Prefixes: `/queue/name`, `/topic/name`.
+    #[default]
+    Rabbitmq,
+    /// Bare addresses, the kind in a header of its own: `destination-type:ANYCAST`.
+    Artemis,
+}
+
 /// Where the broker is, whom to account, and where the results go.
 #[derive(Debug, Clone, Args)]
 pub struct BrokerOptions {
-    /// The broker: `stomp://user:password@host:port/vhost`.
+    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`.
     #[arg(long, default_value = "stomp://127.0.0.1:61613")]
     pub url: Url,
-    /// How this broker wants queues and topics named.
+    /// How this broker wants queues and topics named, with STOMP.
     #[arg(long, value_enum, default_value_t)]
     pub destination_style: Style,
     /// A process of the broker on this machine; its descendants are counted too. Repeatable.
@@ -62,10 +72,10 @@ impl FromStr for Depth {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplyKind {
-    /// `/temp-queue/…`, which the broker rewrites to an address of the connection.
+    /// An inbox of the connection: `/temp-queue/…` in STOMP, `_INBOX.…` in NATS.
     #[default]
     TempQueue,
-    /// A named queue for each requester, which it subscribes to.
+    /// A named queue for each requester, which it subscribes to; not in NATS.
     Named,
 }
 
@@ -99,9 +109,14 @@ pub struct RpcOptions {
     /// Where replies go.
     #[arg(long, value_enum, default_value_t)]
     pub reply: ReplyKind,
-    /// Name of the service queue; with a leading slash it is taken as it stands.
+    /// Name of the service: a queue in STOMP, taken as it stands with a leading slash; in NATS a
+    /// subject that the responders share as a queue group.
     #[arg(long, default_value = "imori-bench-rpc")]
     pub destination: String,
+    /// Give each requester a thread of its own, and the responders another: requests come one by
+    /// one then, and not as one read of many replies brings them about.
+    #[arg(long, conflicts_with = "threads")]
+    pub independent: bool,
     /// Give up a call after this time; with depth `all` no single call is given up.
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub timeout: Duration,
@@ -168,17 +183,6 @@ pub enum AckMode {
     ClientIndividual,
 }
 
-impl AckMode {
-    /// The value of the `ack` header.
-    pub(crate) fn header(self) -> &'static str {
-        match self {
-            AckMode::Auto => "auto",
-            AckMode::Client => "client",
-            AckMode::ClientIndividual => "client-individual",
-        }
-    }
-}
-
 /// What one-way scenarios have in common.
 #[derive(Debug, Clone, Args)]
 pub struct FlowOptions {
@@ -194,7 +198,7 @@ pub struct FlowOptions {
     /// Consumer acknowledgement.
     #[arg(long, value_enum, default_value_t)]
     pub ack: AckMode,
-    /// Deliveries that may be unacknowledged, as `prefetch-count`.
+    /// Deliveries that may be unacknowledged, `prefetch-count` in STOMP.
     #[arg(long)]
     pub prefetch: Option<u32>,
     /// Messages that may be on their way, all publishers together.
@@ -206,7 +210,7 @@ pub struct FlowOptions {
 }
 
 impl FlowOptions {
-    fn check(&self, publishers: u32, size: usize, style: Style) -> Result<()> {
+    fn check(&self, publishers: u32, size: usize) -> Result<()> {
         ensure!(
             (1..=PUBLISHERS_MAX).contains(&publishers),
             "`{publishers}` publishers cannot be run; use 1 to {PUBLISHERS_MAX}"
@@ -224,10 +228,6 @@ impl FlowOptions {
             self.messages / u64::from(publishers) < CALLS_MAX,
             "`{}` messages are too many; use at most {CALLS_MAX} for each publisher",
             self.messages
-        );
-        ensure!(
-            self.prefetch.is_none() || style == Style::Rabbitmq,
-            "this style knows no `prefetch-count`; leave `--prefetch` out"
         );
         Ok(())
     }
@@ -283,7 +283,7 @@ pub struct QueueOptions {
 impl QueueOptions {
     /// Refuses what cannot be run as asked.
     pub(crate) fn check(&self) -> Result<()> {
-        self.flow.check(self.publishers, self.size, self.broker.destination_style)?;
+        self.flow.check(self.publishers, self.size)?;
         ensure!(self.queues >= 1, "a queue scenario needs a queue; ask for 1 or more");
         ensure!(
             self.publishers >= self.queues && self.consumers >= self.queues,
@@ -304,7 +304,7 @@ impl QueueOptions {
     }
 }
 
-/// Publishers with a subject each, subscribers to each subject, nothing stored.
+/// Publishers, subjects, subscribers to each subject, nothing stored.
 #[derive(Debug, Clone, Args)]
 pub struct PubsubOptions {
     /// Broker, accounting and output.
@@ -313,9 +313,12 @@ pub struct PubsubOptions {
     /// Messages and acknowledgement.
     #[command(flatten)]
     pub flow: FlowOptions,
-    /// Connections that publish, each to a subject of its own.
+    /// Connections that publish.
     #[arg(long, default_value_t = 1)]
     pub publishers: u32,
+    /// Subjects, which the publishers take in turns; each has one of its own unless said.
+    #[arg(long)]
+    pub subjects: Option<u32>,
     /// Subscribers of each subject, each on a connection of its own.
     #[arg(long, visible_alias = "consumers", default_value_t = 1)]
     pub subscribers: u32,
@@ -328,7 +331,19 @@ impl PubsubOptions {
     /// Refuses what cannot be run as asked.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(self.subscribers >= 1, "a subject needs a subscriber; ask for 1 or more");
-        self.flow.check(self.publishers, self.size, self.broker.destination_style)
+        ensure!(
+            (1..=self.publishers).contains(&self.subjects()),
+            "`{}` subjects cannot be filled by {} publishers; use 1 to {}",
+            self.subjects(),
+            self.publishers,
+            self.publishers
+        );
+        self.flow.check(self.publishers, self.size)
+    }
+
+    /// How many subjects there are.
+    pub(crate) fn subjects(&self) -> u32 {
+        self.subjects.unwrap_or(self.publishers)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::amount::Amount;
 use crate::cost::Cost;
@@ -13,8 +13,8 @@ use crate::event_loop::{EventLoop, Role};
 use crate::limits::{BLOCKED_AFTER, SAMPLE_EVERY, TICK};
 use crate::process::{Usage, own_usage, usage};
 
-/// Why a phase is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a phase is over; of several loops the last of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ended {
     /// Everything has happened.
     Done,
@@ -88,6 +88,32 @@ pub(crate) fn drive<R: Role>(
             return Ok(Ended::Blocked);
         }
     }
+}
+
+/// Turns several loops until the phase is over for each, with a thread for each but the first.
+pub(crate) fn drive_all<R: Role<Board: Send> + Send>(
+    loops: &mut [EventLoop<R>],
+    bounds: Bounds,
+    is_done: impl Fn(usize, &R::Board) -> bool + Sync,
+    show: impl FnMut(&R::Board),
+) -> Result<Ended> {
+    let Some((first, others)) = loops.split_first_mut() else {
+        return Ok(Ended::Done);
+    };
+    std::thread::scope(|scope| {
+        let is_done = &is_done;
+        let others: Vec<_> = (1..)
+            .zip(others)
+            .map(|(index, event_loop)| {
+                scope.spawn(move || drive(event_loop, bounds, |board| is_done(index, board), |_| {}))
+            })
+            .collect();
+        let mut ended = drive(first, bounds, |board| is_done(0, board), show)?;
+        for other in others {
+            ended = ended.max(other.join().map_err(|_| anyhow!("a load thread panicked"))??);
+        }
+        Ok(ended)
+    })
 }
 
 /// A measurement under way.

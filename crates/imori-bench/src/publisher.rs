@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use imori_stomp::command::Command;
-
 use crate::flow::Flow;
-use crate::frame::Frame;
 use crate::limits::{CALLS_MAX, FILL_BYTES};
 use crate::stamp::Stamp;
 use crate::template::MessageTemplate;
@@ -17,9 +14,9 @@ pub(crate) struct Publisher {
     run: u16,
     index: u16,
     template: MessageTemplate,
-    /// The same with a `receipt` header, to learn when the broker has taken everything.
+    /// The same with a wish to be told when the broker has taken everything.
     last: MessageTemplate,
-    asks_receipt: bool,
+    asks_confirm: bool,
     flow: Arc<Flow>,
     sent: u64,
     /// The phase it knows of, and what it had sent when that began.
@@ -34,15 +31,10 @@ impl Publisher {
         index: u16,
         template: MessageTemplate,
         last: MessageTemplate,
-        asks_receipt: bool,
+        asks_confirm: bool,
         flow: Arc<Flow>,
     ) -> Publisher {
-        Publisher { run, index, template, last, asks_receipt, flow, sent: 0, phase: 0, base: 0 }
-    }
-
-    /// Takes a frame; says whether it confirms the last message.
-    pub(crate) fn frame(&self, frame: &Frame<'_>) -> bool {
-        frame.command == Command::Receipt
+        Publisher { run, index, template, last, asks_confirm, flow, sent: 0, phase: 0, base: 0 }
     }
 
     /// Sends what window and phase allow.
@@ -70,7 +62,7 @@ impl Publisher {
             let number = self.sent as u32;
             let stamp = Stamp { run: self.run, publisher: self.index, number, sent_micros }.bytes();
             self.sent += 1;
-            match self.asks_receipt && self.sent == until {
+            match self.asks_confirm && self.sent == until {
                 true => self.last.append(out, &stamp),
                 false => self.template.append(out, &stamp),
             }
@@ -84,7 +76,6 @@ impl Publisher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::destination::{Destination, Style};
 
     #[test]
     fn window_and_phase_bound_what_is_sent() {
@@ -98,8 +89,7 @@ mod tests {
         ] {
             let flow = Arc::new(Flow::new(fan_out, window));
             flow.begin(share);
-            let topic = Destination::topic(Style::Rabbitmq, "t");
-            let template = || MessageTemplate::new(&topic, "", b"");
+            let template = || MessageTemplate::new(|_| String::new(), b"", b"");
             let mut publisher = Publisher::new(1, 0, template(), template(), false, Arc::clone(&flow));
             let mut out = Vec::new();
             assert!(!publisher.fill(0, &mut out));
@@ -113,8 +103,7 @@ mod tests {
     #[test]
     fn a_phase_adds_to_what_was_sent_and_can_be_stopped() {
         let flow = Arc::new(Flow::new(1, 100));
-        let topic = Destination::topic(Style::Rabbitmq, "t");
-        let template = || MessageTemplate::new(&topic, "", b"");
+        let template = || MessageTemplate::new(|_| String::new(), b"", b"");
         let mut publisher = Publisher::new(1, 0, template(), template(), false, Arc::clone(&flow));
         let mut out = Vec::new();
         for (share, expected) in [(3, 3), (4, 7), (u64::MAX, 100)] {

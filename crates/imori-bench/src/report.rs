@@ -52,7 +52,7 @@ pub struct Broker {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Client {
     /// Load threads.
-    pub threads: u8,
+    pub threads: u32,
     /// CPUs it may run on.
     pub cpus_allowed: Option<String>,
     /// CPU-seconds within the measured time.
@@ -128,6 +128,8 @@ pub(crate) struct Subject {
     pub(crate) server: String,
     pub(crate) asked: Map<String, Value>,
     pub(crate) unit: &'static str,
+    /// Load threads.
+    pub(crate) threads: u32,
 }
 
 impl Report {
@@ -160,7 +162,8 @@ impl Report {
         if cost.elapsed < SHORT_RUN {
             notes.push(format!("measured for {seconds:.1} s only; publish nothing below 10 s"));
         }
-        if client_cpu_s > 0.9 * seconds * f64::from(options.threads) {
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        if client_cpu_s > 0.9 * seconds * f64::from(subject.threads.min(cpus)) {
             notes.push("the client was at its own ceiling; throughput is not the broker's".to_owned());
         }
         Report {
@@ -182,7 +185,7 @@ impl Report {
             latency: None,
             broker,
             client: Client {
-                threads: options.threads,
+                threads: subject.threads,
                 cpus_allowed: cpus_allowed(std::process::id()),
                 cpu_s: client_cpu_s,
                 cpu_us_per_op: ratio(client_cpu_s * 1e6, operations as f64),

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use imori_stomp::command::Command;
-
 use crate::calls::{Calls, Settled};
-use crate::destination::Destination;
-use crate::frame::Frame;
+use crate::driver::Delivery;
 use crate::latency::Recorder;
 use crate::ledger::Ledger;
 use crate::limits::{CALLS_MAX, FILL_BYTES};
@@ -29,12 +26,20 @@ impl Asked {
     pub(crate) fn new() -> Asked {
         Asked { ledger: Ledger::default(), settled: 0, recorder: Recorder::new() }
     }
+
+    /// Adds what the requesters of another loop counted.
+    pub(crate) fn add(&mut self, other: &Asked) {
+        self.ledger.add(&other.ledger);
+        self.settled += other.settled;
+        self.recorder.add(&other.recorder);
+    }
 }
 
 /// One requester.
 #[derive(Debug)]
 pub(crate) struct Requester {
     template: RequestTemplate,
+    /// Its first call, which says who it is.
     identity: Correlation,
     /// How many requesters there are; with the own number it makes values unique in the run.
     requesters: u64,
@@ -47,31 +52,19 @@ pub(crate) struct Requester {
     until: u64,
 }
 
-/// Who a requester is among the others.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity {
-    /// The run.
-    pub(crate) run: u32,
-    /// Which requester, from 0.
-    pub(crate) index: u16,
-    /// Of how many.
-    pub(crate) requesters: u32,
-}
-
 impl Requester {
     /// A requester that has nothing to send yet.
     pub(crate) fn new(
-        identity: Identity,
-        destination: &Destination,
-        reply_to: &str,
+        identity: Correlation,
+        requesters: u32,
+        template: RequestTemplate,
         size: usize,
         depth: Depth,
         timeout: Duration,
     ) -> Requester {
-        let Identity { run, index, requesters } = identity;
         Requester {
-            template: RequestTemplate::new(destination, reply_to, size, run, index),
-            identity: Correlation { run, requester: index, number: 0 },
+            template,
+            identity,
             requesters: u64::from(requesters),
             depth,
             timeout,
@@ -100,13 +93,10 @@ impl Requester {
         board.ledger.timeouts += given_up;
     }
 
-    /// Takes a frame.
-    pub(crate) fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut Asked) {
-        if frame.command != Command::Message {
-            return;
-        }
+    /// Takes a reply.
+    pub(crate) fn reply(&mut self, reply: &Delivery<'_>, now: u64, board: &mut Asked) {
         let ledger = &mut board.ledger;
-        let Some(correlation) = Correlation::read(frame.correlation_id) else {
+        let Some(correlation) = Correlation::read(reply.correlation) else {
             ledger.foreign += 1;
             return;
         };
@@ -130,7 +120,7 @@ impl Requester {
                 return;
             }
         }
-        match self.is_successor(frame.body, self.value(u64::from(correlation.number))) {
+        match self.is_successor(reply.body, self.value(u64::from(correlation.number))) {
             true => ledger.good += 1,
             false => ledger.altered += 1,
         }
@@ -191,19 +181,17 @@ impl Requester {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::destination::Style;
-    use crate::frame::taken;
 
-    const IDENTITY: Identity = Identity { run: 0xabc, index: 1, requesters: 2 };
+    const IDENTITY: Correlation = Correlation { run: 0xabc, requester: 1, number: 0 };
 
     fn requester(depth: Depth) -> Requester {
-        let queue = Destination::queue(Style::Rabbitmq, "q");
-        Requester::new(IDENTITY, &queue, "/temp-queue/r", 8, depth, Duration::from_secs(1))
+        let template = RequestTemplate::new(&IDENTITY.to_string(), "\n", 8, b"");
+        Requester::new(IDENTITY, 2, template, 8, depth, Duration::from_secs(1))
     }
 
     fn hear(requester: &mut Requester, board: &mut Asked, correlation: &str, body: &str) {
-        let bytes = format!("MESSAGE\ncorrelation-id:{correlation}\n\n{body}\0");
-        taken(bytes.as_bytes(), |frame| requester.frame(frame, 5, board));
+        let (correlation, body) = (correlation.as_bytes(), body.as_bytes());
+        requester.reply(&Delivery { correlation, body, ..Delivery::default() }, 5, board);
     }
 
     #[test]

@@ -9,18 +9,18 @@ use anyhow::{Result, anyhow};
 use serde_json::json;
 
 use crate::amount::Amount;
-use crate::destination::Destination;
+use crate::driver::{Heard, Place, Terms};
 use crate::event_loop::{Clock, EventLoop, Role};
-use crate::frame::Frame;
-use crate::handshake::Session;
 use crate::latency::LatencyKind;
 use crate::limits::TICK;
-use crate::options::{AckMode, Depth, ReplyKind, RpcOptions};
-use crate::phase::{Bounds, Ended, Meter, Progress, drive};
+use crate::options::{Depth, RpcOptions};
+use crate::phase::{Bounds, Ended, Meter, Progress, drive_all};
 use crate::report::{Count, Outcome, Report, Subject, asked};
-use crate::requester::{Asked, Identity, Requester};
+use crate::requester::{Asked, Requester};
 use crate::responder::{Answered, Responder};
+use crate::session::{Session, driver};
 use crate::stamp::run_id;
+use crate::template::Correlation;
 
 /// How long to listen for replies that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
@@ -29,89 +29,102 @@ const LINGER: Duration = Duration::from_millis(300);
 pub fn run(options: &RpcOptions) -> Result<Report> {
     options.check()?;
     let run = run_id();
-    let style = options.broker.destination_style;
-    let service = Destination::queue(style, &options.destination);
+    let driver = driver(&options.broker);
+    let service = Place::Service(options.destination.clone());
     let clock = Clock::start();
-    let mut main = EventLoop::new(RpcBoard::new(), clock)?;
-    let mut other = match options.broker.threads {
-        1 => None,
-        _ => Some(EventLoop::new(RpcBoard::new(), clock)?),
+    let loop_count = if options.independent { options.requesters } else { 1 };
+    let mut loops = Vec::new();
+    for _ in 0..loop_count {
+        loops.push(EventLoop::new(RpcBoard::new(), clock)?);
+    }
+    let mut other = match options.independent || options.broker.threads > 1 {
+        true => Some(EventLoop::new(RpcBoard::new(), clock)?),
+        false => None,
     };
     for _ in 0..options.responders {
-        let mut session = Session::open(&options.broker.url)?;
-        session.subscribe(&service, AckMode::Auto, None)?;
-        other
-            .as_mut()
-            .unwrap_or(&mut main)
-            .add(session, RpcRole::Responder(Responder::new(run, &service)))?;
+        let mut session = Session::open(driver, &options.broker.url)?;
+        session.subscribe(&service, Terms::default())?;
+        let responders = other.as_mut().or(loops.first_mut());
+        if let Some(responders) = responders {
+            responders.add(session, RpcRole::Responder(Responder::new(driver, run)))?;
+        }
     }
     let mut server = String::new();
-    for index in 0..options.requesters {
-        let mut session = Session::open(&options.broker.url)?;
-        let reply_to = match options.reply {
-            ReplyKind::TempQueue => "/temp-queue/imori-bench".to_owned(),
-            ReplyKind::Named => {
-                let replies = Destination::queue(style, &format!("{}-reply-{index}", options.destination));
-                session.subscribe(&replies, AckMode::Auto, None)?;
-                replies.name
-            }
-        };
-        server.clone_from(&session.server);
-        let identity = Identity { run, index: index as u16, requesters: options.requesters };
+    for (index, requesters) in (0..options.requesters).zip((0..loops.len()).cycle()) {
+        let first = Correlation { run, requester: index as u16, number: 0 };
+        let replies = driver.replies(options.reply, &options.destination, first)?;
+        let mut session = Session::open(driver, &options.broker.url)?;
+        if let Some(source) = &replies.source {
+            session.subscribe(source, Terms::default())?;
+        }
+        session.server().clone_into(&mut server);
+        let template = driver.request(&service, &replies, options.size, first);
         let requester =
-            Requester::new(identity, &service, &reply_to, options.size, options.depth, options.timeout);
-        main.add(session, RpcRole::Requester(Box::new(requester)))?;
+            Requester::new(first, options.requesters, template, options.size, options.depth, options.timeout);
+        if let Some(requesters) = loops.get_mut(requesters) {
+            requesters.add(session, RpcRole::Requester(Box::new(requester)))?;
+        }
     }
+    let threads = loops.len() as u32 + u32::from(other.is_some());
     let other = other.map(OtherThread::start);
-    let mut report = measure(options, &mut main, subject(options, server))?;
-    let mut answered = main.board.answered;
+    let mut report = measure(options, &mut loops, subject(options, server, threads))?;
+    let mut answered = loops.first().map(|first| first.board.answered).unwrap_or_default();
     if let Some(other) = other {
         answered = other.stop()?;
     }
-    finish(&mut report, &main.board.asked, answered);
+    finish(&mut report, &total(&loops), answered);
     Ok(report)
 }
 
 /// Warm-up, measurement, and listening for stragglers.
-fn measure(options: &RpcOptions, main: &mut EventLoop<RpcRole>, subject: Subject) -> Result<Report> {
+fn measure(options: &RpcOptions, loops: &mut [EventLoop<RpcRole>], subject: Subject) -> Result<Report> {
     let progress = Progress::new(options.broker.progress);
-    let mut ended = phase(options, main, options.warmup(), &progress, "warm-up")?;
+    let mut ended = phase(options, loops, options.warmup(), &progress, "warm-up")?;
     if let (Ended::TimeOver, Amount::Time(_)) = (ended, options.warmup()) {
-        ended = settle(options, main, &progress)?;
+        ended = settle(options, loops, &progress)?;
     }
-    let settled_before = main.board.asked.settled;
-    let timeouts_before = main.board.asked.ledger.timeouts;
-    main.board.asked.recorder.clear();
+    for event_loop in &mut *loops {
+        event_loop.board.asked.recorder.clear();
+    }
+    let before = total(loops);
     let meter = Meter::start(&options.broker.pid)?;
     if ended != Ended::Blocked {
-        ended = phase(options, main, options.measured(), &progress, "measure")?;
+        ended = phase(options, loops, options.measured(), &progress, "measure")?;
     }
     let cost = meter.stop()?;
-    let board = &main.board.asked;
-    let given_up = board.ledger.timeouts - timeouts_before;
-    let answered = (board.settled - settled_before).saturating_sub(given_up);
+    let asked = total(loops);
+    let given_up = asked.ledger.timeouts - before.ledger.timeouts;
+    let answered = (asked.settled - before.settled).saturating_sub(given_up);
     let kind = match options.depth {
         Depth::InFlight(1) => LatencyKind::Service,
         _ => LatencyKind::Queueing,
     };
-    let latency = board.recorder.summary(kind);
     if ended == Ended::TimeOver {
-        ended = settle(options, main, &progress)?;
+        ended = settle(options, loops, &progress)?;
     }
-    drive(main, Bounds::quiet(LINGER), |_| false, |_| {})?;
+    drive_all(loops, Bounds::quiet(LINGER), |_, _| false, |_| {})?;
     progress.clear();
     let mut report = Report::new(subject, &options.broker, &cost, answered, answered.saturating_mul(2));
-    report.latency = Some(latency);
-    if ended == Ended::Blocked && !is_only_waiting(options, main) {
+    report.latency = Some(asked.recorder.summary(kind));
+    if ended == Ended::Blocked && !is_only_waiting(options, loops) {
         report.outcome = Outcome::Blocked;
     }
     Ok(report)
 }
 
+/// What the requesters of all loops counted.
+fn total(loops: &[EventLoop<RpcRole>]) -> Asked {
+    let mut total = Asked::new();
+    for event_loop in loops {
+        total.add(&event_loop.board.asked);
+    }
+    total
+}
+
 /// Sends for this amount and waits for the replies, or until the time is over.
 fn phase(
     options: &RpcOptions,
-    main: &mut EventLoop<RpcRole>,
+    loops: &mut [EventLoop<RpcRole>],
     amount: Amount,
     progress: &Progress,
     name: &str,
@@ -121,54 +134,71 @@ fn phase(
         Amount::Count(count) => Some(count),
         Amount::Time(_) => None,
     };
-    let before = main.board.asked.settled;
-    let requesters = u64::from(options.requesters);
-    for (index, requester) in requesters_of(main).enumerate() {
-        let share = total
-            .map_or(u64::MAX, |total| total / requesters + u64::from((index as u64) < total % requesters));
-        requester.extend(share);
+    let count = u64::from(options.requesters);
+    let mut index = 0;
+    let mut goals = Vec::new();
+    for event_loop in &mut *loops {
+        let mut goal = event_loop.board.asked.settled;
+        for requester in requesters_of(event_loop) {
+            let share = total.map_or(u64::MAX, |total| total / count + u64::from(index < total % count));
+            requester.extend(share);
+            goal = goal.saturating_add(share);
+            index += 1;
+        }
+        goals.push(goal);
     }
-    let goal = total.map(|total| before.saturating_add(total));
     let bounds = Bounds::of(amount, options.depth == Depth::All);
-    let show = |board: &RpcBoard| progress.show(name, board.asked.settled - before, total);
-    drive(main, bounds, |board| goal.is_some_and(|goal| board.asked.settled >= goal), show)
+    let show = shown(loops, progress, name, total);
+    drive_all(loops, bounds, |at, board| goals.get(at).is_some_and(|goal| board.asked.settled >= *goal), show)
 }
 
 /// Sends no more and waits for the replies that are due.
-fn settle(options: &RpcOptions, main: &mut EventLoop<RpcRole>, progress: &Progress) -> Result<Ended> {
-    for requester in requesters_of(main) {
-        requester.extend(0);
+fn settle(options: &RpcOptions, loops: &mut [EventLoop<RpcRole>], progress: &Progress) -> Result<Ended> {
+    let mut sent = 0;
+    for event_loop in &mut *loops {
+        for requester in requesters_of(event_loop) {
+            requester.extend(0);
+        }
+        sent += event_loop.board.asked.ledger.sent;
     }
-    let sent = main.board.asked.ledger.sent;
     let bounds = Bounds::of(Amount::Count(sent), options.depth == Depth::All);
-    drive(
-        main,
-        bounds,
-        |board| board.asked.settled >= sent,
-        |board| progress.show("drain", board.asked.settled, Some(sent)),
-    )
+    let show = shown(loops, progress, "drain", None);
+    drive_all(loops, bounds, |_, board| board.asked.settled >= board.asked.ledger.sent, show)
+}
+
+/// Shows how far the first loop is, and takes the others to be as far.
+fn shown<'a>(
+    loops: &[EventLoop<RpcRole>],
+    progress: &'a Progress,
+    name: &'a str,
+    total: Option<u64>,
+) -> impl FnMut(&RpcBoard) + use<'a> {
+    let before = loops.first().map_or(0, |first| first.board.asked.settled);
+    let count = loops.len() as u64;
+    move |board| progress.show(name, (board.asked.settled - before).saturating_mul(count), total)
 }
 
 /// With depth `all`, whether the broker took every request and simply does not answer some of
 /// them: those calls are given up, and the ledger says the rest.
-fn is_only_waiting(options: &RpcOptions, main: &mut EventLoop<RpcRole>) -> bool {
-    let answered_some = main.board.asked.settled > 0;
-    let is_waiting = options.depth == Depth::All
-        && answered_some
-        && main.unwritten() == 0
-        && requesters_of(main).all(|requester| requester.has_sent_all());
+fn is_only_waiting(options: &RpcOptions, loops: &mut [EventLoop<RpcRole>]) -> bool {
+    let answered_some = loops.iter().any(|event_loop| event_loop.board.asked.settled > 0);
+    let has_written = loops.iter().all(|event_loop| event_loop.unwritten() == 0);
+    let has_sent = loops.iter_mut().flat_map(requesters_of).all(|requester| requester.has_sent_all());
+    let is_waiting = options.depth == Depth::All && answered_some && has_written && has_sent;
     if is_waiting {
-        let mut asked = std::mem::replace(&mut main.board.asked, Asked::new());
-        for requester in requesters_of(main) {
-            requester.give_up_before(u64::MAX >> 1, &mut asked);
+        for event_loop in loops {
+            let mut asked = std::mem::replace(&mut event_loop.board.asked, Asked::new());
+            for requester in requesters_of(event_loop) {
+                requester.give_up_before(u64::MAX >> 1, &mut asked);
+            }
+            event_loop.board.asked = asked;
         }
-        main.board.asked = asked;
     }
     is_waiting
 }
 
-fn requesters_of(main: &mut EventLoop<RpcRole>) -> impl Iterator<Item = &mut Requester> {
-    main.roles().filter_map(|role| match role {
+fn requesters_of(event_loop: &mut EventLoop<RpcRole>) -> impl Iterator<Item = &mut Requester> {
+    event_loop.roles().filter_map(|role| match role {
         RpcRole::Requester(requester) => Some(&mut **requester),
         RpcRole::Responder(_) => None,
     })
@@ -191,7 +221,7 @@ fn finish(report: &mut Report, asked: &Asked, answered: Answered) {
     ];
 }
 
-fn subject(options: &RpcOptions, server: String) -> Subject {
+fn subject(options: &RpcOptions, server: String, threads: u32) -> Subject {
     let (mode, depth) = match options.depth {
         Depth::InFlight(1) => ("CLOSED lock-step".to_owned(), "1".to_owned()),
         Depth::InFlight(depth) => (format!("CLOSED pipelined x{depth}"), depth.to_string()),
@@ -208,10 +238,12 @@ fn subject(options: &RpcOptions, server: String) -> Subject {
             ("depth", json!(depth)),
             ("size", json!(options.size)),
             ("reply", json!(options.reply)),
-            ("style", json!(options.broker.destination_style)),
+            ("independent", json!(options.independent)),
+            ("style", json!(driver(&options.broker).name())),
             ("level", json!("memory")),
         ]),
         unit: "requests",
+        threads,
     }
 }
 
@@ -235,10 +267,11 @@ impl RpcBoard {
 impl Role for RpcRole {
     type Board = RpcBoard;
 
-    fn frame(&mut self, frame: &Frame<'_>, now: u64, board: &mut RpcBoard, out: &mut Vec<u8>) {
+    fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut RpcBoard, out: &mut Vec<u8>) {
+        let Heard::Delivery(delivery) = heard else { return };
         match self {
-            RpcRole::Requester(requester) => requester.frame(frame, now, &mut board.asked),
-            RpcRole::Responder(responder) => responder.frame(frame, &mut board.answered, out),
+            RpcRole::Requester(requester) => requester.reply(delivery, now, &mut board.asked),
+            RpcRole::Responder(responder) => responder.request(delivery, &mut board.answered, out),
         }
     }
 

@@ -1,10 +1,14 @@
 //! Requests and messages encoded once and patched in place: what a client writes again and again.
 
-use crate::destination::Destination;
+use std::fmt;
+
 use crate::stamp::STAMP_BYTES;
 
-/// Bytes of a correlation id: run, requester and number in hexadecimal.
-const CORRELATION_BYTES: usize = 8 + 1 + 4 + 1 + 8;
+/// Bytes of the number of a call in hexadecimal, with which a correlation ends.
+const NUMBER_BYTES: usize = 8;
+
+/// Bytes of a correlation: run, requester and number in hexadecimal.
+pub(crate) const CORRELATION_BYTES: usize = 8 + 1 + 4 + 1 + NUMBER_BYTES;
 
 /// Whose call it is, and which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +22,11 @@ pub(crate) struct Correlation {
 }
 
 impl Correlation {
-    /// Reads a correlation id; none if it is not one of this tool.
+    /// Reads a correlation; none if it is not one of this tool. A protocol may write a dot for the
+    /// last dash, so that all calls of a requester have a prefix that ends there.
     pub(crate) fn read(text: &[u8]) -> Option<Correlation> {
         let text = text.first_chunk::<CORRELATION_BYTES>().filter(|chunk| chunk.len() == text.len())?;
-        let [run @ .., b'-', _, _, _, _, b'-', _, _, _, _, _, _, _, _] = text else {
+        let [run @ .., b'-', _, _, _, _, b'-' | b'.', _, _, _, _, _, _, _, _] = text else {
             return None;
         };
         Some(Correlation {
@@ -30,52 +35,32 @@ impl Correlation {
             number: hex(text.get(14..)?)?,
         })
     }
+}
 
-    fn write(&self, place: &mut [u8; CORRELATION_BYTES]) {
-        *place = *b"00000000-0000-00000000";
-        let (run, rest) = place.split_at_mut(9);
-        let (requester, number) = rest.split_at_mut(5);
-        put_hex(run.get_mut(..8), self.run);
-        put_hex(requester.get_mut(..4), u32::from(self.requester));
-        put_hex(Some(number), self.number);
+/// Whose call and which one, in hexadecimal.
+impl fmt::Display for Correlation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}-{:04x}-{:08x}", self.run, self.requester, self.number)
     }
 }
 
-/// A request of one requester, complete but for its correlation id and its number.
+/// A request of one requester, complete but for its numbers: that of the call, and its body.
 #[derive(Debug)]
 pub(crate) struct RequestTemplate {
     bytes: Vec<u8>,
-    correlation_at: usize,
+    number_at: usize,
     body_at: usize,
-    correlation: Correlation,
 }
 
 impl RequestTemplate {
-    /// Encodes the request; the body has `size` bytes.
-    pub(crate) fn new(
-        destination: &Destination,
-        reply_to: &str,
-        size: usize,
-        run: u32,
-        requester: u16,
-    ) -> RequestTemplate {
-        let mut bytes = format!(
-            "SEND\ndestination:{}\n{}reply-to:{reply_to}\ncontent-length:{size}\ncorrelation-id:",
-            destination.name, destination.send_headers
-        )
-        .into_bytes();
-        let correlation_at = bytes.len();
-        bytes.resize(correlation_at + CORRELATION_BYTES, b'0');
-        bytes.extend_from_slice(b"\n\n");
+    /// A request of which the head ends with a correlation; the body has `size` bytes.
+    pub(crate) fn new(head: &str, before_body: &str, size: usize, end: &[u8]) -> RequestTemplate {
+        let number_at = head.len() - NUMBER_BYTES;
+        let mut bytes = format!("{head}{before_body}").into_bytes();
         let body_at = bytes.len();
         bytes.resize(body_at + size, b' ');
-        bytes.push(0);
-        RequestTemplate {
-            bytes,
-            correlation_at,
-            body_at,
-            correlation: Correlation { run, requester, number: 0 },
-        }
+        bytes.extend_from_slice(end);
+        RequestTemplate { bytes, number_at, body_at }
     }
 
     /// Appends the request with this number, which asks for the successor of `value`.
@@ -83,10 +68,7 @@ impl RequestTemplate {
         let from = out.len();
         out.extend_from_slice(&self.bytes);
         let request = out.get_mut(from..).unwrap_or_default();
-        let place = request.get_mut(self.correlation_at..).and_then(|rest| rest.first_chunk_mut());
-        if let Some(place) = place {
-            Correlation { number, ..self.correlation }.write(place);
-        }
+        put_hex(request.get_mut(self.number_at..).and_then(|rest| rest.first_chunk_mut()), number);
         if let Some(body) = request.get_mut(self.body_at..) {
             put_decimal(body, value);
         }
@@ -101,18 +83,13 @@ pub(crate) struct MessageTemplate {
 }
 
 impl MessageTemplate {
-    /// Encodes the message; the filler follows the stamp.
-    pub(crate) fn new(destination: &Destination, extra_headers: &str, filler: &[u8]) -> MessageTemplate {
-        let size = STAMP_BYTES + filler.len();
-        let mut bytes = format!(
-            "SEND\ndestination:{}\n{}{extra_headers}content-length:{size}\n\n",
-            destination.name, destination.send_headers
-        )
-        .into_bytes();
+    /// A message whose head knows the size of the body; the filler follows the stamp.
+    pub(crate) fn new(head: impl FnOnce(usize) -> String, filler: &[u8], end: &[u8]) -> MessageTemplate {
+        let mut bytes = head(STAMP_BYTES + filler.len()).into_bytes();
         let body_at = bytes.len();
         bytes.resize(body_at + STAMP_BYTES, 0);
         bytes.extend_from_slice(filler);
-        bytes.push(0);
+        bytes.extend_from_slice(end);
         MessageTemplate { bytes, body_at }
     }
 
@@ -135,6 +112,13 @@ pub(crate) fn read_decimal(text: &[u8]) -> Option<u64> {
     value
 }
 
+/// Appends a number.
+pub(crate) fn push_decimal(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [0; 20];
+    let length = put_decimal(&mut digits, value);
+    out.extend_from_slice(digits.get(..length).unwrap_or_default());
+}
+
 /// Writes a number over the front of a text that is longer; says how many digits it has.
 pub(crate) fn put_decimal(text: &mut [u8], mut value: u64) -> usize {
     let mut digits = [b'0'; 20];
@@ -154,8 +138,8 @@ pub(crate) fn put_decimal(text: &mut [u8], mut value: u64) -> usize {
     length
 }
 
-fn put_hex(place: Option<&mut [u8]>, mut value: u32) {
-    for byte in place.unwrap_or_default().iter_mut().rev() {
+fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
+    for byte in place.into_iter().flatten().rev() {
         let digit = (value & 15) as u8;
         *byte = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
         value >>= 4;
@@ -179,35 +163,14 @@ fn hex(digits: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::destination::Style;
-
-    #[test]
-    fn a_patched_request_is_what_the_protocol_wants() {
-        let queue = Destination::queue(Style::Rabbitmq, "rpc");
-        let template = RequestTemplate::new(&queue, "/temp-queue/bench", 6, 0xdead_beef, 3);
-        let mut out = b"before".to_vec();
-        template.append(&mut out, 0x1f, 99);
-        template.append(&mut out, 0x20, 100_000);
-        let request = |correlation: &str, body: &str| {
-            format!(
-                "SEND\ndestination:/queue/rpc\nreply-to:/temp-queue/bench\ncontent-length:6\ncorrelation-id:{correlation}\n\n{body}\0"
-            )
-        };
-        let expected = format!(
-            "before{}{}",
-            request("deadbeef-0003-0000001f", "99    "),
-            request("deadbeef-0003-00000020", "100000")
-        );
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
-    }
 
     #[test]
     fn a_correlation_id_is_read_back_and_another_is_not() {
         let correlation = Correlation { run: u32::MAX, requester: 0xabcd, number: 0x0123_4567 };
-        let mut text = [0; CORRELATION_BYTES];
-        correlation.write(&mut text);
-        assert_eq!(&text, b"ffffffff-abcd-01234567");
-        assert_eq!(Correlation::read(&text), Some(correlation));
+        assert_eq!(correlation.to_string(), "ffffffff-abcd-01234567");
+        for text in ["ffffffff-abcd-01234567", "ffffffff-abcd.01234567"] {
+            assert_eq!(Correlation::read(text.as_bytes()), Some(correlation), "{text}");
+        }
         for text in
             [&b""[..], b"1", b"ffffffff-abcd-012345678", b"ffffffff_abcd-01234567", b"fffffffg-abcd-01234567"]
         {
@@ -226,16 +189,5 @@ mod tests {
         for text in ["", " 1", "x", "18446744073709551616"] {
             assert_eq!(read_decimal(text.as_bytes()), None, "{text}");
         }
-    }
-
-    #[test]
-    fn a_patched_message_carries_its_stamp_and_filler() {
-        let topic = Destination::topic(Style::Artemis, "t");
-        let template = MessageTemplate::new(&topic, "persistent:true\n", b"fill");
-        let mut out = Vec::new();
-        template.append(&mut out, b"0123456789abcdef");
-        let expected: &[u8] =
-            b"SEND\ndestination:t\ndestination-type:MULTICAST\npersistent:true\ncontent-length:20\n\n0123456789abcdeffill\0";
-        assert_eq!(out, expected);
     }
 }

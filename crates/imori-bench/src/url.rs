@@ -5,21 +5,28 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 
-/// The port that STOMP brokers listen on.
-const STOMP_PORT: u16 = 61613;
+/// The protocol that a URL begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// `stomp://`
+    Stomp,
+    /// `nats://`
+    Nats,
+}
 
-/// `stomp://user:password@host:port/vhost`; all but the host may be left out.
+/// `stomp://user:password@host:port/vhost`, `nats://user:password@host:port`; all but scheme and
+/// host may be left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
+    /// The protocol.
+    pub scheme: Scheme,
     /// Name or address of the machine.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// Login; `guest` if the URL names none.
-    pub user: String,
-    /// Password; `guest` if the URL names no user.
-    pub password: String,
-    /// The `host` header, which names the vhost; `/` if the URL has no path.
+    /// User and password, if the URL names them.
+    pub login: Option<(String, String)>,
+    /// The vhost, where the protocol names one; `/` if the URL has no path.
     pub vhost: String,
 }
 
@@ -30,52 +37,76 @@ impl FromStr for Url {
         let Some((scheme, rest)) = text.split_once("://") else {
             bail!("`{text}` is not a URL; write it as `stomp://user:password@host:port`");
         };
-        if scheme != "stomp" {
-            bail!("`{scheme}://` is not spoken here; use `stomp://`");
-        }
+        let Some(scheme) = Scheme::ALL.into_iter().find(|known| known.name() == scheme) else {
+            bail!("`{scheme}://` is not spoken here; use `stomp://` or `nats://`");
+        };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, place) = match authority.rsplit_once('@') {
             Some((login, place)) => (Some(login), place),
             None => (None, authority),
         };
-        let (user, password) = match login {
-            Some(login) => login.split_once(':').unwrap_or((login, "")),
-            None => ("guest", "guest"),
+        let login = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
+            Some((user, password)) => Some((unescaped(user)?, unescaped(password)?)),
+            None => None,
         };
         let (host, port) = host_and_port(place)?;
         if host.is_empty() {
-            bail!("`{text}` names no host; write it as `stomp://127.0.0.1:{STOMP_PORT}`");
+            bail!("`{text}` names no host; write it as `{}://127.0.0.1:{}`", scheme.name(), scheme.port());
+        }
+        if scheme == Scheme::Nats && !path.is_empty() {
+            bail!("`{path}` names a vhost, which NATS cannot; leave it out and log in as a user of it");
         }
         Ok(Url {
+            scheme,
             host: host.to_owned(),
-            port,
-            user: unescaped(user)?,
-            password: unescaped(password)?,
+            port: port.unwrap_or(scheme.port()),
+            login,
             vhost: if path.is_empty() { "/".to_owned() } else { unescaped(path)? },
         })
+    }
+}
+
+impl Scheme {
+    const ALL: [Scheme; 2] = [Scheme::Stomp, Scheme::Nats];
+
+    /// What stands before `://`.
+    fn name(self) -> &'static str {
+        match self {
+            Scheme::Stomp => "stomp",
+            Scheme::Nats => "nats",
+        }
+    }
+
+    /// The port that brokers listen on.
+    fn port(self) -> u16 {
+        match self {
+            Scheme::Stomp => 61613,
+            Scheme::Nats => 4222,
+        }
     }
 }
 
 /// Shows the place without the password, which does not belong into reports.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "stomp://[{}]:{}", self.host, self.port),
-            false => write!(f, "stomp://{}:{}", self.host, self.port),
+        let Url { scheme, host, port, .. } = self;
+        match host.contains(':') {
+            true => write!(f, "{}://[{host}]:{port}", scheme.name()),
+            false => write!(f, "{}://{host}:{port}", scheme.name()),
         }
     }
 }
 
-fn host_and_port(place: &str) -> Result<(&str, u16)> {
+fn host_and_port(place: &str) -> Result<(&str, Option<u16>)> {
     if let Some((host, rest)) = place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return match rest.strip_prefix(':') {
-            Some(port) => Ok((host, port_number(port)?)),
-            None => Ok((host, STOMP_PORT)),
+            Some(port) => Ok((host, Some(port_number(port)?))),
+            None => Ok((host, None)),
         };
     }
     match place.rsplit_once(':') {
-        Some((host, port)) => Ok((host, port_number(port)?)),
-        None => Ok((place, STOMP_PORT)),
+        Some((host, port)) => Ok((host, Some(port_number(port)?))),
+        None => Ok((place, None)),
     }
 }
 
@@ -106,20 +137,19 @@ mod tests {
 
     #[test]
     fn what_is_left_out_has_a_default() {
-        for (text, host, port, user, password, vhost) in [
-            ("stomp://h", "h", 61613, "guest", "guest", "/"),
-            ("stomp://h:1", "h", 1, "guest", "guest", "/"),
-            ("stomp://u:p@h:1/v", "h", 1, "u", "p", "v"),
-            ("stomp://u@h/%2Fv", "h", 61613, "u", "", "/v"),
-            ("stomp://u:p%40x@[::1]:5", "::1", 5, "u", "p@x", "/"),
-            ("stomp://[::1]", "::1", 61613, "guest", "guest", "/"),
+        for (text, scheme, host, port, login, vhost) in [
+            ("stomp://h", Scheme::Stomp, "h", 61613, None, "/"),
+            ("stomp://h:1", Scheme::Stomp, "h", 1, None, "/"),
+            ("stomp://u:p@h:1/v", Scheme::Stomp, "h", 1, Some(("u", "p")), "v"),
+            ("stomp://u@h/%2Fv", Scheme::Stomp, "h", 61613, Some(("u", "")), "/v"),
+            ("stomp://u:p%40x@[::1]:5", Scheme::Stomp, "::1", 5, Some(("u", "p@x")), "/"),
+            ("stomp://[::1]", Scheme::Stomp, "::1", 61613, None, "/"),
+            ("nats://h", Scheme::Nats, "h", 4222, None, "/"),
+            ("nats://u:p@h:1/", Scheme::Nats, "h", 1, Some(("u", "p")), "/"),
         ] {
-            let url: Url = text.parse().unwrap();
-            assert_eq!(
-                (url.host.as_str(), url.port, url.user.as_str(), url.password.as_str(), url.vhost.as_str()),
-                (host, port, user, password, vhost),
-                "{text}"
-            );
+            let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
+            let expected = Url { scheme, host: host.to_owned(), port, login, vhost: vhost.to_owned() };
+            assert_eq!(text.parse::<Url>().unwrap(), expected, "{text}");
         }
     }
 
@@ -134,6 +164,8 @@ mod tests {
             "stomp://h:70000",
             "stomp://h/%2",
             "stomp://h/%zz",
+            "nats://",
+            "nats://h/v",
         ] {
             assert!(text.parse::<Url>().is_err(), "{text}");
         }
@@ -141,7 +173,11 @@ mod tests {
 
     #[test]
     fn a_password_is_never_shown() {
-        let url: Url = "stomp://u:secret@h:1".parse().unwrap();
-        assert_eq!(url.to_string(), "stomp://h:1");
+        for (text, shown) in
+            [("stomp://u:secret@h:1", "stomp://h:1"), ("nats://u:secret@[::1]", "nats://[::1]:4222")]
+        {
+            let url: Url = text.parse().unwrap();
+            assert_eq!(url.to_string(), shown);
+        }
     }
 }

@@ -344,10 +344,7 @@ fn settings(
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
         header_readers: header_reader,
-        server_name: match config.nats.server_name.as_str() {
-            "" => imori_nats::settings::Settings::default().server_name,
-            name => name.to_string(),
-        },
+        server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
     };
     let stomp = imori_stomp::settings::Settings {

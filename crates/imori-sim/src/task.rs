@@ -35,7 +35,9 @@ impl Task {
                 limits.unsent_bytes_max *= 4;
             }
             let outbound = Outbound::new(id, encoder, limits, cell.gauge().clone());
-            let wire = PipeWire { id, pipe, is_own: shared.writes_own, woken: Rc::clone(&woken) };
+            // A bug wakes nobody instead.
+            let woken = if shared.has(Bug::LostWakeUp) { Rc::default() } else { Rc::clone(&woken) };
+            let wire = PipeWire { id, pipe, is_own: shared.writes_own, woken };
             Link::new(outbound, wire, Arc::clone(&signals))
         });
         let id = ConnectionId { cell: number, slot, generation };
@@ -144,6 +146,9 @@ impl Transport for PipeTurn<'_, '_> {
     }
 
     fn poll_gone(&mut self) -> Poll<()> {
+        if self.cell.shared.has(Bug::UnnoticedEnd) {
+            return Poll::Pending;
+        }
         self.waits.for_gone = true;
         if self.cell.shared.network.pipe(self.pipe).is_reset { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -1,15 +1,38 @@
-//! Which broker a command talks to: `stomp://user:password@host:port/vhost`.
+//! Which broker a command talks to: `stomp://user:password@host:port/vhost`, `nats://user:password@host:port`.
 
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
-/// The port of a STOMP broker that names none.
-const DEFAULT_PORT: u16 = 61613;
+/// The protocol that a URL begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Stomp,
+    Nats,
+}
+
+impl Scheme {
+    /// What stands at the beginning.
+    fn prefix(self) -> &'static str {
+        match self {
+            Scheme::Stomp => "stomp://",
+            Scheme::Nats => "nats://",
+        }
+    }
+
+    /// The port of a broker that names none.
+    fn default_port(self) -> u16 {
+        match self {
+            Scheme::Stomp => 61613,
+            Scheme::Nats => 4222,
+        }
+    }
+}
 
 /// A broker, and who we are to it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Url {
+    pub(crate) scheme: Scheme,
     /// The login and its password, if there is one.
     pub(crate) login: Option<(String, String)>,
     /// A name or an IP address, IPv6 without its brackets.
@@ -22,7 +45,7 @@ pub(crate) struct Url {
 /// Never shows the password.
 impl fmt::Debug for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "stomp://{}:{}", self.host, self.port)
+        write!(f, "{}{}:{}", self.scheme.prefix(), self.host, self.port)
     }
 }
 
@@ -30,18 +53,21 @@ impl FromStr for Url {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Url, UrlError> {
-        let rest = text.strip_prefix("stomp://").ok_or(UrlError::Scheme)?;
+        let known = |scheme: Scheme| text.strip_prefix(scheme.prefix()).map(|rest| (scheme, rest));
+        let found = known(Scheme::Stomp).or_else(|| known(Scheme::Nats));
+        let (scheme, rest) = found.ok_or(UrlError::Scheme)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, address) = match authority.rsplit_once('@') {
             Some((login, address)) => (Some(parse_login(login)?), address),
             None => (None, authority),
         };
         let (host, port) = parse_address(address)?;
-        let vhost = match path {
-            "" => String::from("/"),
-            _ => percent_decoded(path)?,
+        let vhost = match (scheme, path) {
+            (_, "") => String::from("/"),
+            (Scheme::Stomp, _) => percent_decoded(path)?,
+            (Scheme::Nats, _) => return Err(UrlError::Vhost),
         };
-        Ok(Url { login, host, port, vhost })
+        Ok(Url { scheme, login, host, port: port.unwrap_or(scheme.default_port()), vhost })
     }
 }
 
@@ -50,7 +76,7 @@ fn parse_login(text: &str) -> Result<(String, String), UrlError> {
     Ok((percent_decoded(user)?, percent_decoded(password)?))
 }
 
-fn parse_address(text: &str) -> Result<(String, u16), UrlError> {
+fn parse_address(text: &str) -> Result<(String, Option<u16>), UrlError> {
     let (host, port) = match text.strip_prefix('[') {
         Some(bracketed) => {
             let (host, rest) = bracketed.split_once(']').ok_or(UrlError::Host)?;
@@ -65,8 +91,8 @@ fn parse_address(text: &str) -> Result<(String, u16), UrlError> {
         return Err(UrlError::Host);
     }
     let port = match port {
-        Some(port) => port.parse().map_err(|_| UrlError::Port)?,
-        None => DEFAULT_PORT,
+        Some(port) => Some(port.parse().map_err(|_| UrlError::Port)?),
+        None => None,
     };
     Ok((String::from(host), port))
 }
@@ -95,18 +121,23 @@ pub(crate) enum UrlError {
     Scheme,
     Host,
     Port,
+    Vhost,
     Escape,
 }
 
 impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            UrlError::Scheme => "it does not begin with `stomp://`",
+            UrlError::Scheme => "it begins neither with `stomp://` nor with `nats://`",
             UrlError::Host => "it names no host",
             UrlError::Port => "its port is not a number up to 65535",
+            UrlError::Vhost => "it names a vhost, which NATS cannot",
             UrlError::Escape => "it has a `%` without two hexadecimal digits, or they are not UTF-8",
         })?;
-        f.write_str("; write it as `stomp://user:password@host:61613/vhost`")
+        f.write_str(match self {
+            UrlError::Vhost => "; write it as `nats://user:password@host:4222`, with a user of that vhost",
+            _ => "; write it as `stomp://user:password@host:61613/vhost` or `nats://user:password@host:4222`",
+        })
     }
 }
 
@@ -118,16 +149,25 @@ mod tests {
 
     #[test]
     fn urls_are_taken_apart() {
-        for (text, login, host, port, vhost) in [
-            ("stomp://guest:guest@127.0.0.1:61613/", Some(("guest", "guest")), "127.0.0.1", 61613, "/"),
-            ("stomp://mq.example", None, "mq.example", 61613, "/"),
-            ("stomp://[::1]:1/a", None, "::1", 1, "a"),
-            ("stomp://u@h/%2F", Some(("u", "")), "h", 61613, "/"),
-            ("stomp://u:p%40%3a@h/a%20b/c", Some(("u", "p@:")), "h", 61613, "a b/c"),
+        for (text, scheme, login, host, port, vhost) in [
+            (
+                "stomp://guest:guest@127.0.0.1:61613/",
+                Scheme::Stomp,
+                Some(("guest", "guest")),
+                "127.0.0.1",
+                61613,
+                "/",
+            ),
+            ("stomp://mq.example", Scheme::Stomp, None, "mq.example", 61613, "/"),
+            ("stomp://[::1]:1/a", Scheme::Stomp, None, "::1", 1, "a"),
+            ("stomp://u@h/%2F", Scheme::Stomp, Some(("u", "")), "h", 61613, "/"),
+            ("stomp://u:p%40%3a@h/a%20b/c", Scheme::Stomp, Some(("u", "p@:")), "h", 61613, "a b/c"),
+            ("nats://h", Scheme::Nats, None, "h", 4222, "/"),
+            ("nats://u:p@[::1]:1/", Scheme::Nats, Some(("u", "p")), "::1", 1, "/"),
         ] {
             let login = login.map(|(user, password)| (String::from(user), String::from(password)));
-            let expected = Url { login, host: String::from(host), port, vhost: String::from(vhost) };
-            assert_eq!(text.parse(), Ok(expected), "{text}");
+            let (host, vhost) = (String::from(host), String::from(vhost));
+            assert_eq!(text.parse(), Ok(Url { scheme, login, host, port, vhost }), "{text}");
         }
         for (text, error) in [
             ("http://h", UrlError::Scheme),
@@ -139,6 +179,8 @@ mod tests {
             ("stomp://h/%2", UrlError::Escape),
             ("stomp://h/%zz", UrlError::Escape),
             ("stomp://h/%ff", UrlError::Escape),
+            ("nats://", UrlError::Host),
+            ("nats://h/v", UrlError::Vhost),
         ] {
             assert_eq!(text.parse::<Url>(), Err(error), "{text}");
         }
@@ -147,7 +189,11 @@ mod tests {
     // SECURITY OPS-02
     #[test]
     fn the_password_is_not_shown() {
-        let url: Url = "stomp://user:canary@h".parse().unwrap();
-        assert_eq!(format!("{url:?}"), "stomp://h:61613");
+        for (text, shown) in
+            [("stomp://user:canary@h", "stomp://h:61613"), ("nats://user:canary@h", "nats://h:4222")]
+        {
+            let url: Url = text.parse().unwrap();
+            assert_eq!(format!("{url:?}"), shown);
+        }
     }
 }

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
 mod liar;
+mod nats_liar;
 
 use clap::Parser;
 use imori_bench::{BenchArgs, Ledger, Outcome, Report, Scenario};
 
 use liar::{Liar, Lie};
+use nats_liar::NatsLiar;
 
 #[derive(Parser)]
 struct Command {
@@ -16,14 +18,17 @@ struct Command {
 }
 
 /// Runs a scenario as the command line would.
-fn run(liar: &Liar, arguments: &str) -> Report {
-    let url = liar.url();
+fn run(url: &str, arguments: &str) -> Report {
+    attempt(url, arguments).unwrap()
+}
+
+fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
     let arguments = format!("bench {arguments} --url {url}");
     match Command::parse_from(arguments.split_whitespace()).bench.scenario {
-        Scenario::Rpc(options) => imori_bench::run_rpc(&options).unwrap(),
-        Scenario::Queue(options) => imori_bench::run_queue(&options).unwrap(),
-        Scenario::Pubsub(options) => imori_bench::run_pubsub(&options).unwrap(),
-        Scenario::Idle(options) => imori_bench::run_idle(&options).unwrap(),
+        Scenario::Rpc(options) => imori_bench::run_rpc(&options),
+        Scenario::Queue(options) => imori_bench::run_queue(&options),
+        Scenario::Pubsub(options) => imori_bench::run_pubsub(&options),
+        Scenario::Idle(options) => imori_bench::run_idle(&options),
     }
 }
 
@@ -40,12 +45,32 @@ fn an_honest_broker_has_a_clean_ledger() {
         ("pubsub --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
         ("pubsub --time 300ms --warmup 50ms --publishers 2 --subscribers 2", 0, 0),
     ] {
-        let report = run(&Liar::start(Lie::None, "/", 0), arguments);
-        let ledger = report.ledger;
-        assert!(ledger.sent > 0 && report.outcome == Outcome::Done && report.exit_code() == 0, "{arguments}");
-        if sent > 0 {
-            assert_eq!(ledger, Ledger { sent, good, ..Ledger::default() }, "{arguments}");
-        }
+        let report = run(&Liar::start(Lie::None, "/", 0).url(), arguments);
+        check_clean(&report, arguments, sent, good);
+    }
+}
+
+#[test]
+fn an_honest_nats_server_has_a_clean_ledger() {
+    for (arguments, sent, good) in [
+        ("rpc --requests 1k --warmup 100 --requesters 3 --responders 2", 1_100, 1_100),
+        ("rpc --requests 1k --warmup 100 --requesters 3 --independent", 1_100, 1_100),
+        ("rpc --time 300ms --warmup 50ms --requesters 2 --independent", 0, 0),
+        ("rpc --requests 5k --warmup 10 --depth all --threads 2", 5_010, 5_010),
+        ("pubsub --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
+        ("pubsub --messages 1k --warmup 0 --publishers 4 --subjects 2 --subscribers 3", 1_000, 3_000),
+    ] {
+        let report = run(&NatsLiar::start(Lie::None, "", 0).url(), arguments);
+        check_clean(&report, arguments, sent, good);
+    }
+}
+
+/// With 0 sent it may have been any number.
+fn check_clean(report: &Report, arguments: &str, sent: u64, good: u64) {
+    let ledger = report.ledger;
+    assert!(ledger.sent > 0 && report.outcome == Outcome::Done && report.exit_code() == 0, "{arguments}");
+    if sent > 0 {
+        assert_eq!(ledger, Ledger { sent, good, ..Ledger::default() }, "{arguments}");
     }
 }
 
@@ -63,10 +88,13 @@ fn each_lie_about_a_reply_is_counted() {
             "--requesters 2 --depth 64 --timeout 200ms --threads 2",
         ] {
             let liar = Liar::start(lie, "/reply-queue/", 100);
-            let report = run(&liar, &format!("rpc --requests 2k --warmup 0 {depth}"));
-            assert_eq!(report.ledger, expected, "{lie:?} {depth}");
+            let report = run(&liar.url(), &format!("rpc --requests 2k --warmup 0 {depth}"));
+            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {depth}");
             assert_eq!(liar.lies(), 20);
-            assert_eq!(report.exit_code(), 3);
+            let liar = NatsLiar::start(lie, "_INBOX.", 100);
+            let report = run(&liar.url(), &format!("rpc --requests 2k --warmup 0 {depth}"));
+            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {depth}");
+            assert_eq!(liar.lies(), 20);
         }
     }
 }
@@ -81,21 +109,39 @@ fn each_lie_about_a_delivery_is_counted() {
         (Lie::Disguise, Ledger { altered: 20, ..clean }),
     ] {
         for size in [16, 100] {
+            let arguments =
+                format!("pubsub --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}");
             let liar = Liar::start(lie, "/topic/", 100);
-            let report = run(
-                &liar,
-                &format!("pubsub --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"),
-            );
-            assert_eq!(report.ledger, expected, "{lie:?} {size}");
+            let report = run(&liar.url(), &arguments);
+            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {size}");
             assert_eq!(liar.lies(), 20);
-            assert_eq!(report.exit_code(), 3);
+            let liar = NatsLiar::start(lie, "imori-bench", 100);
+            let report = run(&liar.url(), &arguments);
+            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {size}");
+            assert_eq!(liar.lies(), 20);
         }
     }
 }
 
 #[test]
 fn idle_connections_stay_open() {
-    let report = run(&Liar::start(Lie::None, "/", 0), "idle --connections 20 --hold 50ms");
-    let still_open = report.counters.iter().find(|count| count.name == "still_open").map(|count| count.value);
-    assert_eq!(still_open, Some(20));
+    for url in [Liar::start(Lie::None, "/", 0).url(), NatsLiar::start(Lie::None, "", 0).url()] {
+        let report = run(&url, "idle --connections 20 --hold 50ms");
+        let open = report.counters.iter().find(|count| count.name == "still_open");
+        assert_eq!(open.map(|count| count.value), Some(20), "{url}");
+    }
+}
+
+#[test]
+fn what_nats_has_not_is_refused() {
+    let url = NatsLiar::start(Lie::None, "", 0).url();
+    for (arguments, told) in [
+        ("queue", "keeps no messages"),
+        ("pubsub --ack client", "no acknowledgement"),
+        ("pubsub --prefetch 1", "no credit"),
+        ("rpc --reply named", "inboxes only"),
+    ] {
+        let error = attempt(&url, arguments).unwrap_err().to_string();
+        assert!(error.contains(told), "{arguments}: {error}");
+    }
 }

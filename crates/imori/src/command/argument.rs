@@ -3,19 +3,17 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Read as _};
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use imori_stomp::encode::FrameWriter;
 
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, Header, connect};
 use crate::url::Url;
 
 /// Which broker to talk to.
 #[derive(Debug, Args)]
 pub(super) struct Broker {
-    /// The broker: `stomp://user:password@host:port/vhost`.
+    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`.
     ///
     /// Other users of this host see what stands on a command line, so put a password that matters
     /// into the variable.
@@ -30,34 +28,18 @@ pub(super) struct Broker {
 }
 
 impl Broker {
-    pub(super) fn connect(&self) -> Result<Client, ClientError> {
-        Client::connect(&self.url)
+    pub(super) fn connect(&self) -> Result<Box<dyn Client>, ClientError> {
+        connect(&self.url)
     }
 }
 
-/// A header as `--header` takes it: `name:value`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
-    name: String,
-    value: String,
-}
-
-impl Header {
-    pub(super) fn write(&self, frame: &mut FrameWriter<'_>) {
-        frame.user_header(self.name.as_bytes(), self.value.as_bytes());
-    }
-}
-
-impl FromStr for Header {
-    type Err = ArgumentError;
-
-    fn from_str(text: &str) -> Result<Header, ArgumentError> {
-        match text.split_once(':') {
-            Some((name, value)) if !name.is_empty() => {
-                Ok(Header { name: String::from(name), value: String::from(value) })
-            }
-            _ => Err(ArgumentError::Header),
+/// Reads a header such as `priority:4`.
+pub(super) fn header(text: &str) -> Result<Header, ArgumentError> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.is_empty() => {
+            Ok(Header { name: String::from(name), value: String::from(value) })
         }
+        _ => Err(ArgumentError::Header),
     }
 }
 
@@ -136,7 +118,7 @@ mod tests {
         ] {
             let expected =
                 expected.map(|(name, value)| Header { name: String::from(name), value: String::from(value) });
-            assert_eq!(text.parse().ok(), expected, "{text}");
+            assert_eq!(header(text).ok(), expected, "{text}");
         }
     }
 }

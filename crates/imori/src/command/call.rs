@@ -5,14 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::Args;
 use imori_core::name::Printable;
-use imori_stomp::command::Command;
 
-use super::argument::{Broker, Header, body, duration};
-use crate::client::ClientError;
+use super::argument::{Broker, body, duration, header};
+use crate::client::{ClientError, Header, Message};
 use crate::output::print;
-
-/// The name of our inbox; the broker makes of it an address that only this connection reads.
-const REPLY_TO: &[u8] = b"/temp-queue/imori-call";
 
 /// Send a request and print the body of its reply.
 ///
@@ -21,7 +17,7 @@ const REPLY_TO: &[u8] = b"/temp-queue/imori-call";
 pub(crate) struct Call {
     #[command(flatten)]
     broker: Broker,
-    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY`.
+    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP, a subject in NATS.
     destination: String,
     /// The body; `-` reads it from the standard input.
     #[arg(default_value = "")]
@@ -30,7 +26,7 @@ pub(crate) struct Call {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     timeout: Duration,
     /// A header of the request. Can be given several times.
-    #[arg(long, value_name = "NAME:VALUE")]
+    #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     header: Vec<Header>,
 }
 
@@ -38,21 +34,12 @@ impl Call {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let body = body(&self.body)?;
         let mut client = self.broker.connect()?;
-        client.send(Command::Send, &body, |frame| {
-            frame.header("destination", self.destination.as_bytes());
-            frame.header("reply-to", REPLY_TO);
-            self.header.iter().for_each(|header| header.write(frame));
-        })?;
+        client.request(&Message { destination: &self.destination, headers: &self.header, body: &body })?;
         let deadline = Instant::now() + self.timeout;
-        let reply = loop {
-            let received = client.receive(Some(deadline)).map_err(|error| match error {
-                ClientError::TimedOut(_) => ClientError::TimedOut("no reply in time; is anyone subscribed?"),
-                other => other,
-            })?;
-            if received.command == Command::Message {
-                break received;
-            }
-        };
+        let reply = client.receive(Some(deadline)).map_err(|error| match error {
+            ClientError::TimedOut(_) => ClientError::TimedOut("no reply in time; is anyone subscribed?"),
+            other => other,
+        })?;
         client.disconnect()?;
         if let Some(error) = reply.header("error") {
             bail!("the responder answers: {}", Printable(error));

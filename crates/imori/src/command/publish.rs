@@ -1,25 +1,22 @@
 //! `imori pub`: send messages.
 
 use clap::Args;
-use imori_stomp::command::Command;
 
-use super::argument::{Broker, Header, body};
-
-/// Asked for with the last message: the receipts of one destination come in order.
-const RECEIPT: &[u8] = b"last";
+use super::argument::{Broker, body, header};
+use crate::client::{Header, Message};
 
 /// Send a message, and wait until the broker has taken it.
 #[derive(Debug, Args)]
 pub(crate) struct Pub {
     #[command(flatten)]
     broker: Broker,
-    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY`.
+    /// Where to: `/queue/NAME`, `/topic/NAME`, `/exchange/NAME/KEY` in STOMP, a subject in NATS.
     destination: String,
     /// The body; `-` reads it from the standard input.
     #[arg(default_value = "")]
     body: String,
     /// A header of the message. Can be given several times.
-    #[arg(long, value_name = "NAME:VALUE")]
+    #[arg(long, value_name = "NAME:VALUE", value_parser = header)]
     header: Vec<Header>,
     /// How often to send it.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -30,17 +27,12 @@ impl Pub {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let body = body(&self.body)?;
         let mut client = self.broker.connect()?;
+        let message = Message { destination: &self.destination, headers: &self.header, body: &body };
         for number in 1..=self.count {
-            client.send(Command::Send, &body, |frame| {
-                frame.header("destination", self.destination.as_bytes());
-                self.header.iter().for_each(|header| header.write(frame));
-                if number == self.count {
-                    frame.header("receipt", RECEIPT);
-                }
-            })?;
-        }
-        if self.count > 0 {
-            client.receipt(RECEIPT)?;
+            match number == self.count {
+                true => client.publish_confirmed(&message)?,
+                false => client.publish(&message)?,
+            }
         }
         client.disconnect()?;
         Ok(())

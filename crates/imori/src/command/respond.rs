@@ -5,20 +5,21 @@ use std::process::{Command as Process, Stdio};
 use std::thread;
 
 use clap::Args;
-use imori_stomp::command::Command;
 
 use super::argument::Broker;
-use crate::client::{Client, ClientError, Received};
+use crate::client::{Ack, Subscription};
 
 /// Answer each request that comes, until it is interrupted.
 ///
-/// The reply goes to the address of the request's `reply-to` header and carries its
-/// `correlation-id`. A request that cannot be answered gets an empty reply with an `error` header.
+/// The reply goes to the reply address of the request and carries its `correlation-id`, if it has
+/// one. A request that cannot be answered gets an empty reply with an `error` header. Responders of
+/// one queue, or in NATS of one subject, share the requests.
 #[derive(Debug, Args)]
 pub(crate) struct Respond {
     #[command(flatten)]
     broker: Broker,
-    /// Where requests come from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY`.
+    /// Where requests come from: `/queue/NAME`, `/topic/PATTERN`, `/exchange/NAME/KEY` in STOMP, a
+    /// subject in NATS.
     destination: String,
     #[command(flatten)]
     answer: Answer,
@@ -46,43 +47,23 @@ struct Answer {
 impl Respond {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut client = self.broker.connect()?;
-        client.send(Command::Subscribe, b"", |frame| {
-            frame.header("id", b"0");
-            frame.header("destination", self.destination.as_bytes());
-            frame.header("ack", b"auto");
+        client.subscribe(&Subscription {
+            source: &self.destination,
+            is_shared: true,
+            ack: Ack::Auto,
+            headers: &[],
         })?;
         let mut left = self.count;
         while left != Some(0) {
             let request = client.receive(None)?;
-            if request.command != Command::Message {
-                continue;
-            }
-            if let Some(reply_to) = request.header("reply-to") {
-                reply(&mut client, &request, reply_to, &self.answer.to(&request.body))?;
+            if request.reply_to.is_some() {
+                client.reply(&request, &self.answer.to(&request.body))?;
             }
             left = left.map(|left| left - 1);
         }
         client.disconnect()?;
         Ok(())
     }
-}
-
-fn reply(
-    client: &mut Client,
-    request: &Received,
-    reply_to: &[u8],
-    answer: &Result<Vec<u8>, String>,
-) -> Result<(), ClientError> {
-    let body = answer.as_deref().unwrap_or_default();
-    client.send(Command::Send, body, |frame| {
-        frame.header("destination", reply_to);
-        if let Some(id) = request.header("correlation-id") {
-            frame.header("correlation-id", id);
-        }
-        if let Err(error) = answer {
-            frame.header("error", error.as_bytes());
-        }
-    })
 }
 
 impl Answer {

@@ -9,7 +9,8 @@ const BYE: (&str, &str) = ("DISCONNECT\nreceipt:bye\n\n^@", "RECEIPT\nreceipt-id
 
 fn converse(arguments: &[&str], input: &str, script: &[(&str, &str)]) -> Run {
     let peer = Peer::start(script);
-    let run = run_with_input(&[arguments, &["--url", &peer.url]].concat(), input);
+    let url = format!("stomp://{}/", peer.address);
+    let run = run_with_input(&[arguments, &["--url", &url]].concat(), input);
     peer.finish();
     run
 }

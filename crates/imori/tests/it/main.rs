@@ -7,5 +7,6 @@ mod configuration;
 mod reference;
 mod serve;
 mod client;
+mod nats_client;
 mod peer;
 mod binary;

@@ -1,43 +1,36 @@
 //! The other end of a conversation: a broker that follows a script of bytes.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
 /// A broker of one connection.
 pub(crate) struct Peer {
-    pub(crate) url: String,
+    /// Host and port.
+    pub(crate) address: String,
     thread: JoinHandle<()>,
 }
 
 impl Peer {
-    /// Expects each first text, in order, and answers with the second; NUL is written as `^@`.
+    /// Expects each first text, in order, and answers with the second; NUL is written as `^@`,
+    /// and `~` in a first text stands for any word.
     pub(crate) fn start(script: &[(&str, &str)]) -> Peer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("stomp://{}/", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap().to_string();
         let script: Vec<(String, String)> =
             script.iter().map(|(expected, answer)| (bytes(expected), bytes(answer))).collect();
         let thread = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
+            let mut input = BufReader::new(stream.try_clone().unwrap());
             for (expected, answer) in script {
-                let mut received = Vec::new();
-                while received.len() < expected.len() {
-                    let mut byte = [0];
-                    match stream.read(&mut byte).unwrap() {
-                        0 => break,
-                        _ => received.extend(byte),
-                    }
-                    if !expected.as_bytes().starts_with(&received) {
-                        break;
-                    }
-                }
+                let received = read(&mut input, expected.as_bytes());
                 assert_eq!(String::from_utf8_lossy(&received), expected);
                 stream.write_all(answer.as_bytes()).unwrap();
             }
             // It stays until the client goes, which may reset the connection.
-            let _ = stream.read_to_end(&mut Vec::new());
+            let _ = input.read_to_end(&mut Vec::new());
         });
-        Peer { url, thread }
+        Peer { address, thread }
     }
 
     /// Ends with the conversation; panics if it did not go by the script.
@@ -46,6 +39,24 @@ impl Peer {
             std::panic::resume_unwind(panic);
         }
     }
+}
+
+/// Reads until it is as long as expected, or another than expected.
+fn read(input: &mut impl BufRead, expected: &[u8]) -> Vec<u8> {
+    let mut received = Vec::new();
+    let mut bytes = input.bytes().map(Result::unwrap).peekable();
+    for wanted in expected {
+        if *wanted == b'~' {
+            while bytes.next_if(|byte| !byte.is_ascii_whitespace()).is_some() {}
+            received.push(b'~');
+            continue;
+        }
+        received.extend(bytes.next());
+        if received.last() != Some(wanted) {
+            break;
+        }
+    }
+    received
 }
 
 fn bytes(text: &str) -> String {

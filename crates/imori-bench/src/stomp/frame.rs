@@ -10,27 +10,28 @@ use imori_stomp::frame::HeaderTable;
 use imori_stomp::limits::Limits;
 use imori_stomp::version::Version;
 
+use crate::driver::text;
 use crate::limits::FRAME_BYTES_MAX;
 
 /// Takes one connection's bytes apart; the table may be shared by all connections of a thread.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(super) struct FrameReader {
     decoder: Decoder,
 }
 
-impl Reader {
+impl FrameReader {
     /// Starts at the beginning of a frame.
-    pub(crate) fn new() -> Reader {
+    pub(super) fn new() -> FrameReader {
         let limits = Limits { body_bytes_max: FRAME_BYTES_MAX, ..Limits::default() };
         let mut decoder = Decoder::new(limits);
         decoder.connected(Version::V12);
-        Reader { decoder }
+        FrameReader { decoder }
     }
 
     /// Takes the first frame of these bytes and says how many bytes it used; none if it is not complete.
     ///
     /// After that the bytes must begin in the same way, with more of them.
-    pub(crate) fn take<'a>(
+    pub(super) fn take<'a>(
         &mut self,
         bytes: &'a [u8],
         table: &'a mut HeaderTable,
@@ -47,27 +48,25 @@ impl Reader {
 
 /// A frame in the buffer it was read into; an absent header is empty.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame<'a> {
+pub(super) struct Frame<'a> {
     /// What the broker says.
-    pub(crate) command: Command,
+    pub(super) command: Command,
     /// `ack`: what to acknowledge with, in 1.2.
-    pub(crate) ack: &'a [u8],
+    pub(super) ack: &'a [u8],
     /// `correlation-id`.
-    pub(crate) correlation_id: &'a [u8],
+    pub(super) correlation_id: &'a [u8],
     /// `message`: the short text of an error.
-    pub(crate) message: &'a [u8],
-    /// `receipt-id`.
-    pub(crate) receipt_id: &'a [u8],
+    pub(super) message: &'a [u8],
     /// `redelivered`.
-    pub(crate) redelivered: &'a [u8],
+    pub(super) redelivered: &'a [u8],
     /// `reply-to`.
-    pub(crate) reply_to: &'a [u8],
+    pub(super) reply_to: &'a [u8],
     /// `server`: name and version of the broker.
-    pub(crate) server: &'a [u8],
+    pub(super) server: &'a [u8],
     /// `version` of the protocol.
-    pub(crate) version: &'a [u8],
+    pub(super) version: &'a [u8],
     /// The body.
-    pub(crate) body: &'a [u8],
+    pub(super) body: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
@@ -81,7 +80,6 @@ impl<'a> Frame<'a> {
             ack: &[],
             correlation_id: &[],
             message: &[],
-            receipt_id: &[],
             redelivered: &[],
             reply_to: &[],
             server: &[],
@@ -93,7 +91,6 @@ impl<'a> Frame<'a> {
                 b"ack" => &mut view.ack,
                 b"correlation-id" => &mut view.correlation_id,
                 b"message" => &mut view.message,
-                b"receipt-id" => &mut view.receipt_id,
                 b"redelivered" => &mut view.redelivered,
                 b"reply-to" => &mut view.reply_to,
                 b"server" => &mut view.server,
@@ -109,7 +106,7 @@ impl<'a> Frame<'a> {
     }
 
     /// An ERROR frame as one line for people.
-    pub(crate) fn error_text(&self) -> String {
+    pub(super) fn error_text(&self) -> String {
         let body = text(self.body);
         match (self.message.is_empty(), body.is_empty()) {
             (_, true) => text(self.message),
@@ -119,16 +116,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Bytes from outside on one line.
-pub(crate) fn text(bytes: &[u8]) -> String {
-    let shown: String = String::from_utf8_lossy(bytes).trim().chars().take(500).collect();
-    shown.replace(|c: char| c.is_control(), " ")
-}
-
 #[cfg(test)]
-pub(crate) fn taken<T>(bytes: &[u8], see: impl FnOnce(&Frame<'_>) -> T) -> T {
+fn taken<T>(bytes: &[u8], see: impl FnOnce(&Frame<'_>) -> T) -> T {
     let mut table = HeaderTable::default();
-    let (frame, used) = Reader::new().take(bytes, &mut table).unwrap().unwrap();
+    let (frame, used) = FrameReader::new().take(bytes, &mut table).unwrap().unwrap();
     assert_eq!(used, bytes.len(), "one frame and nothing else");
     see(&frame)
 }
@@ -151,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_frame_may_come_byte_by_byte() {
-        let (mut reader, mut table) = (Reader::new(), HeaderTable::default());
+        let (mut reader, mut table) = (FrameReader::new(), HeaderTable::default());
         for length in 0..MESSAGE.len() {
             let prefix = MESSAGE.get(..length).unwrap();
             assert!(reader.take(prefix, &mut table).unwrap().is_none(), "{length} bytes");
@@ -163,8 +154,8 @@ mod tests {
     fn heart_beats_and_carriage_returns_are_stepped_over() {
         let bytes = b"\n\r\n\nRECEIPT\r\nreceipt-id:7\r\n\r\n\0\nMESS";
         let mut table = HeaderTable::default();
-        let (frame, used) = Reader::new().take(bytes, &mut table).unwrap().unwrap();
-        assert_eq!((frame.command, frame.receipt_id, used), (Command::Receipt, &b"7"[..], bytes.len() - 5));
+        let (frame, used) = FrameReader::new().take(bytes, &mut table).unwrap().unwrap();
+        assert_eq!((frame.command, used), (Command::Receipt, bytes.len() - 5));
     }
 
     #[test]
@@ -177,7 +168,7 @@ mod tests {
             b"MESSAGE\ncontent-length:1\n\nab\0",
             b"MESSAGE\ncontent-length:99999999999\n\n",
         ] {
-            assert!(Reader::new().take(bytes, &mut HeaderTable::default()).is_err(), "{}", text(bytes));
+            assert!(FrameReader::new().take(bytes, &mut HeaderTable::default()).is_err(), "{}", text(bytes));
         }
     }
 

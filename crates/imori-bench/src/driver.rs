@@ -1,0 +1,150 @@
+//! What a scenario needs of a protocol: how to log in, subscribe, write and read messages.
+//!
+//! A driver is one file and is shared by all connections; a reader belongs to one of them. Which
+//! scenario it is, and whether what came is right, a driver does not know.
+
+use std::fmt::Debug;
+
+use anyhow::{Result, ensure};
+
+use crate::options::{AckMode, ReplyKind};
+use crate::template::{Correlation, MessageTemplate, RequestTemplate};
+use crate::url::Url;
+
+/// How a protocol says things.
+pub(crate) trait Driver: Debug + Sync {
+    /// What reports call it: the protocol, or a broker's dialect of it.
+    fn name(&self) -> &'static str;
+
+    /// Takes one connection's bytes apart.
+    fn reader(&self) -> Box<dyn Reader>;
+
+    /// Appends what logs in; it is heard as confirmed.
+    fn log_in(&self, url: &Url, out: &mut Vec<u8>);
+
+    /// Appends a subscription; with the wish it is heard as confirmed once it stands.
+    fn subscribe(&self, place: &Place, terms: Terms, wish: Wish, out: &mut Vec<u8>);
+
+    /// Where the replies to a requester go.
+    fn replies(&self, kind: ReplyKind, name: &str, requester: Correlation) -> Result<Replies>;
+
+    /// A request with a body of `size` bytes.
+    fn request(&self, service: &Place, replies: &Replies, size: usize, first: Correlation)
+    -> RequestTemplate;
+
+    /// A message for a place; the filler follows the stamp.
+    fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate;
+
+    /// Appends a reply that has the body of the request, and says where that begins.
+    fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize;
+
+    /// Appends what acknowledges a delivery.
+    fn acknowledge(&self, token: &[u8], out: &mut Vec<u8>);
+
+    /// Refuses terms that the protocol has not, rather than do something near.
+    fn check(&self, terms: Terms) -> Result<()>;
+
+    /// Refuses queues where the protocol keeps no messages.
+    fn check_queues(&self) -> Result<()>;
+}
+
+/// Takes one connection's bytes apart.
+pub(crate) trait Reader: Debug + Send {
+    /// Takes what the bytes begin with and says how many it used; none if it is not complete.
+    ///
+    /// After that the bytes must begin in the same way, with more of them.
+    fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>>;
+
+    /// Name and version of the broker, as it gave them when the login was confirmed.
+    fn server(&self) -> &str;
+}
+
+/// What a broker said.
+#[derive(Debug)]
+pub(crate) enum Heard<'a> {
+    /// A message.
+    Delivery(Delivery<'a>),
+    /// What was to be confirmed is.
+    Confirmed,
+    /// It asks whether we are there; this is the answer.
+    Ping(&'static [u8]),
+    /// It refuses something, in its words.
+    Error(String),
+    /// Nothing that matters here.
+    Nothing,
+}
+
+/// A message in the buffer it was read into; what is absent is empty.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Delivery<'a> {
+    /// Which call it belongs to.
+    pub(crate) correlation: &'a [u8],
+    /// Where replies to it go.
+    pub(crate) reply_to: &'a [u8],
+    /// What it is acknowledged with.
+    pub(crate) ack: &'a [u8],
+    /// Whether the broker says that it may have been delivered before.
+    pub(crate) is_redelivered: bool,
+    /// The message.
+    pub(crate) body: &'a [u8],
+}
+
+/// Where messages go, before a protocol gives it a name of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Keeps messages until a consumer has settled them.
+    Queue(String),
+    /// Each subscriber gets each message.
+    Topic(String),
+    /// One of the subscribers gets each message.
+    Service(String),
+}
+
+/// How a subscription is served.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// How deliveries are acknowledged.
+    pub(crate) ack: AckMode,
+    /// How many may be unacknowledged.
+    pub(crate) prefetch: Option<u32>,
+}
+
+/// Whether the broker is to say when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// It need not.
+    Nothing,
+    /// It is to confirm.
+    Confirm,
+}
+
+/// Where the replies to one requester go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replies {
+    /// The address that a request carries.
+    pub(crate) address: String,
+    /// What has to be subscribed to for it.
+    pub(crate) source: Option<Place>,
+}
+
+/// Refuses acknowledgement and credit, for protocols that have neither.
+pub(crate) fn check_no_terms(terms: Terms, protocol: &str) -> Result<()> {
+    ensure!(terms.ack == AckMode::Auto, "{protocol} knows no acknowledgement; leave `--ack` out");
+    ensure!(terms.prefetch.is_none(), "{protocol} knows no credit; leave `--prefetch` out");
+    Ok(())
+}
+
+/// Bytes from outside on one line.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let shown: String = String::from_utf8_lossy(bytes).trim().chars().take(500).collect();
+    shown.replace(|c: char| c.is_control(), " ")
+}
+
+/// Shows the one thing that these bytes say.
+#[cfg(test)]
+pub(crate) fn taken(driver: &dyn Driver, bytes: &[u8], see: impl FnOnce(&Heard<'_>)) {
+    let mut reader = driver.reader();
+    let (heard, used) = reader.take(bytes).unwrap().unwrap();
+    assert_eq!(used, bytes.len(), "one thing and nothing else");
+    see(&heard);
+}

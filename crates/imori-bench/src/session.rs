@@ -1,0 +1,136 @@
+//! Opens a connection and subscribes on it, waiting for the broker; only then does load begin.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::driver::{Driver, Heard, Place, Reader, Terms, Wish};
+use crate::limits::HANDSHAKE_TIMEOUT;
+use crate::nats::Nats;
+use crate::options::{BrokerOptions, Style};
+use crate::stomp::Stomp;
+use crate::url::{Scheme, Url};
+
+/// The driver of the protocol that the URL names.
+pub(crate) fn driver(broker: &BrokerOptions) -> &'static dyn Driver {
+    match (broker.url.scheme, broker.destination_style) {
+        (Scheme::Nats, _) => &Nats,
+        (Scheme::Stomp, Style::Rabbitmq) => &Stomp(Style::Rabbitmq),
+        (Scheme::Stomp, Style::Artemis) => &Stomp(Style::Artemis),
+    }
+}
+
+/// A connection that the broker has accepted.
+#[derive(Debug)]
+pub(crate) struct Session {
+    driver: &'static dyn Driver,
+    reader: Box<dyn Reader>,
+    socket: TcpStream,
+    /// Bytes that came and are not used yet.
+    unread: Vec<u8>,
+}
+
+impl Session {
+    /// Connects and logs in.
+    pub(crate) fn open(driver: &'static dyn Driver, url: &Url) -> Result<Session> {
+        let mut session =
+            Session { driver, reader: driver.reader(), socket: connect(url)?, unread: Vec::new() };
+        let mut login = Vec::new();
+        driver.log_in(url, &mut login);
+        session.write(&login)?;
+        session.confirmed()?;
+        Ok(session)
+    }
+
+    /// Name and version of the broker, as it gives them.
+    pub(crate) fn server(&self) -> &str {
+        self.reader.server()
+    }
+
+    /// Subscribes and waits until the broker says that it stands.
+    pub(crate) fn subscribe(&mut self, place: &Place, terms: Terms) -> Result<()> {
+        let mut subscribe = Vec::new();
+        self.driver.subscribe(place, terms, Wish::Confirm, &mut subscribe);
+        self.write(&subscribe)?;
+        self.confirmed()
+    }
+
+    /// The socket, no longer blocking, with what reads from it and the bytes that came already.
+    pub(crate) fn into_parts(self) -> Result<(TcpStream, Box<dyn Reader>, Vec<u8>)> {
+        self.socket.set_nonblocking(true)?;
+        Ok((self.socket, self.reader, self.unread))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.socket.write_all(bytes).context("the broker does not take the bytes of the handshake")
+    }
+
+    /// Waits until the broker has confirmed what it was asked to, and leaves deliveries for later.
+    fn confirmed(&mut self) -> Result<()> {
+        let mut from = 0_usize;
+        loop {
+            while let Some((heard, used)) = self.reader.take(self.unread.get(from..).unwrap_or_default())? {
+                let end = from.saturating_add(used);
+                let is_confirmed = match heard {
+                    Heard::Delivery(_) => {
+                        from = end;
+                        continue;
+                    }
+                    Heard::Error(complaint) => bail!("the broker refuses: {complaint}"),
+                    Heard::Ping(answer) => {
+                        self.socket.write_all(answer)?;
+                        false
+                    }
+                    Heard::Nothing => false,
+                    Heard::Confirmed => true,
+                };
+                self.unread.drain(from..end);
+                if is_confirmed {
+                    return Ok(());
+                }
+            }
+            self.read()?;
+        }
+    }
+
+    fn read(&mut self) -> Result<()> {
+        let mut bytes = [0; 16 * 1024];
+        let length = self.socket.read(&mut bytes).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                anyhow!(
+                    "the broker does not answer the handshake within {HANDSHAKE_TIMEOUT:?}; look into its log"
+                )
+            }
+            _ => anyhow!(error)
+                .context("the broker breaks the connection during the handshake; look into its log"),
+        })?;
+        if length == 0 {
+            bail!("the broker closes the connection during the handshake; look into its log");
+        }
+        self.unread.extend_from_slice(bytes.get(..length).unwrap_or_default());
+        Ok(())
+    }
+}
+
+fn connect(url: &Url) -> Result<TcpStream> {
+    let addresses = (url.host.as_str(), url.port)
+        .to_socket_addrs()
+        .with_context(|| format!("`{}` is not a known host; name it by address", url.host))?;
+    let mut last = anyhow!("`{}` has no address", url.host);
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, HANDSHAKE_TIMEOUT) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                socket.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+                socket.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
+                return Ok(socket);
+            }
+            Err(error) => {
+                last = anyhow!(error)
+                    .context(format!("no broker answers at `{url}`; start it or correct `--url`"));
+            }
+        }
+    }
+    Err(last)
+}

@@ -1,0 +1,90 @@
+//! What can be said to a broker and heard from it, in any protocol.
+
+use std::time::Instant;
+
+use clap::ValueEnum;
+
+use super::error::ClientError;
+
+/// A connection that is logged in.
+///
+/// What is said may wait for more, until something is waited for.
+pub(crate) trait Client {
+    /// Sends a message.
+    fn publish(&mut self, message: &Message<'_>) -> Result<(), ClientError>;
+
+    /// Sends a message and waits until the broker has taken it.
+    fn publish_confirmed(&mut self, message: &Message<'_>) -> Result<(), ClientError>;
+
+    /// Asks for messages.
+    fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError>;
+
+    /// Sends a message whose reply comes to this connection.
+    fn request(&mut self, message: &Message<'_>) -> Result<(), ClientError>;
+
+    /// Answers a request, or says why there is no answer; one that wants none gets none.
+    fn reply(&mut self, request: &Received, answer: &Result<Vec<u8>, String>) -> Result<(), ClientError>;
+
+    /// Acknowledges a message.
+    fn accept(&mut self, message: &Received) -> Result<(), ClientError>;
+
+    /// Waits for the next message.
+    fn receive(&mut self, deadline: Option<Instant>) -> Result<Received, ClientError>;
+
+    /// Says good-bye and waits until the broker has seen everything.
+    fn disconnect(self: Box<Self>) -> Result<(), ClientError>;
+}
+
+/// A message to send.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message<'a> {
+    /// A destination in STOMP, a subject in NATS.
+    pub(crate) destination: &'a str,
+    pub(crate) headers: &'a [Header],
+    pub(crate) body: &'a [u8],
+}
+
+/// A wish for messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subscription<'a> {
+    /// A destination in STOMP, a subject in NATS, with or without wildcards.
+    pub(crate) source: &'a str,
+    /// Whether each message goes to one only of those that share it, where the source does not say.
+    pub(crate) is_shared: bool,
+    pub(crate) ack: Ack,
+    /// What else the subscription says.
+    pub(crate) headers: &'a [Header],
+}
+
+/// A header as people write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+/// How messages are settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ack {
+    Auto,
+    Client,
+    ClientIndividual,
+}
+
+/// A message that came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Names and values in the order in which they came.
+    pub(crate) headers: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Where a reply to it goes, if one is waited for.
+    pub(crate) reply_to: Option<Vec<u8>>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Received {
+    /// The value of a header; of several the first, which is the one that counts.
+    pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
+        let header = self.headers.iter().find(|(other, _)| other == name.as_bytes());
+        header.map(|(_, value)| value.as_slice())
+    }
+}

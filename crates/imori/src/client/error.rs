@@ -1,0 +1,59 @@
+//! Why a conversation with a broker ended.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use crate::url::Url;
+
+/// Why a conversation with the broker ended.
+#[derive(Debug)]
+pub(crate) enum ClientError {
+    /// There is no connection to this broker.
+    Unreachable(Url, io::Error),
+    /// The broker refuses something and says this.
+    Refused(String),
+    /// The broker closed the connection.
+    Closed,
+    /// What was waited for did not come.
+    TimedOut(&'static str),
+    /// Nobody hears the request.
+    Unheard,
+    /// The protocol has no way to say what was asked for.
+    Unspeakable(String),
+    /// The broker agreed on a version that there is not.
+    Version(String),
+    /// The broker answered with something else than was due.
+    Unexpected(&'static str),
+    /// What the broker sends is not this protocol.
+    Decode(&'static str, Box<dyn Error + Send + Sync>),
+    /// The connection broke.
+    Broken(io::Error),
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::Unreachable(url, error) => write!(f, "cannot connect to `{url:?}`: {error}"),
+            ClientError::Refused(complaint) => write!(f, "refused by the broker: {complaint}"),
+            ClientError::Closed => f.write_str("the broker closed the connection"),
+            ClientError::TimedOut(what) => f.write_str(what),
+            ClientError::Unheard => f.write_str("nobody is subscribed there; start a responder"),
+            ClientError::Unspeakable(what) => f.write_str(what),
+            ClientError::Version(known) => write!(f, "the broker speaks none of {known}"),
+            ClientError::Unexpected(what) => write!(f, "the broker answered with {what}"),
+            ClientError::Decode(protocol, error) => {
+                write!(f, "the broker does not speak {protocol}: {error}")
+            }
+            ClientError::Broken(error) => write!(f, "the connection broke: {error}"),
+        }
+    }
+}
+
+impl Error for ClientError {}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> ClientError {
+        ClientError::Broken(error)
+    }
+}

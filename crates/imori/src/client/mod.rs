@@ -1,0 +1,22 @@
+//! Small blocking clients, for trying things from the command line: one file for each protocol.
+//!
+//! They never reconnect.
+
+mod stomp;
+mod nats;
+mod conversation;
+mod transport;
+mod error;
+
+pub(crate) use conversation::{Ack, Client, Header, Message, Received, Subscription};
+pub(crate) use error::ClientError;
+
+use crate::url::{Scheme, Url};
+
+/// Connects and logs in, in the protocol of the URL.
+pub(crate) fn connect(url: &Url) -> Result<Box<dyn Client>, ClientError> {
+    Ok(match url.scheme {
+        Scheme::Stomp => Box::new(stomp::Stomp::connect(url)?),
+        Scheme::Nats => Box::new(nats::Nats::connect(url)?),
+    })
+}

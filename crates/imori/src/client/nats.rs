@@ -1,0 +1,285 @@
+//! A client of core NATS: nothing is acknowledged, and a PONG says that the broker has seen
+//! everything before its PING.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Instant;
+
+use imori_core::name::Printable;
+use imori_nats::connect::ConnectOptions;
+use imori_nats::decode::{Decoder, Step};
+use imori_nats::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
+use imori_nats::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::info::Info;
+use imori_nats::limits::Limits;
+use imori_nats::operation::{Publish, ServerOp, Subscribe};
+
+use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
+use super::error::ClientError;
+use super::transport::{PATIENCE, Transport};
+use crate::url::Url;
+
+/// The queue group of those that share a subject.
+const GROUP: &[u8] = b"imori-respond";
+
+/// The status of a request that nobody hears.
+const NO_RESPONDERS: &[u8] = b"503";
+
+/// A NATS connection that is logged in.
+pub(super) struct Nats {
+    transport: Transport,
+    decoder: Decoder,
+    /// What came while something else was waited for.
+    waiting: VecDeque<Received>,
+    subscriptions: u32,
+}
+
+/// What a server said.
+enum Heard {
+    Message(Received),
+    Info(Info),
+    Pong,
+    Nothing,
+}
+
+impl Nats {
+    pub(super) fn connect(url: &Url) -> Result<Nats, ClientError> {
+        let mut client = Nats {
+            transport: Transport::connect(url)?,
+            decoder: Decoder::new(Limits::of_client()),
+            waiting: VecDeque::new(),
+            subscriptions: 0,
+        };
+        match client.next(Some(Instant::now() + PATIENCE))? {
+            Heard::Info(info) if info.tls_required => {
+                return Err(ClientError::Unspeakable(String::from(
+                    "the broker wants TLS; name a listener without it",
+                )));
+            }
+            Heard::Info(_) => {}
+            _ => return Err(ClientError::Unexpected("something else than INFO")),
+        }
+        let (user, pass) = url.login.clone().unzip();
+        let options = ConnectOptions { user, pass, ..ConnectOptions::of_client("imori") };
+        client.transport.write(|out| push_connect(out, &options))?;
+        client.confirmed()?;
+        Ok(client)
+    }
+
+    /// Waits until the server has seen all that was said; messages that come meanwhile wait.
+    fn confirmed(&mut self) -> Result<(), ClientError> {
+        self.transport.write(|out| out.extend_from_slice(PING))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.next(Some(deadline))? {
+                Heard::Pong => return Ok(()),
+                Heard::Message(message) => self.waiting.push_back(message),
+                Heard::Info(_) | Heard::Nothing => {}
+            }
+        }
+    }
+
+    /// Waits for what the server says next. An -ERR is an error.
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Heard, ClientError> {
+        self.transport.flush()?;
+        loop {
+            if let Some(heard) = self.take()? {
+                return Ok(heard);
+            }
+            self.transport.read(deadline)?;
+        }
+    }
+
+    fn take(&mut self) -> Result<Option<Heard>, ClientError> {
+        let step = self.decoder.server_op(self.transport.input());
+        let step = step.map_err(|error| ClientError::Decode("NATS", error.into()))?;
+        let Step::Op { op, consumed } = step else {
+            return Ok(None);
+        };
+        let is_ping = op == ServerOp::Ping;
+        let heard = match op {
+            ServerOp::Message(message) if message.headers.and_then(status) == Some(NO_RESPONDERS) => {
+                return Err(ClientError::Unheard);
+            }
+            ServerOp::Message(message) => Heard::Message(received(&message)),
+            ServerOp::Info(json) => match Info::parse(json) {
+                Some(info) => Heard::Info(info),
+                None => return Err(ClientError::Decode("NATS", "its INFO is not JSON".into())),
+            },
+            ServerOp::Err(complaint) => {
+                return Err(ClientError::Refused(Printable(complaint).to_string()));
+            }
+            ServerOp::Pong => Heard::Pong,
+            ServerOp::Ping | ServerOp::Ok => Heard::Nothing,
+        };
+        self.transport.consume(consumed);
+        if is_ping {
+            self.transport.write(|out| out.extend_from_slice(PONG))?;
+            self.transport.flush()?;
+        }
+        Ok(Some(heard))
+    }
+
+    fn send(
+        &mut self,
+        subject: &[u8],
+        reply: Option<&[u8]>,
+        headers: Option<&[u8]>,
+        payload: &[u8],
+    ) -> Result<(), ClientError> {
+        self.transport.write(|out| push_publish(out, &Publish { subject, reply, headers, payload }))
+    }
+
+    fn hear(&mut self, subject: &str, group: Option<&[u8]>) -> Result<(), ClientError> {
+        self.subscriptions += 1;
+        let sid = self.subscriptions.to_string();
+        let subscribe = Subscribe { subject: subject.as_bytes(), group, sid: sid.as_bytes() };
+        self.transport.write(|out| push_subscribe(out, &subscribe))
+    }
+}
+
+impl Client for Nats {
+    fn publish(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
+        let headers = header_block(message.headers)?;
+        self.send(subject(message.destination)?, None, headers.as_deref(), message.body)
+    }
+
+    fn publish_confirmed(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
+        self.publish(message)?;
+        self.confirmed()
+    }
+
+    fn subscribe(&mut self, subscription: &Subscription<'_>) -> Result<(), ClientError> {
+        if subscription.ack != Ack::Auto {
+            return Err(unspeakable("core NATS knows no acknowledgement; leave `--ack` out"));
+        }
+        if !subscription.headers.is_empty() {
+            return Err(unspeakable("a NATS subscription has no headers; leave `--header` out"));
+        }
+        subject(subscription.source)?;
+        self.hear(subscription.source, subscription.is_shared.then_some(GROUP))
+    }
+
+    fn request(&mut self, message: &Message<'_>) -> Result<(), ClientError> {
+        let headers = header_block(message.headers)?;
+        let subject = subject(message.destination)?;
+        let inbox = inbox();
+        self.hear(&inbox, None)?;
+        self.send(subject, Some(inbox.as_bytes()), headers.as_deref(), message.body)
+    }
+
+    fn reply(&mut self, request: &Received, answer: &Result<Vec<u8>, String>) -> Result<(), ClientError> {
+        let Some(reply_to) = &request.reply_to else { return Ok(()) };
+        let headers = match answer {
+            Ok(_) => None,
+            Err(error) => {
+                let error = Printable(error.as_bytes()).to_string();
+                header_block(&[Header { name: String::from("error"), value: error }])?
+            }
+        };
+        self.send(reply_to, None, headers.as_deref(), answer.as_deref().unwrap_or_default())
+    }
+
+    fn accept(&mut self, _message: &Received) -> Result<(), ClientError> {
+        Ok(())
+    }
+
+    fn receive(&mut self, deadline: Option<Instant>) -> Result<Received, ClientError> {
+        if let Some(message) = self.waiting.pop_front() {
+            return Ok(message);
+        }
+        loop {
+            if let Heard::Message(message) = self.next(deadline)? {
+                return Ok(message);
+            }
+        }
+    }
+
+    fn disconnect(mut self: Box<Self>) -> Result<(), ClientError> {
+        self.confirmed()
+    }
+}
+
+/// Parses what is to stand in a control line.
+fn subject(text: &str) -> Result<&[u8], ClientError> {
+    let is_subject = !text.is_empty() && !text.bytes().any(|byte| byte.is_ascii_whitespace() || byte == 0);
+    match is_subject {
+        true => Ok(text.as_bytes()),
+        false => {
+            let told = format!("`{}` is no subject; write it as `orders.new`", Printable(text.as_bytes()));
+            Err(ClientError::Unspeakable(told))
+        }
+    }
+}
+
+/// The header block of a message, if it has headers.
+fn header_block(headers: &[Header]) -> Result<Option<Vec<u8>>, ClientError> {
+    if headers.is_empty() {
+        return Ok(None);
+    }
+    let mut block = VERSION_LINE.to_vec();
+    for Header { name, value } in headers {
+        if !push_header(&mut block, name.as_bytes(), value.as_bytes()) {
+            let name = Printable(name.as_bytes());
+            return Err(ClientError::Unspeakable(format!(
+                "NATS cannot carry the header `{name}`; leave it out"
+            )));
+        }
+    }
+    block.extend_from_slice(BLOCK_END);
+    Ok(Some(block))
+}
+
+/// An address that nobody else guesses.
+fn inbox() -> String {
+    let random = RandomState::new();
+    format!("_INBOX.{:016x}{:016x}", random.hash_one(0), random.hash_one(1))
+}
+
+/// The subject and the reply address stand before the headers.
+fn received(message: &imori_nats::operation::Message<'_>) -> Received {
+    let mut headers = vec![(b"subject".to_vec(), message.subject.to_vec())];
+    headers.extend(message.reply.map(|reply| (b"reply-to".to_vec(), reply.to_vec())));
+    let carried = Headers::new(message.headers.unwrap_or_default());
+    headers.extend(carried.map(|(name, value)| (name.to_vec(), value.to_vec())));
+    let reply_to = message.reply.map(<[u8]>::to_vec);
+    Received { headers, reply_to, body: message.payload.to_vec() }
+}
+
+fn unspeakable(what: &str) -> ClientError {
+    ClientError::Unspeakable(String::from(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_does_not_end_its_control_line() {
+        for (text, is_subject) in
+            [("a", true), ("a.*.>", true), ("", false), ("a b", false), ("a\r\nPUB", false), ("a\t", false)]
+        {
+            assert_eq!(subject(text).is_ok(), is_subject, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn each_inbox_is_another() {
+        let (one, other) = (inbox(), inbox());
+        assert_ne!(one, other);
+        assert_eq!(one.len(), "_INBOX.".len() + 32);
+    }
+
+    #[test]
+    fn headers_are_carried_or_refused() {
+        let header =
+            |name: &str, value: &str| Header { name: String::from(name), value: String::from(value) };
+        assert_eq!(header_block(&[]).unwrap(), None);
+        assert_eq!(
+            header_block(&[header("a", "b"), header("c", "")]).unwrap(),
+            Some(b"NATS/1.0\r\na: b\r\nc: \r\n\r\n".to_vec())
+        );
+        assert!(header_block(&[header("a b", "c")]).is_err());
+        assert!(header_block(&[header("a", "b\nc: d")]).is_err());
+    }
+}
