@@ -24,6 +24,8 @@ class Imori:
     # Host and port of each listener, in the order they were asked for.
     addresses: list[tuple[str, int]]
     log: Path
+    # Host and port of the monitor, if it was asked for.
+    monitor: tuple[str, int] | None = None
 
     def rss_bytes(self) -> int:
         """Returns the memory that the process has."""
@@ -48,17 +50,20 @@ def running_imori(
     settings: Mapping[str, object] | None = None,
     listen: Sequence[str] = ("127.0.0.1:0",),
     protocol: str = "stomp",
+    monitor: bool = False,
     files_max: int | None = None,
 ) -> Iterator[Imori]:
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
-    It listens for `protocol` alone.
+    It listens for `protocol` alone, and for readers of its monitor where that is asked for.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
     command = [BINARY, "serve", "--data-dir", str(folder / "data")]
     for address in listen:
         command += ["--listen", f"{protocol}={address}"]
+    if monitor:
+        command += ["--listen", "nats-monitor=127.0.0.1:0"]
     environment = dict(os.environ)
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
@@ -69,22 +74,28 @@ def running_imori(
         try:
             if files_max is not None:
                 resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files_max, files_max))
-            yield Imori(process, _addresses(process, protocol, log), log)
+            addresses = _addresses(process, log)
+            of_protocol = addresses.get(protocol)
+            assert of_protocol, (
+                f"the broker is ready but names no listener of `{protocol}`; see `{log}`"
+            )
+            yield Imori(
+                process, of_protocol, log, next(iter(addresses.get("nats-monitor", [])), None)
+            )
         finally:
             process.kill()
             process.wait()
 
 
-def _addresses(process: subprocess.Popen[str], protocol: str, log: Path) -> list[tuple[str, int]]:
-    """Reads the lines up to `ready`."""
+def _addresses(process: subprocess.Popen[str], log: Path) -> dict[str, list[tuple[str, int]]]:
+    """Reads the lines up to `ready`: for each kind of listener where it listens."""
     assert process.stdout is not None
     lines = lines_of(process.stdout)
-    mark = f"listening {protocol} "
-    addresses = []
+    addresses: dict[str, list[tuple[str, int]]] = {}
     while (line := lines.get(timeout=DEADLINE_S)) != "ready":
         assert line is not None, f"the broker ended before it was ready; see `{log}`"
-        if line.startswith(mark):
-            host, port = line.removeprefix(mark).rsplit(":", 1)
-            addresses.append((host.strip("[]"), int(port)))
-    assert addresses, f"the broker is ready but names no listener of `{protocol}`; see `{log}`"
+        if line.startswith("listening "):
+            _, kind, address = line.split(" ")
+            host, port = address.rsplit(":", 1)
+            addresses.setdefault(kind, []).append((host.strip("[]"), int(port)))
     return addresses

@@ -7,6 +7,8 @@ use crate::limits::{TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX};
 /// Who is at the other end of a transport.
 #[derive(Debug, Clone)]
 pub struct Peer {
+    /// The number of its connection, which no other has as long as the broker runs.
+    pub number: u64,
     /// It is on this machine.
     pub is_loopback: bool,
     /// Its address, as people write it.

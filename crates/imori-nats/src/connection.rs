@@ -29,6 +29,7 @@ use crate::operation::{ClientOp, Publish};
 use crate::parked::Parked;
 use crate::publish::publish;
 use crate::pulse::{Due, Pulse};
+use crate::repeat::Repeat;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::subscribe::{Wishes, unsubscribe};
@@ -44,6 +45,7 @@ pub struct Connection {
     parked: Parked,
     pulse: Pulse,
     refusal: Option<Refusal>,
+    repeat: Repeat,
     /// It was told what the broker knows of it after its CONNECT.
     is_informed: bool,
 }
@@ -141,6 +143,7 @@ impl Connection {
             parked: Parked::default(),
             pulse: Pulse::new(login_until, settings.ping_interval, settings.pings_out_max, now),
             refusal: None,
+            repeat: Repeat::default(),
             is_informed: false,
             session: Session::new(settings, id),
         }
@@ -291,6 +294,10 @@ impl Connection {
                 self.log_in(world, None);
                 continue;
             }
+            if let Some(len) = self.publish_again(world, rest, budget) {
+                consumed += len;
+                continue;
+            }
             let (op, len) = match self.decoder.client_op(rest) {
                 Ok(Step::Op { op, consumed }) => (op, consumed),
                 Ok(Step::Incomplete { needed }) => {
@@ -339,7 +346,12 @@ impl Connection {
                 self.state = State::Parking;
                 self.parked.push(bytes, world.gauge());
             }
-            Action::Publish | Action::Perform => self.perform(world, op, shared, budget),
+            Action::Publish | Action::Perform => {
+                self.perform(world, op, shared, budget);
+                if let ClientOp::Publish(publish) = op {
+                    self.repeat.note(&self.session, publish, bytes);
+                }
+            }
             Action::Park => self.parked.push(bytes, world.gauge()),
             Action::LogIn => {
                 let ClientOp::Connect(json) = op else { return true };
@@ -350,6 +362,18 @@ impl Connection {
             Action::Ignore => {}
         }
         true
+    }
+
+    /// Publishes the messages that the input begins with, if their lines are one seen before; gives their bytes.
+    #[inline]
+    fn publish_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
+        if self.state != State::Open || !self.wishes.is_empty() || world.is_alarmed() {
+            return None;
+        }
+        let sent = self.repeat.send(&self.session, world, input, budget)?;
+        self.decoder.pass_over();
+        budget.spend(sent.operations, sent.report.receivers, sent.report.pressed);
+        Some(sent.bytes)
     }
 
     /// Does what an operation asks for.
@@ -365,6 +389,12 @@ impl Connection {
             return self.publish(world, publish, shared, budget);
         }
         budget.spend(1, 0, None);
+        if let ClientOp::Subscribe(subscribe) = op
+            && self.wishes.has(&self.session, subscribe.sid)
+        {
+            // One that is refused leaves its sid to the next.
+            self.fulfil_wishes(world);
+        }
         match op {
             ClientOp::Subscribe(subscribe) => match self.wishes.add(&mut self.session, world, subscribe) {
                 Ok(()) if self.session.options.verbose => {
@@ -433,6 +463,7 @@ impl Connection {
     }
 
     fn log_in<W: World>(&mut self, world: &W, json: Option<&[u8]>) {
+        self.repeat.clear();
         match log_in(&mut self.session, world, &self.peer, json) {
             Ok(()) => {
                 if self.state == State::Greeting {
@@ -462,7 +493,7 @@ impl Connection {
             auth_required: !self.peer.is_loopback,
             tls_required: settings.tls_required,
             max_payload: settings.limits.payload_bytes_max,
-            client_id: client_id(self.session.connection),
+            client_id: self.peer.number,
             client_ip: match address.parse::<SocketAddr>() {
                 Ok(address) => address.ip().to_string(),
                 Err(_) => address.clone(),
@@ -544,12 +575,6 @@ impl Connection {
         self.state = State::Closed;
         self.parked.clear();
     }
-}
-
-/// A number for people to tell connections by, small enough for every JSON reader.
-fn client_id(id: ConnectionId) -> u64 {
-    let generation = u64::from(id.generation & 0xfff);
-    (generation << 40 | u64::from(id.cell & 0xff) << 32 | u64::from(id.slot)) + 1
 }
 
 #[cfg(test)]

@@ -90,6 +90,12 @@ impl Decoder {
         Self { limits, needed: 0 }
     }
 
+    /// The caller took the next operation by itself.
+    #[inline]
+    pub(crate) fn pass_over(&mut self) {
+        self.needed = 0;
+    }
+
     /// Takes what the input of a client begins with.
     ///
     /// After `Incomplete` the next input must begin with the same bytes. After an error there is no

@@ -8,6 +8,7 @@ mod parked;
 mod pulse;
 mod login;
 mod subscribe;
+mod repeat;
 mod publish;
 mod session;
 mod sids;

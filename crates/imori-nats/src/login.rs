@@ -94,7 +94,7 @@ mod tests {
             (r#"{"user":"","pass":""}"#, true, true),
         ] {
             let options = ConnectOptions::default().with(json.as_bytes()).unwrap();
-            let peer = Peer { is_loopback, address: String::new() };
+            let peer = Peer { number: 1, is_loopback, address: String::new() };
             assert_eq!(identify(&options, &peer).is_ok(), expected, "{json} {is_loopback}");
         }
     }

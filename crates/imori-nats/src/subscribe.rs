@@ -38,6 +38,12 @@ impl Wishes {
         self.list.is_empty()
     }
 
+    /// Says that what a sid stands for is still to be made.
+    #[inline]
+    pub(crate) fn has(&self, session: &Session, sid: &[u8]) -> bool {
+        !self.is_empty() && session.sids.get(sid) == Some(NOT_YET)
+    }
+
     /// Notes a wish. One for a sid that is in use counts for nothing, as in nats-server.
     pub(crate) fn add<W: World>(
         &mut self,

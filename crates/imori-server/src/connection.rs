@@ -100,6 +100,7 @@ impl Served {
         };
         let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
         let peer = Peer {
+            number,
             is_loopback: settings.trusts_network || is_loopback(source.ip()),
             address: source.to_string(),
         };
@@ -172,7 +173,7 @@ struct Socket {
     ticket: Option<Ticket>,
     timer: Option<Pin<Box<Sleep>>>,
     timer_at: Option<Time>,
-    /// Ready when the peer is gone; there is one only while nothing is read.
+    /// Ready when the peer is gone; there is one once the connection was not read for the memory alarm.
     gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Bytes that this turn has read.
     bytes_read: u64,
@@ -190,7 +191,6 @@ struct SocketTurn<'a, 'w> {
 impl Transport for SocketTurn<'_, '_> {
     #[inline]
     fn poll_read(&mut self, room: &mut [u8]) -> Poll<usize> {
-        self.socket.gone = None;
         let mut buffer = ReadBuf::new(room);
         let read = ready!(Pin::new(&mut self.socket.reader).poll_read(self.cx, &mut buffer));
         let bytes = read.map_or(0, |()| buffer.filled().len());
@@ -199,7 +199,6 @@ impl Transport for SocketTurn<'_, '_> {
     }
 
     fn poll_read_buf(&mut self, buffer: &mut BytesMut) -> Poll<usize> {
-        self.socket.gone = None;
         let read = pin!(self.socket.reader.read_buf(buffer));
         let bytes = ready!(read.poll(self.cx)).unwrap_or(0);
         self.socket.bytes_read += bytes as u64;

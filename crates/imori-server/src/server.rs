@@ -197,11 +197,14 @@ impl Server {
         let Some(&Listener { address: http_address, .. }) = self.listeners.iter().find(is_monitor) else {
             return Ok(());
         };
+        let has_nats = address_of(&self.listeners, ProtocolName::Nats).is_some();
         let monitored = Monitored {
             server_id,
             client_address,
             http_address,
             host_names: config.broker.host_names.clone(),
+            nats: has_nats.then(|| Arc::clone(&settings.protocols.nats)),
+            server_name: settings.protocols.nats.server_name.clone(),
             connections_max: config.limits.connections,
             message_bytes_max: config.limits.message_bytes.as_usize(),
             unsent_bytes_max: settings.outbound.unsent_bytes_max,
@@ -341,10 +344,7 @@ fn settings(
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
         header_readers: header_reader,
-        server_name: match config.nats.server_name.as_str() {
-            "" => imori_nats::settings::Settings::default().server_name,
-            name => name.to_string(),
-        },
+        server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
     };
     let stomp = imori_stomp::settings::Settings {
@@ -449,7 +449,9 @@ impl fmt::Display for StartError {
                     "cannot listen on `{service}={address}`: {error}; stop what listens there or choose another port"
                 )
             }
-            StartError::NoListener => f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`"),
+            StartError::NoListener => {
+                f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`")
+            }
             StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")

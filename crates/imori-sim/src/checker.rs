@@ -128,10 +128,6 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
 
 /// All is drained and all clients are gone.
 pub(crate) fn check_end(shared: &Shared, model: &Model) {
-    let bytes = shared.memory.gauge().bytes();
-    if bytes != 0 {
-        shared.violate(Property::Memory, || format!("{bytes} bytes are charged and nothing is there"));
-    }
     let mut left = Vec::new();
     shared.queues.each(|_, queue| {
         if queue.ready_len() + queue.unsettled_len() + queue.consumers_len() > 0
@@ -148,9 +144,6 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
     for cell in &shared.cells {
         cell.links.each(|_, link| left.push(format!("session {}", link.wire.pipe)));
     }
-    if !left.is_empty() {
-        shared.violate(Property::Leftovers, || format!("left at the end: {}", left.join(", ")));
-    }
     let table = shared.table.borrow();
     for subject in ["a", "b.c", "c.a.b"] {
         let route = table.route(VhostId(0), b"amq.topic", subject.as_bytes(), &imori_core::route::NoHeaders);
@@ -164,6 +157,14 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
     }
     check_messages(shared, model);
     check_visibility(shared, model);
+    if !left.is_empty() {
+        shared.violate(Property::Leftovers, || format!("left at the end: {}", left.join(", ")));
+    }
+    shared.queues.clear();
+    let bytes = shared.memory.gauge().bytes();
+    if bytes != 0 {
+        shared.violate(Property::Memory, || format!("{bytes} bytes are charged and nothing is there"));
+    }
 }
 
 /// Every message that the broker took is where it has to be.

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use imori_core::time::Time;
 use imori_stomp::command::Command;
 use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::encode::FrameWriter;
 use imori_stomp::frame::{Frame, HeaderTable};
 use imori_stomp::limits::Limits;
 use imori_stomp::version::Version;
 
-use crate::model::{Arrived, MessageRecord, Mode, Model, Outcome, Reads, To};
+use crate::mail::{Mail, body};
+use crate::model::{Arrived, Mode, Model, Outcome, Reads, To};
 use crate::property::Property;
 use crate::shared::Shared;
 
@@ -32,7 +32,7 @@ pub(crate) struct Client {
     pub(crate) frames: u64,
     pub(crate) receipts: VecDeque<(u64, Awaited)>,
     /// What it does not know to be worked off, by frame.
-    unconfirmed: VecDeque<(u64, Unconfirmed)>,
+    pub(crate) unconfirmed: VecDeque<(u64, Unconfirmed)>,
     pub(crate) subscriptions: Vec<OwnSubscription>,
     pub(crate) unsettled: Vec<Unsettled>,
     pub(crate) transaction: Option<Transaction>,
@@ -56,7 +56,7 @@ pub(crate) enum Awaited {
 
 /// What the broker may not have worked off.
 #[derive(Debug, Clone, Copy)]
-enum Unconfirmed {
+pub(crate) enum Unconfirmed {
     Message(usize),
     Settled(usize, usize, u64),
 }
@@ -117,163 +117,6 @@ impl Client {
             next_at: Time::default(),
         }
     }
-
-    // ---- What it says.
-
-    /// Sends a frame.
-    pub(crate) fn say(
-        &mut self,
-        shared: &Shared,
-        command: Command,
-        write: impl FnOnce(&mut FrameWriter<'_>),
-        body: &[u8],
-    ) {
-        let mut bytes = Vec::new();
-        let mut frame = FrameWriter::new(&mut bytes, command, self.version);
-        write(&mut frame);
-        if command == Command::Send {
-            frame.body(body);
-        } else {
-            frame.end();
-        }
-        self.frames += 1;
-        shared.trace.note_bytes(&bytes);
-        shared.trace.note(&[self.session as u64], || {
-            let text = String::from_utf8_lossy(&bytes).replace('\n', " | ");
-            format!("session {} sends {}", self.session, text.chars().take(160).collect::<String>())
-        });
-        shared.network.pipe(self.session).to_server.extend(bytes);
-    }
-
-    /// What the next frame's receipt is called, when it wants one.
-    pub(crate) fn ask_receipt(&mut self, what: Awaited) -> String {
-        let number = self.frames + 1;
-        self.receipts.push_back((number, what));
-        format!("r{number}")
-    }
-
-    /// Sends a message; one of a transaction counts as sent with its COMMIT.
-    pub(crate) fn send(&mut self, shared: &Shared, model: &mut Model, mail: &Mail<'_>) {
-        let message = model.messages.len();
-        let transaction = self.transaction.as_mut().filter(|_| mail.is_in_transaction);
-        let name = transaction.map(|transaction| {
-            transaction.messages.push(message);
-            transaction.name.clone()
-        });
-        let receipt = mail.wants_receipt.then(|| self.ask_receipt(Awaited::Message(message)));
-        let number = self.frames + 1;
-        model.messages.push(MessageRecord {
-            publisher: self.session,
-            to: mail.to.clone(),
-            key: (number, 0),
-            size: mail.size,
-            priority: mail.priority.unwrap_or(0),
-            has_ttl: mail.expiration_ms.is_some(),
-            sent_at: name.is_none().then(|| shared.step.get()),
-            confirmed_at: None,
-            has_receipt: false,
-        });
-        if name.is_none() {
-            self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
-        }
-        let body = body(message, mail.size);
-        let write = |frame: &mut FrameWriter<'_>| {
-            frame.header("destination", mail.destination.as_bytes());
-            for (name, value) in mail.arguments {
-                frame.header(name, value.as_bytes());
-            }
-            let headers = [("receipt", receipt), ("transaction", name), ("reply-to", mail.reply_to.clone())];
-            for (name, value) in headers {
-                if let Some(value) = value {
-                    frame.header(name, value.as_bytes());
-                }
-            }
-            frame.header("n", message.to_string().as_bytes());
-            for (name, number) in
-                [("priority", mail.priority.map(u64::from)), ("expiration", mail.expiration_ms)]
-            {
-                if let Some(number) = number {
-                    frame.header_u64(name, number);
-                }
-            }
-        };
-        self.say(shared, Command::Send, write, &body);
-    }
-
-    /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.
-    pub(crate) fn settle(
-        &mut self,
-        shared: &Shared,
-        model: &mut Model,
-        last: &Unsettled,
-        outcome: Outcome,
-        is_in_transaction: bool,
-    ) {
-        let mode = model.subscription(last.subscription).mode;
-        let is_meant = |other: &Unsettled| match mode {
-            Mode::Client => other.subscription == last.subscription && other.number <= last.number,
-            Mode::Auto | Mode::Individual => other.number == last.number,
-        };
-        let transaction = self.transaction.as_mut().filter(|_| is_in_transaction);
-        let name = transaction.as_ref().map(|transaction| transaction.name.clone());
-        match transaction {
-            Some(transaction) => {
-                for unsettled in self.unsettled.iter_mut().filter(|unsettled| is_meant(unsettled)) {
-                    unsettled.is_claimed = true;
-                    transaction.settled.push((unsettled.clone(), outcome));
-                }
-            }
-            None => {
-                let (settled, rest) = self.unsettled.drain(..).partition(is_meant);
-                self.unsettled = rest;
-                self.note_settled(model, &settled, outcome, self.frames + 1);
-            }
-        }
-        let receipt = shared.random.chance(1, 3).then(|| self.ask_receipt(Awaited::Other));
-        let id = if self.version == Version::V12 { "id" } else { "message-id" };
-        let command = if outcome == Outcome::Accept { Command::Ack } else { Command::Nack };
-        let write = |frame: &mut FrameWriter<'_>| {
-            frame.header(id, last.ack.as_bytes());
-            if outcome == Outcome::Reject {
-                frame.header("requeue", b"false");
-            }
-            for (name, value) in [("receipt", receipt), ("transaction", name)] {
-                if let Some(value) = value {
-                    frame.header(name, value.as_bytes());
-                }
-            }
-        };
-        self.say(shared, command, write, b"");
-    }
-
-    /// Notes that these count as settled once the frame of this number is worked off.
-    pub(crate) fn note_settled(
-        &mut self,
-        model: &mut Model,
-        settled: &[Unsettled],
-        outcome: Outcome,
-        frame: u64,
-    ) {
-        for unsettled in settled {
-            let record = model.subscription(unsettled.subscription);
-            record.unsettled = record.unsettled.saturating_sub(1);
-            let fate = model.fates.get_mut(&(unsettled.message, unsettled.queue));
-            if let Some(fate) =
-                fate.filter(|fate| (fate.session, fate.number) == (self.session, unsettled.number))
-            {
-                fate.outcome = outcome;
-            }
-            let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
-            self.unconfirmed.push_back((frame, settled));
-        }
-    }
-
-    /// Notes that a message counts as sent with the frame of this number.
-    pub(crate) fn note_sent(&mut self, frame: u64, message: usize) {
-        self.unconfirmed.push_back((frame, Unconfirmed::Message(message)));
-    }
-
-    // ---- What it hears.
 
     /// Reads bytes. What comes after its end is looked at all the same, but not answered.
     pub(crate) fn hear(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
@@ -504,44 +347,6 @@ impl Client {
             self.hear(shared, model, &bytes);
         }
     }
-}
-
-/// A message to send.
-#[derive(Debug, Clone)]
-pub(crate) struct Mail<'a> {
-    pub(crate) to: To,
-    pub(crate) destination: String,
-    pub(crate) arguments: &'a [(&'static str, String)],
-    pub(crate) reply_to: Option<String>,
-    pub(crate) size: usize,
-    pub(crate) priority: Option<u8>,
-    pub(crate) expiration_ms: Option<u64>,
-    pub(crate) wants_receipt: bool,
-    pub(crate) is_in_transaction: bool,
-}
-
-impl Mail<'_> {
-    pub(crate) fn new(to: To, destination: String) -> Mail<'static> {
-        Mail {
-            to,
-            destination,
-            arguments: &[],
-            reply_to: None,
-            size: 8,
-            priority: None,
-            expiration_ms: None,
-            wants_receipt: false,
-            is_in_transaction: false,
-        }
-    }
-}
-
-/// The body of a message: its number, and letters that go with it.
-fn body(message: usize, size: usize) -> Vec<u8> {
-    let letter = b'a' + (message % 26) as u8;
-    let mut body = format!("{message:08x}").into_bytes();
-    body.resize(size.max(8), letter);
-    body
 }
 
 /// Bytes of the header lines that the broker did not add.

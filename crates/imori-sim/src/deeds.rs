@@ -5,7 +5,8 @@ use std::time::Duration;
 use imori_stomp::command::Command;
 use imori_stomp::encode::FrameWriter;
 
-use crate::client::{Awaited, Client, Mail, OwnSubscription, Transaction, Unsettled};
+use crate::client::{Awaited, Client, OwnSubscription, Transaction, Unsettled};
+use crate::mail::Mail;
 use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To};
 use crate::shared::Shared;
 use crate::workload::{Deed, QueueSpec, Workload, pattern, subject};

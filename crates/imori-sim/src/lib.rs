@@ -6,7 +6,9 @@
 mod simulation;
 mod checker;
 mod deeds;
+mod speech;
 mod client;
+mod mail;
 mod cell;
 mod task;
 mod host;

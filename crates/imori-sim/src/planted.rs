@@ -19,7 +19,7 @@ pub enum Bug {
     LostTouch,
     /// What could not be written is not written when the socket has room.
     LostWriteSignal,
-    /// A connection is found by its slot, whoever had it before.
+    /// A connection is found by its slot, whoever had it before, and inboxes have no secrets.
     StaleConnection,
     /// A queue is found by its slot, whoever had it before.
     StaleQueue,
@@ -39,13 +39,17 @@ pub enum Bug {
     LostTimer,
     /// Publishers are not told that the memory alarm is over.
     LostAlarmEnd,
+    /// A task that waits is not woken by others.
+    LostWakeUp,
+    /// A client that goes away is not noticed while it is not read.
+    UnnoticedEnd,
     /// A connection may have four times the unsent bytes that it should.
     NoBound,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 18] = [
+    pub const ALL: [(Bug, &'static [Property]); 20] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -63,6 +67,8 @@ impl Bug {
         (Bug::Uncharged, &[Property::Memory]),
         (Bug::LostTimer, &[Property::Expiry]),
         (Bug::LostAlarmEnd, &[Property::Receipts]),
+        (Bug::LostWakeUp, &[Property::Starvation, Property::Receipts]),
+        (Bug::UnnoticedEnd, &[Property::Memory]),
         (Bug::NoBound, &[Property::Bounds]),
     ];
 }

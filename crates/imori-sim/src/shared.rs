@@ -6,14 +6,16 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use imori_core::id::{ConnectionId, QueueId};
+use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
-use imori_core::route::Table;
+use imori_core::route::hamt::Seed;
+use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_server::settings::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
+use imori_stomp::settings::Settings;
 
 use crate::lock::{Lock, Locks};
 use crate::network::Network;
@@ -23,6 +25,11 @@ use crate::random::Random;
 use crate::resting::Task;
 use crate::slots::Slots;
 use crate::trace::Trace;
+use crate::workload::Workload;
+
+/// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
+/// to which they count.
+const PARKED_BYTES_MAX: usize = 1_500;
 
 /// A pipe as every cell can reach it.
 pub(crate) struct PipeWire {
@@ -103,6 +110,37 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    pub(crate) fn new(workload: &Workload, random: Random, trace: Trace, bug: Option<Bug>) -> Shared {
+        let mut table = Table::new(Seed(1), TableLimits::default());
+        table.add_vhost(VhostId(0));
+        let stomp = Settings { parked_bytes_max: PARKED_BYTES_MAX, ..Settings::default() };
+        Shared {
+            random,
+            trace,
+            bug,
+            clock: Cell::new(Time(1_000_000)),
+            step: Cell::new(1),
+            locks: Locks::default(),
+            network: Network::default(),
+            cells: (0..workload.cells).map(|_| CellState::new(workload.read_bytes)).collect(),
+            table: RefCell::new(Arc::new(table.clone())),
+            topology: RefCell::new(Topology::new(table)),
+            queues: Slots::default(),
+            protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::default() },
+            outbound: OutboundLimits {
+                feed_bytes: workload.feed_bytes,
+                unsent_bytes_max: workload.unsent_bytes_max,
+                inboxes_max: 4,
+            },
+            memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
+            haste: workload.haste,
+            writes_own: workload.writes_own,
+            cuts: RefCell::default(),
+            rests: RefCell::default(),
+            violation: RefCell::default(),
+        }
+    }
+
     pub(crate) fn has(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
     }

@@ -1,33 +1,20 @@
 //! One run: cells, clients and time, the seed deciding who goes on.
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
-use imori_core::id::VhostId;
-use imori_core::outbound::OutboundLimits;
-use imori_core::route::hamt::Seed;
-use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
-use imori_core::topology::Topology;
-use imori_server::settings::ProtocolSettings;
-use imori_server::turn::Memory;
-use imori_stomp::settings::Settings;
 use imori_stomp::version::Version;
 
 use crate::checker::{check_end, check_rest, expected_charge};
 use crate::client::Client;
-use crate::lock::Locks;
 use crate::model::{Mode, Model, Reads, SessionRecord};
-use crate::network::Network;
 use crate::planted::Bug;
 use crate::property::{Property, Violation};
 use crate::random::Random;
-use crate::shared::{CellState, Shared, Status};
-use crate::slots::Slots;
+use crate::shared::{Shared, Status};
 use crate::trace::Trace;
 use crate::workload::Workload;
 use crate::world::CellWorld;
@@ -37,10 +24,6 @@ const STEPS_MAX: u64 = 300_000;
 
 /// Bytes of a cell's stack: the broker's verbs nest a few closures deep.
 const STACK_BYTES: usize = 256 * 1024;
-
-/// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
-/// to which they count.
-const PARKED_BYTES_MAX: usize = 1_500;
 
 /// How far a run looks for something to happen before it counts as at rest: longer than any wait
 /// of a connection that ends, shorter than what the broker does for ever.
@@ -72,34 +55,7 @@ impl Simulation {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, is_traced: bool) -> Simulation {
         let random = Random::new(seed);
         let workload = Workload::new(&random);
-        let mut table = Table::new(Seed(1), TableLimits::default());
-        table.add_vhost(VhostId(0));
-        let stomp = Settings { parked_bytes_max: PARKED_BYTES_MAX, ..Settings::default() };
-        let shared = Rc::new(Shared {
-            random,
-            trace: Trace::new(is_traced),
-            bug,
-            clock: Cell::new(Time(1_000_000)),
-            step: Cell::new(1),
-            locks: Locks::default(),
-            network: Network::default(),
-            cells: (0..workload.cells).map(|_| CellState::new(workload.read_bytes)).collect(),
-            table: RefCell::new(Arc::new(table.clone())),
-            topology: RefCell::new(Topology::new(table)),
-            queues: Slots::default(),
-            protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::default() },
-            outbound: OutboundLimits {
-                feed_bytes: workload.feed_bytes,
-                unsent_bytes_max: workload.unsent_bytes_max,
-                inboxes_max: 4,
-            },
-            memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
-            haste: workload.haste,
-            writes_own: workload.writes_own,
-            cuts: RefCell::default(),
-            rests: RefCell::default(),
-            violation: RefCell::default(),
-        });
+        let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug));
         let fibers = (0..workload.cells).map(|id| fiber(id, Rc::clone(&shared))).collect();
         let mut model = Model::default();
         model.queues.clone_from(&workload.queues);
@@ -133,14 +89,13 @@ impl Simulation {
         self.drain()?;
         let waiting = self.drained();
         let expected = expected_charge(&self.model, &waiting);
+        self.leave()?;
+        check_end(&self.shared, &self.model);
         if charged != expected && !self.workload.has_expirations {
             let text =
                 || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
             self.shared.violate(Property::Memory, text);
-            return None;
         }
-        self.leave()?;
-        check_end(&self.shared, &self.model);
         None
     }
 
@@ -320,20 +275,9 @@ impl Simulation {
         let step = shared.step.get() + 1;
         shared.step.set(step);
         self.look_at_remains();
-        let mut cells = [0; 8];
-        let mut cells_len = 0;
-        for id in 0..shared.cells.len() {
-            if self.can_go_on(id)
-                && let Some(place) = cells.get_mut(cells_len)
-            {
-                *place = id;
-                cells_len += 1;
-            }
-        }
-        let held_up = if self.held_up.1 > step { Some(self.held_up.0) } else { None };
-        let mut ready: Vec<usize> = cells.iter().take(cells_len).copied().collect();
-        if ready.len() > 1 {
-            ready.retain(|id| Some(*id) != held_up);
+        let mut ready: Vec<usize> = (0..shared.cells.len()).filter(|id| self.can_go_on(*id)).collect();
+        if ready.len() > 1 && self.held_up.1 > step {
+            ready.retain(|id| *id != self.held_up.0);
         }
         let now = shared.clock.get();
         let clients: Vec<usize> =

@@ -51,6 +51,11 @@ impl<T> Slots<T> {
         self.free.borrow_mut().push(index);
     }
 
+    /// Drops every value.
+    pub(crate) fn clear(&self) {
+        self.slots.borrow_mut().clear();
+    }
+
     /// Looks at each value, as nobody but a run's own checks may.
     pub(crate) fn each(&self, mut look: impl FnMut(u32, &mut T)) {
         for (index, slot) in (0..).zip(self.slots.borrow().iter()) {

@@ -35,11 +35,14 @@ impl Task {
                 limits.unsent_bytes_max *= 4;
             }
             let outbound = Outbound::new(id, encoder, limits, cell.gauge().clone());
-            let wire = PipeWire { id, pipe, is_own: shared.writes_own, woken: Rc::clone(&woken) };
+            // A bug wakes nobody instead.
+            let woken = if shared.has(Bug::LostWakeUp) { Rc::default() } else { Rc::clone(&woken) };
+            let wire = PipeWire { id, pipe, is_own: shared.writes_own, woken };
             Link::new(outbound, wire, Arc::clone(&signals))
         });
         let id = ConnectionId { cell: number, slot, generation };
-        let peer = Peer { is_loopback: true, address: String::from("127.0.0.1") };
+        let peer =
+            Peer { number: u64::from(id.slot) + 1, is_loopback: true, address: String::from("127.0.0.1") };
         cell.begin_turn();
         let protocol = Protocol::new(ProtocolName::Stomp, &shared.protocols, id, peer, cell.now());
         let task = imori_server::turn::Task::new(cell, id, signals, protocol);
@@ -143,6 +146,9 @@ impl Transport for PipeTurn<'_, '_> {
     }
 
     fn poll_gone(&mut self) -> Poll<()> {
+        if self.cell.shared.has(Bug::UnnoticedEnd) {
+            return Poll::Pending;
+        }
         self.waits.for_gone = true;
         if self.cell.shared.network.pipe(self.pipe).is_reset { Poll::Ready(()) } else { Poll::Pending }
     }

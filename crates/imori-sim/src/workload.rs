@@ -98,45 +98,58 @@ pub(crate) struct Workload {
 /// The words of subjects and patterns.
 const WORDS: [&str; 3] = ["a", "b", "c"];
 
+/// What a run is mostly about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flavour {
+    /// A bit of everything, some of it often.
+    Mixed,
+    /// Queues, readers and connections live shortly, to find who still holds on to them.
+    ComesAndGoes,
+    /// Much is published to readers that do not read.
+    Flood,
+}
+
 impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
+        let flavour = match random.below(16) {
+            0..3 => Flavour::ComesAndGoes,
+            3..5 => Flavour::Flood,
+            _ => Flavour::Mixed,
+        };
         let mark_bytes = random.chance(1, 5).then(|| random.between(2, 6) * 10_000);
-        let body_bytes_max = if mark_bytes.is_some() { 1_200 } else { *random.pick(&[24, 24, 200, 1_200]) };
-        // Queues, readers and connections that live shortly find who still holds on to them.
-        let comes_and_goes = random.chance(1, 5);
+        let is_large = mark_bytes.is_some() || flavour == Flavour::Flood;
         let feed_bytes = *random.pick(&[200, 1_000, 4_000, 100_000]);
-        Workload {
+        let workload = Workload {
             cells: random.between(2, 3),
             clients: random.between(2, 6),
-            deeds_each: random.between(5, 30) * if comes_and_goes { 2 } else { 1 },
-            queues: queues(random, comes_and_goes),
-            weights: weights(random, comes_and_goes),
+            deeds_each: random.between(5, 30) * if flavour == Flavour::Mixed { 1 } else { 2 },
+            queues: queues(random, flavour),
+            weights: weights(random, flavour),
             window: *random.pick(&[300, 1_000, 4_000, 64_000]),
             feed_bytes,
-            unsent_bytes_max: feed_bytes + *random.pick(&[4_000, 4_000, 12_000, 1_000_000]),
+            unsent_bytes_max: feed_bytes + random.pick(&[4_000, 12_000, 1_000_000]),
             mark_bytes,
-            body_bytes_max,
+            body_bytes_max: if is_large { 1_200 } else { *random.pick(&[24, 24, 200, 1_200]) },
             read_bytes: *random.pick(&[64, 512, 4_096]),
             writes_own: random.chance(1, 4),
             haste: random.below(8),
             cell_share: random.between(6, 15),
             prefetch_max: *random.pick(&[1, 3, 20]),
             has_expirations: random.chance(1, 4),
+        };
+        if flavour == Flavour::Flood {
+            let feed_bytes = 200;
+            return Workload { window: 300, feed_bytes, unsent_bytes_max: feed_bytes + 4_000, ..workload };
         }
+        if flavour == Flavour::ComesAndGoes {
+            return Workload { prefetch_max: 20, ..workload };
+        }
+        workload
     }
 }
 
 /// How likely each deed is: some are not done at all in a run, some nearly always.
-fn weights(random: &Random, comes_and_goes: bool) -> Vec<usize> {
-    if comes_and_goes {
-        let weight = |deed: &Deed| match deed {
-            Deed::SubscribeQueue | Deed::Unsubscribe | Deed::Settle => 8,
-            Deed::SendToQueue | Deed::SendToTopic | Deed::SubscribeTopic => 4,
-            Deed::SubscribeOwn | Deed::Request | Deed::Leave | Deed::Die => 2,
-            _ => 0,
-        };
-        return Deed::ALL.iter().map(weight).collect();
-    }
+fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
     let usual = |deed: &Deed| match deed {
         Deed::SendToQueue | Deed::Settle => 12,
         Deed::SendToTopic | Deed::Request => 6,
@@ -144,8 +157,17 @@ fn weights(random: &Random, comes_and_goes: bool) -> Vec<usize> {
         Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
         Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
     };
-    let mut weights: Vec<usize> =
-        Deed::ALL.iter().map(|deed| usual(deed) * random.pick(&[0, 1, 1, 2, 4])).collect();
+    let weight = |deed: &Deed| match (flavour, deed) {
+        (Flavour::Mixed, _) => usual(deed) * random.pick(&[0, 1, 1, 2, 4]),
+        (Flavour::ComesAndGoes, Deed::SubscribeQueue | Deed::Unsubscribe | Deed::Settle) => 8,
+        (Flavour::ComesAndGoes, Deed::SendToQueue | Deed::SendToTopic | Deed::SubscribeTopic) => 4,
+        (Flavour::ComesAndGoes, Deed::SubscribeOwn | Deed::Request | Deed::Leave | Deed::Die) => 2,
+        (Flavour::Flood, Deed::SendToTopic) => 12,
+        (Flavour::Flood, Deed::SubscribeTopic | Deed::StopReading | Deed::Request) => 4,
+        (Flavour::Flood, Deed::SendToQueue | Deed::SubscribeQueue | Deed::Settle) => 2,
+        _ => 0,
+    };
+    let mut weights: Vec<usize> = Deed::ALL.iter().map(weight).collect();
     // There is always something to do.
     if let Some(first) = weights.first_mut() {
         *first += 4;
@@ -153,7 +175,8 @@ fn weights(random: &Random, comes_and_goes: bool) -> Vec<usize> {
     weights
 }
 
-fn queues(random: &Random, comes_and_goes: bool) -> Vec<QueueSpec> {
+fn queues(random: &Random, flavour: Flavour) -> Vec<QueueSpec> {
+    let comes_and_goes = flavour == Flavour::ComesAndGoes;
     let mut queues = vec![QueueSpec { name: String::from("rpc"), ..QueueSpec::default() }];
     for number in 0..if comes_and_goes { 1 } else { random.between(1, 3) } {
         let mut queue = QueueSpec { name: format!("q{number}"), ..QueueSpec::default() };

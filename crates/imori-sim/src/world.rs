@@ -159,6 +159,9 @@ impl World for CellWorld<'_> {
     }
 
     fn secret(&self) -> [u8; 16] {
+        if self.shared.has(Bug::StaleConnection) {
+            return [0; 16];
+        }
         let (high, low) = (self.shared.random.next(), self.shared.random.next());
         (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
     }

@@ -309,7 +309,8 @@ impl Connection {
             }
             Action::ParkWithTransaction => {
                 let waits = match frame.headers.value("transaction") {
-                    Some(name) => self.parked.has_transaction(&name) || self.must_park(world, frame),
+                    // Also where the alarm is over by now: what is parked comes first.
+                    Some(name) => self.parked.has_transaction(&name) || self.publishes(frame),
                     // A later ACK of all before it would settle what a transaction that waits names.
                     None => {
                         self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack)
@@ -430,9 +431,15 @@ impl Connection {
     /// Says that a frame would publish while memory is short.
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
+        world.is_alarmed() && self.publishes(frame)
+    }
+
+    /// Says that a frame publishes.
+    #[inline]
+    fn publishes(&self, frame: &Frame<'_>) -> bool {
         match frame.command {
-            Command::Send => world.is_alarmed(),
-            Command::Commit if world.is_alarmed() => {
+            Command::Send => true,
+            Command::Commit => {
                 let name = frame.headers.value("transaction");
                 name.is_some_and(|name| self.session.transactions.publishes(&name))
             }

@@ -128,7 +128,8 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
 }
 
 /// Gives messages to the live subscriptions and groups of a route: to one receiver all of them, then to the next,
-/// so that each is locked once.
+/// so that each is locked once. A connection that has several readers gets them message by message, as
+/// they keep their order from session to session.
 pub(super) fn distribute_live<W: World>(
     world: &W,
     route: &Route,
@@ -140,16 +141,43 @@ pub(super) fn distribute_live<W: World>(
         return;
     }
     let about = About { address: &route.address, deaths: letter.deaths.as_ref() };
-    for reader in &route.subscriptions {
-        if letter.echo_to != Some(reader.connection) {
-            send(world, letter.vhost, *reader, letter.run, about, shared, report);
-        }
-    }
-    for group in &route.groups {
+    if !route.groups.is_empty() {
         for publication in letter.run {
             let run = slice::from_ref(publication);
             let letter = Letter { vhost: letter.vhost, run, deaths: None, echo_to: letter.echo_to };
-            send_to_one(world, &group.members, &letter, about, shared, report);
+            send_to_each(world, &route.subscriptions, &letter, about, shared, report);
+            for group in &route.groups {
+                send_to_one(world, &group.members, &letter, about, shared, report);
+            }
+        }
+        return;
+    }
+    // Readers of one connection stand next to each other.
+    for readers in route.subscriptions.chunk_by(|a, b| a.connection == b.connection) {
+        if let [_] = readers {
+            send_to_each(world, readers, letter, about, shared, report);
+            continue;
+        }
+        for publication in letter.run {
+            let run = slice::from_ref(publication);
+            let letter = Letter { vhost: letter.vhost, run, deaths: None, echo_to: letter.echo_to };
+            send_to_each(world, readers, &letter, about, shared, report);
+        }
+    }
+}
+
+#[inline]
+fn send_to_each<W: World>(
+    world: &W,
+    readers: &[Reader],
+    letter: &Letter<'_>,
+    about: About<'_>,
+    shared: &mut SharedHeaders,
+    report: &mut PublishReport,
+) {
+    for reader in readers {
+        if letter.echo_to != Some(reader.connection) {
+            send(world, letter.vhost, *reader, letter.run, about, shared, report);
         }
     }
 }

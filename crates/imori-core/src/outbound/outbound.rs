@@ -207,7 +207,7 @@ impl Outbound {
 
     /// Its readers from this slot on, each with its slot: so a long list can be had in pieces.
     pub fn readers_from(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
-        self.readers.from_slot(slot)
+        self.readers.specs(slot)
     }
 
     /// How many deliveries were written, settled or not.

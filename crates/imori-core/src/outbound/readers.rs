@@ -112,8 +112,8 @@ impl Readers {
     }
 
     /// The readers from this slot on, each with its slot.
-    pub(super) fn from_slot(&self, slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
-        let slots = self.slots.iter().enumerate().skip(slot);
+    pub(super) fn specs(&self, first_slot: usize) -> impl Iterator<Item = (usize, &ReaderSpec)> {
+        let slots = self.slots.iter().enumerate().skip(first_slot);
         slots.filter_map(|(slot, (_, record))| Some((slot, &record.as_ref()?.spec)))
     }
 

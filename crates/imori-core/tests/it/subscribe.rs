@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use imori_core::broker::{self, SubscribeOptions, resume_publishers};
 use imori_core::error::BrokerError;
+use imori_core::message::{Address, Head, OriginId, Publication};
 use imori_core::name::Name;
 use imori_core::outbound::SessionId;
 use imori_core::route::{BindingKey, RouteError, Syntax};
@@ -151,4 +152,21 @@ fn what_is_subscribed_together_is_heard_and_forgotten_like_what_comes_alone() {
     );
     client.disconnect();
     assert_eq!(world.bindings("amq.topic"), 0);
+}
+
+/// ARCHITECTURE 8.6: order is kept from one session to another, also where the other hears a message twice.
+#[test]
+fn a_connection_with_several_readers_hears_a_run_message_by_message() {
+    for group in [None, Some("g")] {
+        let world = TestWorld::new();
+        let (sender, reader) = (world.connect(1), world.connect(2));
+        reader.subscribe("a", "one");
+        reader.try_subscribe("amq.topic", "#", "other", group).unwrap();
+        let (head, address) = (Head::new(OriginId::BROKER), Address::new(b"amq.topic", b"a"));
+        let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+        let mut repetition = broker::Repetition::default();
+        let sent = broker::publish_again(&world, &sender.actor(), &address, &run, &mut repetition);
+        assert_eq!(sent.map(|report| report.receivers), Ok(6));
+        assert_eq!(reader.read(), "one:1;other:1;one:2;other:2;one:3;other:3;", "{group:?}");
+    }
 }

@@ -28,7 +28,7 @@ impl Client {
     pub(crate) fn new(world: &TinyWorld, settings: &Arc<Settings>, is_loopback: bool) -> Client {
         let id = world.connect(Connection::encoder(settings));
         let address = if is_loopback { "127.0.0.1:50000" } else { "192.0.2.1:50000" };
-        let peer = Peer { is_loopback, address: address.to_string() };
+        let peer = Peer { number: u64::from(id.slot) + 1, is_loopback, address: address.to_string() };
         let mut connection = Connection::new(Arc::clone(settings), id, peer, world.now());
         connection.greet(world);
         Client { id, connection, next: Next::More { frame_bytes: None }, unread: Vec::new() }

@@ -1,10 +1,14 @@
 //! How much one turn does, and when a connection has to wait.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imori_core::limits::TURN_COMMANDS_MAX;
 use imori_core::turn::{Budget, Next, Received};
 use imori_core::world::World;
+use imori_nats::decode::{Decoder, Step};
+use imori_nats::limits::Limits;
+use imori_nats::operation::ServerOp;
 use imori_nats::settings::Settings;
 
 use crate::client::Client;
@@ -84,4 +88,50 @@ fn subscriptions_of_a_turn_are_made_before_it_ends() {
     turn(&world, &mut reader, b"SUB a 1\r\nSUB b 2\r\nSUB c");
     turn(&world, &mut client, b"PUB a 1\r\nx\r\nPUB b 1\r\ny\r\nPUB c 1\r\nz\r\n");
     assert_eq!(reader.output(&world), b"MSG a 1 1\r\nx\r\nMSG b 2 1\r\ny\r\n");
+}
+
+/// Decision 0011: what is published without being read arrives as what was read.
+#[test]
+fn messages_that_repeat_themselves_arrive_like_others() {
+    for options in ["", ",\"echo\":false", ",\"headers\":true"] {
+        let mut heard = Vec::new();
+        // Together, and each by itself with something between.
+        for between in ["", "PING\r\n"] {
+            let world = TinyWorld::default();
+            let (mut reader, mut client) = (connected(&world), connected(&world));
+            reader.send(&world, b"SUB a.* 1\r\nSUB a.b g 2\r\n");
+            let connect =
+                format!("CONNECT {{\"verbose\":false,\"pedantic\":false{options}}}\r\nSUB a.* 9\r\n");
+            client.send(&world, connect.as_bytes());
+            for body in ["12", "34", "56", "78", "9\r", "\r\n"] {
+                client.send(&world, format!("{between}PUB a.b 2\r\n{body}\r\n").as_bytes());
+            }
+            let all = format!("{between}PUB a.b 2\r\nxx\r\n").repeat(10);
+            client.send(&world, all.as_bytes());
+            client.send(
+                &world,
+                b"SUB a.b 10\r\nPUB a.b 2\r\nyy\r\nUNSUB 10\r\nPUB a.b 2\r\nzz\r\nPUB a.b 2\r\nno end",
+            );
+            heard.push([bodies(&reader.output(&world)), bodies(&client.output(&world))]);
+            assert_eq!(client.next, Next::Close, "the last is no operation");
+        }
+        assert_eq!(heard[0], heard[1], "{options}");
+        assert_eq!(heard[0][0].get("1").map(Vec::len), Some(18));
+        assert_eq!(heard[0][1].is_empty(), options.contains("echo"));
+    }
+}
+
+/// The messages of each subscription, in their order.
+fn bodies(output: &[u8]) -> BTreeMap<String, Vec<String>> {
+    let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+    let (mut decoder, mut rest) = (Decoder::new(Limits::of_client()), output);
+    let mut bodies = BTreeMap::<String, Vec<String>>::new();
+    while let Ok(Step::Op { op, consumed }) = decoder.server_op(rest) {
+        if let ServerOp::Message(message) = op {
+            bodies.entry(text(message.sid)).or_default().push(text(message.payload));
+        }
+        rest = &rest[consumed..];
+    }
+    assert!(rest.is_empty(), "{}", text(rest));
+    bodies
 }

@@ -118,8 +118,8 @@ sections! {
         lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000);
         /// Other addresses of this broker, `host:port`, that its clients may connect to.
         connect_urls: Vec<String> = Vec::new();
-        /// What INFO calls the broker. Empty: its name and version.
-        server_name: String = String::new();
+        /// What INFO calls the broker.
+        server_name: String = String::from("imori");
     }
 
     /// The log, written to standard error.

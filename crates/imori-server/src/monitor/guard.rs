@@ -32,9 +32,12 @@ fn check(uri: &Uri, headers: &HeaderMap, host_names: &[String]) -> Result<(), (S
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
         return Err((StatusCode::BAD_REQUEST, "a request names its host once\n"));
     };
-    let is_known = |host: &[u8]| Authority::try_from(host).is_ok_and(|host| is_own(&host, host_names));
+    // An IPv6 address without its brackets, as nats-top writes it, is still an address.
+    let is_bare = host.to_str().is_ok_and(|host| host.parse::<IpAddr>().is_ok());
+    let is_known =
+        is_bare || Authority::try_from(host.as_bytes()).is_ok_and(|host| is_own(&host, host_names));
     let is_target_known = uri.authority().is_none_or(|target| is_own(target, host_names));
-    if !is_known(host.as_bytes()) || !is_target_known {
+    if !is_known || !is_target_known {
         return Err((
             StatusCode::MISDIRECTED_REQUEST,
             "this host is not known here; use an IP address or `localhost`, or add the name to `broker.host_names`\n",
@@ -78,6 +81,7 @@ mod tests {
             ("127.0.0.1", 200),
             ("127.0.0.1:9999", 200),
             ("[::1]:8222", 200),
+            ("::1:8222", 200),
             ("192.0.2.1:8222", 200),
             ("localhost", 200),
             ("LocalHost:8222", 200),

@@ -29,10 +29,10 @@ use crate::shared::Phase;
 /// # Errors
 /// The thread cannot be started.
 pub(crate) fn start(sockets: Vec<TcpListener>, monitored: Monitored) -> io::Result<JoinHandle<()>> {
-    Builder::new().name(String::from("admin")).spawn(move || run(sockets, Arc::new(monitored)))
+    Builder::new().name(String::from("admin")).spawn(move || run(sockets, &Arc::new(monitored)))
 }
 
-fn run(sockets: Vec<TcpListener>, monitored: Arc<Monitored>) {
+fn run(sockets: Vec<TcpListener>, monitored: &Arc<Monitored>) {
     let runtime = match runtime::Builder::new_current_thread().enable_io().enable_time().build() {
         Ok(runtime) => runtime,
         Err(failure) => return error!(error = %failure, "monitor cannot start"),
@@ -40,7 +40,7 @@ fn run(sockets: Vec<TcpListener>, monitored: Arc<Monitored>) {
     runtime.block_on(async {
         let mut phase = monitored.shared.phase.subscribe();
         let places = Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX));
-        let router = routes(Arc::clone(&monitored));
+        let router = routes(Arc::clone(monitored));
         for socket in sockets {
             tokio::spawn(accept(socket, router.clone(), Arc::clone(&places)));
         }

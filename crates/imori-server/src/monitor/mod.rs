@@ -21,3 +21,6 @@ mod wording;
 pub(crate) use http::start;
 pub(crate) use monitored::{Monitored, Requests, Shown, server_id};
 pub(crate) use process::CpuMeter;
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,12 @@ pub(crate) struct Monitored {
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
     pub(crate) host_names: Vec<String>,
+    /// What NATS clients are told, if there are to be any.
+    pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
+    /// What people call the broker.
+    pub(crate) server_name: String,
     pub(crate) connections_max: u32,
+    /// Bytes of a message, for all protocols but NATS.
     pub(crate) message_bytes_max: usize,
     pub(crate) unsent_bytes_max: usize,
     pub(crate) login_timeout: Duration,
@@ -44,11 +49,13 @@ pub(crate) enum Path {
     Varz,
     Connz,
     Subsz,
+    Routez,
     Healthz,
 }
 
 impl Path {
-    pub(crate) const ALL: [Path; 5] = [Path::Root, Path::Varz, Path::Connz, Path::Subsz, Path::Healthz];
+    pub(crate) const ALL: [Path; 6] =
+        [Path::Root, Path::Varz, Path::Connz, Path::Subsz, Path::Routez, Path::Healthz];
 
     pub(crate) const fn text(self) -> &'static str {
         match self {
@@ -56,6 +63,7 @@ impl Path {
             Path::Varz => "/varz",
             Path::Connz => "/connz",
             Path::Subsz => "/subsz",
+            Path::Routez => "/routez",
             Path::Healthz => "/healthz",
         }
     }

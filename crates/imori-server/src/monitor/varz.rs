@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use imori_core::world::Event;
+use imori_nats::settings::Settings;
 use serde::Serialize;
 
 use super::monitored::Monitored;
@@ -10,16 +11,21 @@ use super::process::memory_bytes;
 use super::rows::each_row;
 use super::wording::{timestamp, uptime};
 
+/// The version of the NATS protocol, as INFO tells it.
+const PROTOCOL: u32 = 1;
+
 /// The answer.
 #[derive(Debug, Serialize)]
 pub(super) struct Varz<'a> {
     server_id: &'a str,
-    /// nats-server calls itself by its id where nobody named it.
     server_name: &'a str,
+    /// This broker's own.
     version: &'static str,
     host: String,
     port: u16,
     max_connections: u32,
+    #[serde(flatten)]
+    nats: Option<NatsVarz>,
     http_host: String,
     http_port: u16,
     http_base_path: &'static str,
@@ -61,6 +67,18 @@ pub(super) struct Varz<'a> {
     slow_consumer_stats: SlowConsumers,
 }
 
+/// What NATS clients are told, where there is a listener for them.
+#[derive(Debug, Serialize)]
+struct NatsVarz {
+    proto: u32,
+    /// Nanoseconds.
+    ping_interval: u64,
+    ping_max: u32,
+    max_control_line: usize,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    connect_urls: Vec<String>,
+}
+
 /// Something that is not there: an object without anything in it.
 #[derive(Debug, Serialize)]
 struct Absent {}
@@ -93,17 +111,21 @@ impl Varz<'_> {
         let start = timestamp(monitored.started);
         Varz {
             server_id: &monitored.server_id,
-            server_name: &monitored.server_id,
+            server_name: &monitored.server_name,
             version: env!("CARGO_PKG_VERSION"),
             host: monitored.client_address.ip().to_string(),
             port: monitored.client_address.port(),
             max_connections: monitored.connections_max,
+            nats: monitored.nats.as_deref().map(nats_varz),
             http_host: monitored.http_address.ip().to_string(),
             http_port: monitored.http_address.port(),
             http_base_path: "",
             https_port: 0,
             auth_timeout: monitored.login_timeout.as_secs_f64(),
-            max_payload: monitored.message_bytes_max,
+            max_payload: match &monitored.nats {
+                Some(nats) => nats.limits.payload_bytes_max,
+                None => monitored.message_bytes_max,
+            },
             max_pending: monitored.unsent_bytes_max,
             cluster: Absent {},
             gateway: Absent {},
@@ -136,6 +158,16 @@ impl Varz<'_> {
             http_req_stats: monitored.requests.counted().collect(),
             slow_consumer_stats: SlowConsumers { clients: slow_consumers, routes: 0, gateways: 0, leafs: 0 },
         }
+    }
+}
+
+fn nats_varz(settings: &Settings) -> NatsVarz {
+    NatsVarz {
+        proto: PROTOCOL,
+        ping_interval: u64::try_from(settings.ping_interval.as_nanos()).unwrap_or(u64::MAX),
+        ping_max: settings.pings_out_max,
+        max_control_line: settings.limits.control_line_bytes_max,
+        connect_urls: settings.connect_urls.clone(),
     }
 }
 

@@ -29,7 +29,7 @@ impl Client {
     /// Connects from this machine, or from elsewhere.
     pub(crate) fn new(world: &TinyWorld, settings: &Arc<Settings>, is_loopback: bool) -> Client {
         let id = world.connect(Connection::encoder(settings));
-        let peer = Peer { is_loopback, address: "test".to_string() };
+        let peer = Peer { number: 1, is_loopback, address: "test".to_string() };
         Client {
             id,
             connection: Connection::new(Arc::clone(settings), id, peer, world.now()),

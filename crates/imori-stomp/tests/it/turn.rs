@@ -15,7 +15,7 @@ use crate::world::{OUTBOUND_LIMITS, TinyWorld};
 fn connected(world: &TinyWorld) -> (Connection, HeaderTable) {
     let settings = Arc::new(Settings::default());
     let id = world.connect(Connection::encoder(&settings));
-    let peer = Peer { is_loopback: true, address: String::new() };
+    let peer = Peer { number: 1, is_loopback: true, address: String::new() };
     let mut connection = Connection::new(settings, id, peer, world.now());
     let mut table = HeaderTable::default();
     let connect = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0";
@@ -150,4 +150,33 @@ fn the_bytes_of_a_long_frame_are_known_early() {
     let received = connection.receive(&world, &mut table, head, None, &mut Budget::default());
     let whole = head.len() - 3 + 1000 + 1;
     assert_eq!((received.consumed, received.next), (0, Next::More { frame_bytes: Some(whole) }));
+}
+
+/// ARCHITECTURE 8.6: another cell may end the alarm between any two frames.
+#[test]
+fn order_is_kept_wherever_in_a_turn_the_alarm_ends() {
+    let mut was_parked = false;
+    for looks in 0..12 {
+        let world = TinyWorld::default();
+        let settings = Arc::new(Settings::default());
+        let mut reader = Client::new(&world, &settings, true);
+        reader.send(&world, b"CONNECT\n\n\0SUBSCRIBE\ndestination:/topic/t\n\n\0");
+        let mut publisher = Client::new(&world, &settings, true);
+        publisher.send(&world, b"CONNECT\n\n\0SUBSCRIBE\ndestination:/topic/other\n\n\0");
+        publisher
+            .send(&world, b"BEGIN\ntransaction:x\n\n\0SEND\ndestination:/topic/t\ntransaction:x\n\nbody-2\0");
+        reader.output(&world);
+        world.set_alarmed_for(looks);
+        publisher.send(
+            &world,
+            b"SEND\ndestination:/topic/t\n\nbody-1\0COMMIT\ntransaction:x\n\n\0SEND\ndestination:/topic/t\n\nbody-3\0",
+        );
+        was_parked |= publisher.connection.waits_for_memory();
+        world.set_alarmed(false);
+        publisher.alarm_ended(&world);
+        let output = String::from_utf8(reader.output(&world)).unwrap();
+        let bodies: Vec<&str> = output.split("body-").skip(1).map(|rest| &rest[..1]).collect();
+        assert_eq!(bodies, ["1", "2", "3"], "it ended after {looks} looks");
+    }
+    assert!(was_parked);
 }

@@ -24,6 +24,8 @@ pub(crate) struct TinyWorld {
     now: Cell<Time>,
     secrets: Cell<u8>,
     is_alarmed: Cell<bool>,
+    /// How often it can still be asked whether memory is short before it is not any more.
+    alarm_left: Cell<usize>,
     gauge: Gauge,
     router: RefCell<Router>,
     table: RefCell<Table>,
@@ -42,6 +44,7 @@ impl Default for TinyWorld {
             now: Cell::new(Time(1_000_000)),
             secrets: Cell::new(0),
             is_alarmed: Cell::new(false),
+            alarm_left: Cell::new(usize::MAX),
             gauge: Gauge::default(),
             router: RefCell::default(),
             table: RefCell::new(table.clone()),
@@ -74,6 +77,12 @@ impl TinyWorld {
     /// Lets memory be short, or not.
     pub(crate) fn set_alarmed(&self, is_alarmed: bool) {
         self.is_alarmed.set(is_alarmed);
+    }
+
+    /// Lets memory be short until somebody has asked so often whether it is.
+    pub(crate) fn set_alarmed_for(&self, times: usize) {
+        self.is_alarmed.set(true);
+        self.alarm_left.set(times);
     }
 
     /// Sets the clock and wakes the queues that asked for it.
@@ -115,7 +124,9 @@ impl World for TinyWorld {
     }
 
     fn is_alarmed(&self) -> bool {
-        self.is_alarmed.get()
+        let left = self.alarm_left.get().checked_sub(1);
+        self.alarm_left.set(left.unwrap_or_default());
+        self.is_alarmed.get() && left.is_some()
     }
 
     fn gauge(&self) -> &Gauge {

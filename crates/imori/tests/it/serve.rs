@@ -66,6 +66,23 @@ fn listeners_are_printed_with_their_port_and_ready_comes_last() {
 }
 
 #[test]
+fn the_monitor_is_printed_like_any_listener() {
+    let mut broker = Broker::start(&mut imori(&[
+        "serve",
+        "--listen",
+        "stomp=127.0.0.1:0",
+        "--listen",
+        "nats-monitor=127.0.0.1:0",
+    ]));
+    broker.address();
+    let line = broker.line();
+    let address =
+        line.strip_prefix("listening nats-monitor ").unwrap_or_else(|| panic!("unexpected {line:?}"));
+    assert_eq!(broker.line(), "ready\n");
+    TcpStream::connect(address.trim_end()).unwrap();
+}
+
+#[test]
 fn a_pipe_and_a_service_manager_are_told_when_clients_can_connect() {
     let socket = std::env::temp_dir().join(format!("imori-it-notify-{}", std::process::id()));
     let manager = UnixDatagram::bind(&socket).unwrap();

@@ -1,0 +1,41 @@
+//! A message before it is sent, and what its body is.
+
+use crate::model::To;
+
+/// A message to send.
+#[derive(Debug, Clone)]
+pub(crate) struct Mail<'a> {
+    pub(crate) to: To,
+    pub(crate) destination: String,
+    pub(crate) arguments: &'a [(&'static str, String)],
+    pub(crate) reply_to: Option<String>,
+    pub(crate) size: usize,
+    pub(crate) priority: Option<u8>,
+    pub(crate) expiration_ms: Option<u64>,
+    pub(crate) wants_receipt: bool,
+    pub(crate) is_in_transaction: bool,
+}
+
+impl Mail<'_> {
+    pub(crate) fn new(to: To, destination: String) -> Mail<'static> {
+        Mail {
+            to,
+            destination,
+            arguments: &[],
+            reply_to: None,
+            size: 8,
+            priority: None,
+            expiration_ms: None,
+            wants_receipt: false,
+            is_in_transaction: false,
+        }
+    }
+}
+
+/// The body of a message: its number, and letters that go with it.
+pub(crate) fn body(message: usize, size: usize) -> Vec<u8> {
+    let letter = b'a' + (message % 26) as u8;
+    let mut body = format!("{message:08x}").into_bytes();
+    body.resize(size.max(8), letter);
+    body
+}

@@ -1,0 +1,172 @@
+use super::*;
+use crate::random::Random;
+use crate::trace::Trace;
+use crate::workload::Workload;
+
+/// What a model says of deliveries from queue 0 to sessions 1 and 2; messages 0 to 3 were sent by
+/// session 0 in this order, 2 to the inbox of session 1, 3 to the topic `a`.
+fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
+    let shared = Shared::new(&Workload::new(&Random::new(1)), Random::new(1), Trace::new(false), None);
+    let mut model = Model::default();
+    model.queues.push(QueueSpec { name: String::from("q"), dead_letter: Some(1), ..QueueSpec::default() });
+    model.queues.push(QueueSpec {
+        name: String::from("dead"),
+        is_dead_letter_queue: true,
+        ..QueueSpec::default()
+    });
+    for _ in 0..3 {
+        shared.network.open(100);
+        model.sessions.push(SessionRecord::default());
+    }
+    let to = [To::Queue(0), To::Queue(0), To::Inbox(1), To::Topic(String::from("a"))];
+    for (key, to) in (0..).zip(to) {
+        model.messages.push(MessageRecord {
+            publisher: 0,
+            to,
+            key: (key, 0),
+            size: 8,
+            priority: 0,
+            has_ttl: false,
+            sent_at: Some(10 * key),
+            confirmed_at: Some(10 * key + 5),
+            has_receipt: true,
+        });
+    }
+    for (session, reads) in [(1, Reads::Queue(0)), (2, Reads::Queue(0)), (1, Reads::Topic(String::from("*")))]
+    {
+        model.subscriptions.push(SubscriptionRecord {
+            session,
+            reads,
+            mode: Mode::Individual,
+            prefetch: 1,
+            receipt_at: Some(0),
+            unsubscribed_at: None,
+            unsettled: 0,
+            got: BTreeSet::new(),
+        });
+    }
+    happen(&shared, &mut model);
+    shared.violation.take().map(|violation| violation.property)
+}
+
+fn arrived(session: usize, message: usize, is_redelivered: bool) -> Arrived<'static> {
+    Arrived { session, message, number: 1, is_redelivered, text_bytes: 0, death: None }
+}
+
+#[test]
+fn deliveries_break_what_they_should_not() {
+    let get = |shared: &Shared, model: &mut Model, session: usize, message, again| {
+        model.subscription(session - 1).unsettled = 0;
+        model.queue_arrived(shared, &arrived(session, message, again), session - 1, 0);
+    };
+    let settle = |model: &mut Model, message, outcome| {
+        model.fates.entry((message, 0)).and_modify(|fate| fate.outcome = outcome);
+    };
+    let all = [
+        (
+            None,
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                get(s, m, 1, 1, false);
+            }),
+        ),
+        (
+            Some(Property::Order),
+            broken(|s, m| {
+                get(s, m, 1, 1, false);
+                get(s, m, 1, 0, false);
+            }),
+        ),
+        (
+            Some(Property::Duplication),
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                get(s, m, 2, 0, true);
+            }),
+        ),
+        (
+            None,
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                settle(m, 0, Outcome::Release);
+                get(s, m, 2, 0, true);
+            }),
+        ),
+        (
+            Some(Property::Duplication),
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                settle(m, 0, Outcome::Release);
+                get(s, m, 2, 0, false);
+            }),
+        ),
+        (
+            Some(Property::Duplication),
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                settle(m, 0, Outcome::Accept);
+                get(s, m, 1, 0, true);
+            }),
+        ),
+        (Some(Property::Duplication), broken(|s, m| get(s, m, 1, 0, true))),
+        (Some(Property::Visibility), broken(|s, m| get(s, m, 1, 3, false))),
+        (
+            Some(Property::Credit),
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                m.queue_arrived(s, &arrived(1, 1, false), 0, 0);
+            }),
+        ),
+        (Some(Property::InboxPrivacy), broken(|s, m| m.reply_arrived(s, &arrived(2, 2, false)))),
+        (
+            Some(Property::Duplication),
+            broken(|s, m| {
+                m.reply_arrived(s, &arrived(1, 2, false));
+                m.reply_arrived(s, &arrived(1, 2, false));
+            }),
+        ),
+        (
+            Some(Property::Order),
+            broken(|s, m| {
+                m.live_arrived(s, &arrived(1, 3, false), 2);
+                m.reply_arrived(s, &arrived(1, 2, false));
+            }),
+        ),
+        (Some(Property::DeadLetter), broken(|s, m| m.queue_arrived(s, &arrived(1, 0, false), 0, 1))),
+        (
+            Some(Property::DeadLetter),
+            broken(|s, m| {
+                let death = Some(("expired", "q"));
+                m.queue_arrived(s, &Arrived { death, ..arrived(1, 0, false) }, 0, 1);
+            }),
+        ),
+        (
+            None,
+            broken(|s, m| {
+                get(s, m, 1, 0, false);
+                settle(m, 0, Outcome::Reject);
+                let death = Some(("rejected", "q"));
+                m.queue_arrived(s, &Arrived { death, ..arrived(2, 0, false) }, 1, 1);
+            }),
+        ),
+    ];
+    for (row, (expected, found)) in all.into_iter().enumerate() {
+        assert_eq!(found, expected, "row {row}");
+    }
+}
+
+#[test]
+fn wildcards_stand_for_words() {
+    for (pattern, subject, expected) in [
+        ("a.b", "a.b", true),
+        ("a.*", "a.b", true),
+        ("a.*", "a.b.c", false),
+        ("a.#", "a", true),
+        ("#", "a.b.c", true),
+        ("#.c", "a.b.c", true),
+        ("*.b", "a.b", true),
+        ("b.#", "a.b", false),
+    ] {
+        assert_eq!(is_match(pattern, subject), expected, "{pattern} against {subject}");
+    }
+}
