@@ -61,9 +61,10 @@ impl Budget {
         self.pressed = pressed.or(self.pressed);
     }
 
-    /// How many messages of a publisher that repeats itself it allows, each going to so many.
-    pub fn messages_to(&self, receivers: usize) -> usize {
-        self.commands.min((self.receivers / receivers.max(1)).max(1))
+    /// How many messages of a publisher that repeats itself it allows, each going to so many; where that is
+    /// not known, one.
+    pub fn messages_to(&self, receivers: Option<usize>) -> usize {
+        receivers.map_or(1, |receivers| self.commands.min((self.receivers / receivers.max(1)).max(1)))
     }
 }
 

@@ -44,8 +44,6 @@ struct Known {
     body_len: usize,
     address: Address,
     head: Head,
-    /// `repetition` was used, and knows how many hear it.
-    is_routed: bool,
     repetition: Repetition,
 }
 
@@ -65,12 +63,7 @@ impl Repeat {
         let (first, mut rest) = known.body(input)?;
         let not_to = (!session.options.echo).then_some(session.connection);
         let mut run = vec![Publication::new(&known.head, b"", first).not_to(not_to)];
-        // How many hear it is known after the first.
-        let run_max = match known.is_routed {
-            true => budget.messages_to(known.repetition.live_receivers()),
-            false => 1,
-        };
-        known.is_routed = true;
+        let run_max = budget.messages_to(known.repetition.live_receivers());
         while run.len() < run_max
             && let Some((body, after)) = known.body(rest)
         {
@@ -136,7 +129,6 @@ impl Known {
             body_len: publish.payload.len(),
             address: Address::new(&exchange, &subject),
             head: Head::new(OriginId::NATS_PLAIN),
-            is_routed: false,
             repetition: Repetition::default(),
         })
     }

@@ -41,6 +41,13 @@ pub(super) struct Letter<'a> {
     pub(super) echo_to: Option<ConnectionId>,
 }
 
+impl Letter<'_> {
+    /// The same with one of its messages.
+    fn of_one<'a>(&'a self, publication: &'a Publication<'a>) -> Letter<'a> {
+        Letter { run: slice::from_ref(publication), deaths: self.deaths.clone(), ..*self }
+    }
+}
+
 /// Sends a message to the inbox that has this key.
 pub(super) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'_>) -> PublishReport {
     let sent = InboxAddress::from_key(key)
@@ -80,8 +87,16 @@ pub(super) fn distribute<W: World>(
     bury: &mut dyn FnMut(Vec<Dead>),
 ) -> PublishReport {
     let mut report = PublishReport::default();
-    for queue in &route.queues {
-        enqueue(world, *queue, route, letter, &mut report, bury);
+    match &*route.queues {
+        [] => {}
+        [queue] => enqueue(world, *queue, route, letter, &mut report, bury),
+        // Message by message, as somebody may read several of them in one session.
+        queues => {
+            for publication in letter.run {
+                let letter = letter.of_one(publication);
+                queues.iter().for_each(|queue| enqueue(world, *queue, route, &letter, &mut report, bury));
+            }
+        }
     }
     distribute_live(world, route, letter, shared, &mut report);
     report
@@ -143,8 +158,7 @@ pub(super) fn distribute_live<W: World>(
     let about = About { address: &route.address, deaths: letter.deaths.as_ref() };
     if !route.groups.is_empty() {
         for publication in letter.run {
-            let run = slice::from_ref(publication);
-            let letter = Letter { vhost: letter.vhost, run, deaths: None, echo_to: letter.echo_to };
+            let letter = letter.of_one(publication);
             send_to_each(world, &route.subscriptions, &letter, about, shared, report);
             for group in &route.groups {
                 send_to_one(world, &group.members, &letter, about, shared, report);
@@ -159,8 +173,7 @@ pub(super) fn distribute_live<W: World>(
             continue;
         }
         for publication in letter.run {
-            let run = slice::from_ref(publication);
-            let letter = Letter { vhost: letter.vhost, run, deaths: None, echo_to: letter.echo_to };
+            let letter = letter.of_one(publication);
             send_to_each(world, readers, &letter, about, shared, report);
         }
     }

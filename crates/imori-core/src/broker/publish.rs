@@ -62,9 +62,9 @@ pub struct Repetition {
 }
 
 impl Repetition {
-    /// How many receivers each message had last, whose own queues aside.
-    pub fn live_receivers(&self) -> usize {
-        self.route.as_deref().map_or(0, live_receivers)
+    /// How many live receivers each message had last, if that is known.
+    pub fn live_receivers(&self) -> Option<usize> {
+        self.route.as_deref().map(live_receivers)
     }
 }
 

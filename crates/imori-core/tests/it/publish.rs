@@ -1,5 +1,6 @@
-use imori_core::broker::declare_exchange;
+use imori_core::broker::{self, Repetition, declare_exchange};
 use imori_core::error::BrokerError;
+use imori_core::message::{Address, Head, OriginId, Publication};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, RouteError, Settings};
 use imori_core::world::Event;
@@ -113,4 +114,25 @@ fn a_consumer_who_does_not_read_leaves_the_messages_in_the_queue() {
     assert!(ready > 10, "{ready}");
     assert_eq!(reader.read_all(), format!("c:{body};").repeat(20));
     assert_eq!(world.depth("q"), Some((0, 0)));
+}
+
+#[test]
+fn a_run_keeps_its_order_across_all_that_one_session_reads() {
+    let world = TestWorld::new();
+    let (reader, sender) = (world.connect(1), world.connect(2));
+    for (queue, label) in [("p", "p"), ("q", "q")] {
+        let id = reader.declare(queue);
+        reader.bind("amq.topic", "t", id).unwrap();
+        reader.consume(queue, label, 9);
+    }
+    reader.subscribe("t", "a");
+    reader.subscribe("#", "b");
+    let head = Head::new(OriginId::BROKER);
+    let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+    let (address, mut repetition) = (Address::new(b"amq.topic", b"t"), Repetition::default());
+    let sent = broker::publish_again(&world, &sender.actor(), &address, &run, &mut repetition);
+    assert_eq!(sent.unwrap().receivers, 12);
+    let queues = "p:1;q:1;p:2;q:2;p:3;q:3;";
+    let subscriptions = "a:1;b:1;a:2;b:2;a:3;b:3;";
+    assert_eq!(reader.read(), [queues, subscriptions].concat());
 }

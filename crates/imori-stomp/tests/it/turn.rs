@@ -84,7 +84,7 @@ fn deliveries_of_a_run_count_towards_the_budget() {
     }
     let (mut connection, mut table) = connected(&world);
     let frame = b"SEND\ndestination:/topic/t\ncontent-length:1\n\nx\0";
-    let known = frame.repeat(3);
+    let known = frame.repeat(2);
     connection.receive(&world, &mut table, &known, None, &mut Budget::default());
     let input = frame.repeat(50);
     let received = connection.receive(&world, &mut table, &input, None, &mut Budget::default());
