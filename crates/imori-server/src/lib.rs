@@ -16,6 +16,7 @@ mod counters;
 mod admission;
 mod complaints;
 mod load;
+mod spin;
 mod slots;
 mod clock;
 mod memory_limit;

@@ -378,6 +378,7 @@ fn settings(
             inboxes_max: INBOXES_MAX,
         },
         write: config.cells.write,
+        spin: Duration::from_micros(u64::from(config.cells.spin_us)),
         trusts_network: config.insecure_dev,
     }
 }

@@ -1,6 +1,7 @@
 //! What every connection is served with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use imori_core::outbound::OutboundLimits;
 
@@ -11,6 +12,8 @@ pub(crate) struct Settings {
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
+    /// How long a cell looks for more to do before it sleeps.
+    pub(crate) spin: Duration,
     /// Development on a network that is trusted: who comes from elsewhere counts as local.
     pub(crate) trusts_network: bool,
 }
