@@ -186,7 +186,7 @@ def test_a_status_is_for_the_requester_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "subject", ["a b", "a..b", ".a", "a.", "a%0Ab", "a%0D%0AMSG a 1 0", "a%00"]
+    "subject", ["a b", "a..b", ".a", "a.", "a%0Ab", "a%0D%0AMSG a 1 0", "a%00", "a%FF"]
 )
 def test_a_subject_without_a_form_does_not_come(world: World, subject: str) -> None:
     stomp, nats = world.listen_stomp("/topic/#"), world.listen_nats(">")
@@ -240,7 +240,7 @@ def test_a_reply_goes_where_both_can_send(world: World, row: Row) -> None:
         assert to_nats.reply == expected
 
 
-@pytest.mark.parametrize("subject", ["a b", "a..b", "a%0D%0Ab", "a.%00"])
+@pytest.mark.parametrize("subject", ["a b", "a..b", "a%0D%0Ab", "a.%00", "%FF"])
 def test_a_reply_subject_without_a_form_is_left_out(world: World, subject: str) -> None:
     nats = world.listen_nats("request")
     reply = f"reply-to:/topic/{subject}\n"
