@@ -56,6 +56,8 @@ struct Served {
     socket: Socket,
     traffic: Arc<Traffic>,
     has_waker: bool,
+    /// Its transport is of no more use, and what it had is given back.
+    is_over: bool,
     /// It is in a turn, which has not ended or ended in a panic.
     is_in_turn: bool,
 }
@@ -117,7 +119,7 @@ impl Served {
             has_logged_in: false,
         };
         let task = Task::new(cell, id, signals, protocol);
-        Ok(Some(Served { task, socket, traffic, has_waker: false, is_in_turn: false }))
+        Ok(Some(Served { task, socket, traffic, has_waker: false, is_over: false, is_in_turn: false }))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -137,6 +139,18 @@ impl Served {
             self.has_waker = true;
             cell.shared.with_link(self.task.id(), |link| link.wire.waker = Some(cx.waker().clone()));
         }
+        if !self.is_over {
+            ready!(self.transport_turn(cell, cx));
+            self.is_over = true;
+        }
+        if self.task.end(cell) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn transport_turn(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<()> {
         // Whatever the cell takes in during the turn is of this client.
         let published = cell.published();
         let poll = self.task.poll(cell, &mut SocketTurn { socket: &mut self.socket, cell, cx });
@@ -158,7 +172,7 @@ impl Drop for Served {
                 cell.count(Event::Fault);
                 error!(source = %self.socket.source, "a fault ended a connection; see the panic before");
             }
-            self.task.end(cell);
+            while !self.task.end(cell) {}
             cell.remove_connection(self.task.id());
             self.socket.ticket.iter().for_each(|ticket| cell.shared.admission.leave(ticket));
         });
