@@ -200,7 +200,8 @@ def main() -> int:
     parser.add_argument("--peer", choices=("imori", "nats-server"), default="imori")
     parser.add_argument("--program", type=Path, help="the binary of Imori")
     args = parser.parse_args()
-    peer: Peer = NatsServer() if args.peer == "nats-server" else Imori(args.program)
+    program = args.program and args.program.resolve()
+    peer: Peer = NatsServer() if args.peer == "nats-server" else Imori(program)
     # Room for the pair and the storm beside them.
     os.environ["IMORI__LIMITS__SUBSCRIPTIONS"] = str(args.count * 2 + 100_000)
     os.environ["IMORI__NATS__MAX_SUBSCRIPTIONS"] = str(args.count + 1)
