@@ -26,6 +26,8 @@ class Imori:
     log: Path
     # Host and port of the monitor, if it was asked for.
     monitor: tuple[str, int] | None = None
+    # Host and port of the listener for NATS, if it was asked for beside another protocol.
+    nats: tuple[str, int] | None = None
 
     def rss_bytes(self) -> int:
         """Returns the memory that the process has."""
@@ -51,11 +53,13 @@ def running_imori(
     listen: Sequence[str] = ("127.0.0.1:0",),
     protocol: str = "stomp",
     monitor: bool = False,
+    nats: bool = False,
     files_max: int | None = None,
 ) -> Iterator[Imori]:
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
-    It listens for `protocol` alone, and for readers of its monitor where that is asked for.
+    It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor
+    and for NATS.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
@@ -64,6 +68,8 @@ def running_imori(
         command += ["--listen", f"{protocol}={address}"]
     if monitor:
         command += ["--listen", "nats-monitor=127.0.0.1:0"]
+    if nats:
+        command += ["--listen", "nats=127.0.0.1:0"]
     environment = dict(os.environ)
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
@@ -79,9 +85,8 @@ def running_imori(
             assert of_protocol, (
                 f"the broker is ready but names no listener of `{protocol}`; see `{log}`"
             )
-            yield Imori(
-                process, of_protocol, log, next(iter(addresses.get("nats-monitor", [])), None)
-            )
+            first = {kind: of_kind[0] for kind, of_kind in addresses.items()}
+            yield Imori(process, of_protocol, log, first.get("nats-monitor"), first.get("nats"))
         finally:
             process.kill()
             process.wait()
