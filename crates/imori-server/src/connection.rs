@@ -1,6 +1,6 @@
 //! A connection's task on its cell's runtime: its turns run on a socket and a timer, and whoever waits is woken.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem;
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -146,7 +146,7 @@ impl Served {
         if self.task.end(cell) {
             return Poll::Ready(());
         }
-        cx.waker().wake_by_ref();
+        come_back_after_others(cx);
         Poll::Pending
     }
 
@@ -255,7 +255,7 @@ impl Transport for SocketTurn<'_, '_> {
     }
 
     fn come_back(&mut self) {
-        self.cx.waker().wake_by_ref();
+        come_back_after_others(self.cx);
     }
 
     fn close(&mut self) {
@@ -287,4 +287,14 @@ async fn gone(writer: Arc<OwnedWriteHalf>) {
 
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
+}
+
+/// Lets the task have another turn when the others that can go on have had one.
+///
+/// Its waker would not do: the runtime would go on with what is ready, and ask only after dozens of turns
+/// what has come for others in the meantime.
+fn come_back_after_others(cx: &mut Context<'_>) {
+    let mut others_first = pin!(tokio::task::yield_now());
+    // It is pending, and that is all that is wanted of it.
+    let _ = others_first.as_mut().poll(cx);
 }
