@@ -5,12 +5,15 @@ use std::sync::Arc;
 use imori_core::outbound::OutboundLimits;
 
 use crate::config::WritePolicy;
+use crate::websocket::Gate;
 
 /// The part of the configuration that connections need.
 pub(crate) struct Settings {
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
+    /// Who may come in by WebSocket.
+    pub(crate) gate: Arc<Gate>,
     /// Development on a network that is trusted: who comes from elsewhere counts as local.
     pub(crate) trusts_network: bool,
 }
