@@ -26,6 +26,8 @@ class Imori:
     log: Path
     # Host and port of the monitor, if it was asked for.
     monitor: tuple[str, int] | None = None
+    # Host and port for WebSocket, if it was asked for.
+    websocket: tuple[str, int] | None = None
 
     def rss_bytes(self) -> int:
         """Returns the memory that the process has."""
@@ -51,11 +53,14 @@ def running_imori(
     listen: Sequence[str] = ("127.0.0.1:0",),
     protocol: str = "stomp",
     monitor: bool = False,
+    websocket: str | None = None,
+    others: bool = True,
     files_max: int | None = None,
 ) -> Iterator[Imori]:
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
-    It listens for `protocol` alone, and for readers of its monitor where that is asked for.
+    It listens for `protocol` alone, and for readers of its monitor where that is asked for. With an
+    address for `websocket` it listens there too, and for the `others` that can be spoken there.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
@@ -64,6 +69,11 @@ def running_imori(
         command += ["--listen", f"{protocol}={address}"]
     if monitor:
         command += ["--listen", "nats-monitor=127.0.0.1:0"]
+    if websocket is not None:
+        command += ["--listen", f"ws={websocket}"]
+    if websocket is not None and others:
+        other = "nats" if protocol == "stomp" else "stomp"
+        command += ["--listen", f"{other}=127.0.0.1:0"]
     environment = dict(os.environ)
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
@@ -80,7 +90,11 @@ def running_imori(
                 f"the broker is ready but names no listener of `{protocol}`; see `{log}`"
             )
             yield Imori(
-                process, of_protocol, log, next(iter(addresses.get("nats-monitor", [])), None)
+                process,
+                of_protocol,
+                log,
+                monitor=next(iter(addresses.get("nats-monitor", [])), None),
+                websocket=next(iter(addresses.get("ws", [])), None),
             )
         finally:
             process.kill()
