@@ -86,9 +86,9 @@ class RawWebSocket:
         self.write(f"{line}\r\n{''.join(lines)}\r\n".encode() + behind)
         return self.answer()
 
-    def upgrade(self, subprotocol: str | None = None, **options: bytes) -> None:
+    def upgrade(self, subprotocol: str | None = None, *, behind: bytes = b"") -> None:
         """Asks for the upgrade and gets it."""
-        answer = self.request({"Sec-WebSocket-Protocol": subprotocol}, behind=options.get("behind", b""))
+        answer = self.request({"Sec-WebSocket-Protocol": subprotocol}, behind=behind)
         assert answer.status == 101
         assert answer.headers.get("sec-websocket-protocol") == subprotocol
 

@@ -26,6 +26,24 @@ SETTINGS = {"ws.origins": "https://app.example", "broker.host_names": "mq.exampl
 LOGIN = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0"
 MIB = 1024 * 1024
 
+# What a client must not send, and the code with which it is cut.
+BREACHES = {
+    "without a mask": (frame_bytes(LOGIN, is_masked=False), 1002),
+    "compressed": (frame_bytes(LOGIN, reserved=0x40), 1002),
+    "another reserved bit": (frame_bytes(LOGIN, reserved=0x20), 1002),
+    "an unknown kind of data": (frame_bytes(LOGIN, kind=3), 1002),
+    "an unknown control frame": (frame_bytes(b"", kind=11), 1002),
+    "a ping in fragments": (frame_bytes(b"", kind=PING, is_final=False), 1002),
+    "a long ping": (frame_bytes(b"x" * 126, kind=PING), 1002),
+    "a continuation of nothing": (frame_bytes(b"x", kind=CONTINUATION), 1002),
+    "a message in a message": (frame_bytes(b"x", is_final=False) + frame_bytes(b"y"), 1002),
+    "text that is not UTF-8": (frame_bytes(b"\xff", kind=TEXT), 1007),
+    "a close of one byte": (frame_bytes(b"\x03", kind=CLOSE), 1002),
+    "2^63 bytes": (frame_bytes(b"", claimed=1 << 63), 1009),
+    "2^64 bytes": (frame_bytes(b"", claimed=(1 << 64) - 1), 1009),
+    "18 MiB": (frame_bytes(b"", claimed=18 * MIB), 1009),
+}
+
 
 @pytest.fixture
 def imori(start_imori: StartImori) -> Imori:
@@ -102,6 +120,20 @@ def test_a_request_cannot_be_drawn_out(start_imori: StartImori, connect: Connect
     assert time.monotonic() < began + 5
 
 
+def test_who_does_not_ask_for_the_upgrade_gives_way(
+    start_imori: StartImori, connect: Connect
+) -> None:
+    # SECURITY LIM-03.
+    broker = start_imori(settings={"limits.unauthenticated": 2}, websocket="127.0.0.1:0")
+    silent = connect(broker)
+    _second = connect(broker)
+    newcomer = connect(broker)
+    newcomer.upgrade("v12.stomp")
+    newcomer.send(LOGIN)
+    assert newcomer.take_until(b"\0").startswith(b"CONNECTED\n")
+    assert silent.closes() is None
+
+
 def test_a_protocol_that_is_off_is_off_over_websocket_too(
     start_imori: StartImori, connect: Connect
 ) -> None:
@@ -112,30 +144,13 @@ def test_a_protocol_that_is_off_is_off_over_websocket_too(
     connect(broker).upgrade("v12.stomp")
 
 
-@pytest.mark.parametrize(
-    ("what", "code"),
-    [
-        (frame_bytes(LOGIN, is_masked=False), 1002),
-        (frame_bytes(LOGIN, reserved=0x40), 1002),
-        (frame_bytes(LOGIN, reserved=0x20), 1002),
-        (frame_bytes(LOGIN, kind=3), 1002),
-        (frame_bytes(b"", kind=11), 1002),
-        (frame_bytes(b"", kind=PING, is_final=False), 1002),
-        (frame_bytes(b"x" * 126, kind=PING), 1002),
-        (frame_bytes(b"x", kind=CONTINUATION), 1002),
-        (frame_bytes(b"x", is_final=False) + frame_bytes(b"y"), 1002),
-        (frame_bytes(b"\xff", kind=TEXT), 1007),
-        (frame_bytes(b"\x03", kind=CLOSE), 1002),
-        (frame_bytes(b"", claimed=1 << 63), 1009),
-        (frame_bytes(b"", claimed=(1 << 64) - 1), 1009),
-        (frame_bytes(b"", claimed=18 * MIB), 1009),
-    ],
-)
+@pytest.mark.parametrize("breach", BREACHES)
 @pytest.mark.parametrize("subprotocol", ["v12.stomp", "nats"])
 def test_who_breaks_the_rules_is_told_and_cut(
-    connect: Connect, subprotocol: str, what: bytes, code: int
+    connect: Connect, subprotocol: str, breach: str
 ) -> None:
     # SECURITY LIM-05.
+    what, code = BREACHES[breach]
     socket = connect()
     socket.upgrade(subprotocol)
     socket.write(what)
@@ -177,9 +192,7 @@ def test_a_ping_is_answered_in_the_midst_of_a_message(connect: Connect) -> None:
     assert socket.take_until(b"\0").startswith(b"CONNECTED\n")
 
 
-def test_who_sends_pings_and_reads_no_pongs_costs_no_memory(
-    imori: Imori, connect: Connect
-) -> None:
+def test_who_sends_pings_and_reads_no_pongs_costs_no_memory(imori: Imori, connect: Connect) -> None:
     socket, other = connect(), connect()
     socket.upgrade("nats")
     other.upgrade("nats")
