@@ -55,6 +55,13 @@ ROWS = (
     Row("stomp: call", "imori-stomp", "connection", "call:"),
     Row("stomp: reply to an inbox", "imori-stomp", "connection", "reply to an inbox"),
     Row("stomp: SEND to RECEIPT", "imori-stomp", "connection", "SEND with receipt"),
+    Row("nats: decode PUB, 16 B", "imori-nats", "connection", "decode PUB"),
+    Row("nats: PUB to MSG", "imori-nats", "connection", "PUB to MSG, repeated"),
+    Row("nats: PUB to MSG, subjects in turn", "imori-nats", "connection", "four subjects"),
+    Row("nats: PUB to nobody", "imori-nats", "connection", "PUB to nobody"),
+    Row("nats: request", "imori-nats", "connection", "request:"),
+    Row("nats: reply", "imori-nats", "connection", "reply:"),
+    Row("nats: HPUB to HMSG", "imori-nats", "connection", "HPUB"),
     Row("stomp: SEND, MESSAGE, ACK", "imori-stomp", "connection", "SEND, ACK of 1"),
 )
 

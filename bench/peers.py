@@ -106,7 +106,7 @@ class Imori(Peer):
     speaks = (STOMP, NATS)
 
     def __init__(self, program: Path | None = None) -> None:
-        self.program = program or ROOT / "target" / "release" / "imori"
+        self.program = (program or ROOT / "target" / "release" / "imori").resolve()
 
     def version(self) -> str:
         if not self.program.exists():
@@ -274,7 +274,7 @@ class Relay(Peer):
     reply = "named"
 
     def __init__(self, program: Path | None = None) -> None:
-        self.program = program or ROOT / "target" / "release" / "examples" / self.name
+        self.program = (program or ROOT / "target" / "release" / "examples" / self.name).resolve()
 
     def version(self) -> str:
         if not self.program.exists():

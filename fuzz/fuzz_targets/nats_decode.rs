@@ -16,6 +16,9 @@ use libfuzzer_sys::fuzz_target;
 
 const LIMITS: Limits = Limits { control_line_bytes_max: 64, payload_bytes_max: 512 };
 
+/// For what is written anew: an -ERR that came without quotes has them then.
+const LIMITS_AGAIN: Limits = Limits { control_line_bytes_max: LIMITS.control_line_bytes_max + 2, ..LIMITS };
+
 /// What a run of the decoder came to: the operations, written anew.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
@@ -27,10 +30,10 @@ struct Outcome {
 fuzz_target!(|data: &[u8]| {
     let [direction, sizes, input @ ..] = data else { return };
     let step = if direction % 2 == 0 { client_step } else { server_step };
-    let whole = run(step, input, input.len().max(1));
-    assert_eq!(run(step, input, usize::from(sizes % 16) + 1), whole);
+    let whole = run(step, LIMITS, input, input.len().max(1));
+    assert_eq!(run(step, LIMITS, input, usize::from(sizes % 16) + 1), whole);
     for operation in &whole.operations {
-        let again = run(step, operation, usize::MAX);
+        let again = run(step, LIMITS_AGAIN, operation, usize::MAX);
         assert_eq!(again.operations, [operation.clone()], "what was read can be written");
         assert!(!again.is_refused && again.rest == 0);
     }
@@ -38,8 +41,8 @@ fuzz_target!(|data: &[u8]| {
 
 type StepFn = fn(&mut Decoder, &[u8]) -> Result<Step<Vec<u8>>, DecodeError>;
 
-fn run(step: StepFn, input: &[u8], size: usize) -> Outcome {
-    let mut decoder = Decoder::new(LIMITS);
+fn run(step: StepFn, limits: Limits, input: &[u8], size: usize) -> Outcome {
+    let mut decoder = Decoder::new(limits);
     let mut outcome = Outcome { operations: Vec::new(), is_refused: false, rest: 0 };
     let (mut start, mut end) = (0, 0);
     while end < input.len() {
@@ -53,7 +56,7 @@ fn run(step: StepFn, input: &[u8], size: usize) -> Outcome {
                 }
                 Ok(Step::Incomplete { needed }) => {
                     // The longest operation, its line, the message, and the ends of both.
-                    let max = 7 + 1 + LIMITS.control_line_bytes_max + 2 + LIMITS.payload_bytes_max + 2;
+                    let max = 7 + 1 + limits.control_line_bytes_max + 2 + limits.payload_bytes_max + 2;
                     assert!(end - start <= max, "nothing is awaited past the limits");
                     assert!(needed.is_none_or(|needed| needed > end - start && needed <= max));
                     break;

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use imori_core::time::Time;
+use imori_core::turn::Next;
 use imori_core::world::World;
 use imori_stomp::command::Command;
 use imori_stomp::decode::{Decoder, Step};
@@ -16,7 +17,6 @@ use imori_stomp::frame::HeaderTable;
 use imori_stomp::header_reader;
 use imori_stomp::limits::Limits;
 use imori_stomp::settings::Settings;
-use imori_core::turn::Next;
 use imori_stomp::version::Version;
 use libfuzzer_sys::fuzz_target;
 

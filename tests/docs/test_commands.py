@@ -1,9 +1,10 @@
 """The commands in the documents do what they say, against the real broker.
 
-What a page shows is run as it stands, but for the port and the place of the binary.
+What a page shows is run as it stands, but for the ports and the place of the binary.
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.broker import running_broker
 from harness.deadline import DEADLINE_S
-from harness.imori import BINARY, REPOSITORY
+from harness.imori import BINARY, REPOSITORY, Imori, running_imori
 from harness.page import Block, Page, pages
 
 INTERPRETERS = {
@@ -29,10 +29,10 @@ RUN = [page for page in pages() if any("run" in block.marks for block in page.bl
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_commands_of_a_page_do_what_it_says(page: Page, tmp_path: Path) -> None:
-    with running_broker(tmp_path) as broker, ExitStack() as stack:
+    with running_imori(tmp_path, nats=True, monitor=True) as imori, ExitStack() as stack:
         environment = {
             **os.environ,
-            "IMORI_URL": f"stomp://guest:guest@127.0.0.1:{broker.port}/",
+            "IMORI_URL": f"stomp://guest:guest@127.0.0.1:{imori.addresses[0][1]}/",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         printed: str | None = None
@@ -42,7 +42,7 @@ def test_commands_of_a_page_do_what_it_says(page: Page, tmp_path: Path) -> None:
                 assert printed is not None, f"{place}: no block before it is run"
                 assert printed == block.text, f"{place}: it printed something else"
             elif "run" in block.marks:
-                command = _command(block, broker.port)
+                command = _command(block, imori)
                 if "background" in block.marks:
                     _start(stack, command, environment)
                     printed = None
@@ -61,8 +61,12 @@ def test_readme_is_among_the_pages_that_are_run() -> None:
     assert languages == {"sh", "python", "ruby"}
 
 
-def _command(block: Block, port: int) -> list[str]:
-    text = block.text.replace("61613", str(port)).replace("target/release/imori", BINARY)
+def _command(block: Block, imori: Imori) -> list[str]:
+    text = block.text.replace("target/release/imori", BINARY)
+    ports = {"61613": imori.addresses[0], "4222": imori.nats, "8222": imori.monitor}
+    for usual, address in ports.items():
+        assert address is not None
+        text = re.sub(rf"\b{usual}\b", str(address[1]), text)
     return [*INTERPRETERS[block.language], text]
 
 

@@ -26,6 +26,8 @@ class Imori:
     log: Path
     # Host and port of the monitor, if it was asked for.
     monitor: tuple[str, int] | None = None
+    # Host and port of the listener for NATS, if it was asked for beside another protocol.
+    nats: tuple[str, int] | None = None
     # Host and port for WebSocket, if it was asked for.
     websocket: tuple[str, int] | None = None
 
@@ -53,14 +55,14 @@ def running_imori(
     listen: Sequence[str] = ("127.0.0.1:0",),
     protocol: str = "stomp",
     monitor: bool = False,
+    nats: bool = False,
     websocket: str | None = None,
-    others: bool = True,
     files_max: int | None = None,
 ) -> Iterator[Imori]:
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
-    It listens for `protocol` alone, and for readers of its monitor where that is asked for. With an
-    address for `websocket` it listens there too, and for the `others` that can be spoken there.
+    It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor,
+    for NATS, and at an address for WebSocket.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
@@ -69,11 +71,10 @@ def running_imori(
         command += ["--listen", f"{protocol}={address}"]
     if monitor:
         command += ["--listen", "nats-monitor=127.0.0.1:0"]
+    if nats:
+        command += ["--listen", "nats=127.0.0.1:0"]
     if websocket is not None:
         command += ["--listen", f"ws={websocket}"]
-    if websocket is not None and others:
-        other = "nats" if protocol == "stomp" else "stomp"
-        command += ["--listen", f"{other}=127.0.0.1:0"]
     environment = dict(os.environ)
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
@@ -89,12 +90,14 @@ def running_imori(
             assert of_protocol, (
                 f"the broker is ready but names no listener of `{protocol}`; see `{log}`"
             )
+            first = {kind: of_kind[0] for kind, of_kind in addresses.items()}
             yield Imori(
                 process,
                 of_protocol,
                 log,
-                monitor=next(iter(addresses.get("nats-monitor", [])), None),
-                websocket=next(iter(addresses.get("ws", [])), None),
+                monitor=first.get("nats-monitor"),
+                nats=first.get("nats"),
+                websocket=first.get("ws"),
             )
         finally:
             process.kill()

@@ -34,7 +34,9 @@ NATS_SCENARIOS = sorted(set(DRIVERS[0].scenarios()) - STEERED)
 @pytest.fixture(scope="module")
 def imori(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imori]:
     """A broker that listens for STOMP, NATS and WebSocket."""
-    with running_imori(tmp_path_factory.mktemp("websocket"), websocket="127.0.0.1:0") as imori:
+    with running_imori(
+        tmp_path_factory.mktemp("websocket"), nats=True, websocket="127.0.0.1:0"
+    ) as imori:
         yield imori
         assert imori.stop() == 0
 
@@ -77,13 +79,13 @@ def test_a_client_comes_back_with_its_subscriptions(
     need(NATS_DRIVERS[client])
     address = f"127.0.0.1:{port_to_come_back_to()}"
     with (
-        running_imori(tmp_path / "first", websocket=address) as first,
+        running_imori(tmp_path / "first", nats=True, websocket=address) as first,
         NATS_DRIVERS[client].running("reconnect", url(first), name) as run,
     ):
         run.wait_for("ready")
         first.process.send_signal(how)
         first.process.wait()
-        with running_imori(tmp_path / "second", websocket=address):
+        with running_imori(tmp_path / "second", nats=True, websocket=address):
             run.end()
 
 
@@ -125,7 +127,7 @@ def test_what_waits_for_a_slow_reader_arrives_whole_and_in_order(
 ) -> None:
     # Connections are spread over two cells, so that one has something for the other's.
     settings = {"cells.count": 2, "cells.busy_percent": 1}
-    imori = start_imori(settings=settings, websocket="127.0.0.1:0")
+    imori = start_imori(settings=settings, nats=True, websocket="127.0.0.1:0")
     assert imori.websocket is not None
     with ExitStack() as stack:
         readers = [stack.enter_context(RawWebSocket(imori.websocket)) for _ in range(4)]

@@ -48,7 +48,7 @@ BREACHES = {
 @pytest.fixture
 def imori(start_imori: StartImori) -> Imori:
     """A broker that listens for WebSocket."""
-    return start_imori(settings=SETTINGS, websocket="127.0.0.1:0")
+    return start_imori(settings=SETTINGS, nats=True, websocket="127.0.0.1:0")
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_what_is_no_request_is_refused(connect: Connect) -> None:
 
 def test_a_request_cannot_be_drawn_out(start_imori: StartImori, connect: Connect) -> None:
     # SECURITY LIM-02: nothing that a client sends extends the time to log in.
-    broker = start_imori(settings={"limits.login_timeout_s": 1}, websocket="127.0.0.1:0")
+    broker = start_imori(settings={"limits.login_timeout_s": 1}, nats=True, websocket="127.0.0.1:0")
     slow, silent, upgraded = connect(broker), connect(broker), connect(broker)
     began = time.monotonic()
     upgraded.upgrade("v12.stomp")
@@ -124,7 +124,7 @@ def test_who_does_not_ask_for_the_upgrade_gives_way(
     start_imori: StartImori, connect: Connect
 ) -> None:
     # SECURITY LIM-03.
-    broker = start_imori(settings={"limits.unauthenticated": 2}, websocket="127.0.0.1:0")
+    broker = start_imori(settings={"limits.unauthenticated": 2}, nats=True, websocket="127.0.0.1:0")
     silent = connect(broker)
     _second = connect(broker)
     newcomer = connect(broker)
@@ -138,7 +138,7 @@ def test_a_protocol_that_is_off_is_off_over_websocket_too(
     start_imori: StartImori, connect: Connect
 ) -> None:
     # SECURITY XPI-05.
-    broker = start_imori(settings={}, websocket="127.0.0.1:0", others=False)
+    broker = start_imori(settings={}, websocket="127.0.0.1:0")
     assert connect(broker).request({"Sec-WebSocket-Protocol": "nats"}).status == 403
     assert connect(broker).request().status == 403
     connect(broker).upgrade("v12.stomp")
@@ -161,7 +161,9 @@ def test_an_endless_message_is_cut_at_the_limit_of_messages(
     start_imori: StartImori, connect: Connect
 ) -> None:
     # SECURITY LIM-05: STOMP lets line ends be sent for ever, a message has an end.
-    broker = start_imori(settings={"limits.message_bytes": "1MiB"}, websocket="127.0.0.1:0")
+    broker = start_imori(
+        settings={"limits.message_bytes": "1MiB"}, nats=True, websocket="127.0.0.1:0"
+    )
     socket = connect(broker)
     socket.upgrade("v12.stomp")
     socket.send(LOGIN)

@@ -57,6 +57,11 @@ pub(crate) trait Reader: Debug + Send {
 
     /// Name and version of the broker, as it gave them when the login was confirmed.
     fn server(&self) -> &str;
+
+    /// Bytes of the largest body that the broker takes, if it said so at the login.
+    fn body_bytes_max(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// What a broker said.

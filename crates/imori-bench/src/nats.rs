@@ -35,7 +35,7 @@ impl Driver for Nats {
 
     fn reader(&self) -> Box<dyn Reader> {
         let limits = Limits { payload_bytes_max: FRAME_BYTES_MAX, ..Limits::of_client() };
-        Box::new(NatsReader { decoder: Decoder::new(limits), server: String::new() })
+        Box::new(NatsReader { decoder: Decoder::new(limits), server: String::new(), body_bytes_max: None })
     }
 
     fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
@@ -113,6 +113,7 @@ fn subject(place: &Place) -> &str {
 struct NatsReader {
     decoder: Decoder,
     server: String,
+    body_bytes_max: Option<usize>,
 }
 
 impl Reader for NatsReader {
@@ -131,6 +132,7 @@ impl Reader for NatsReader {
                 let info = Info::parse(json).context("the INFO of the broker is not JSON")?;
                 ensure!(!info.tls_required, "the broker wants TLS; name a listener without it");
                 self.server = server(&info);
+                self.body_bytes_max = Some(info.max_payload).filter(|max| *max > 0);
                 Heard::Nothing
             }
         };
@@ -139,6 +141,10 @@ impl Reader for NatsReader {
 
     fn server(&self) -> &str {
         &self.server
+    }
+
+    fn body_bytes_max(&self) -> Option<usize> {
+        self.body_bytes_max
     }
 }
 
@@ -258,13 +264,17 @@ mod tests {
 
     #[test]
     fn a_server_without_a_name_of_its_own_is_called_by_its_kind() {
-        for (info, expected) in [
-            (r#"{"server_id":"N1","server_name":"N1","version":"2.15.2"}"#, "nats-server 2.15.2"),
-            (r#"{"server_id":"N1","server_name":"a","version":"1"}"#, "a 1"),
+        for (info, expected, max) in [
+            (
+                r#"{"server_id":"N1","server_name":"N1","version":"2.15.2","max_payload":9}"#,
+                "nats-server 2.15.2",
+                Some(9),
+            ),
+            (r#"{"server_id":"N1","server_name":"a","version":"1"}"#, "a 1", None),
         ] {
             let mut reader = Nats.reader();
             reader.take(format!("INFO {info}\r\n").as_bytes()).unwrap();
-            assert_eq!(reader.server(), expected);
+            assert_eq!((reader.server(), reader.body_bytes_max()), (expected, max));
         }
         for refused in ["INFO {\"tls_required\":true}\r\n", "INFO {\r\n", "HTTP/1.1 400 Bad Request\r\n"] {
             assert!(Nats.reader().take(refused.as_bytes()).is_err(), "{refused}");

@@ -188,6 +188,7 @@ impl<'a> Run<'a> {
         }
         for (index, place) in shape.subjects.iter().enumerate() {
             let session = Session::open(driver, &broker.url)?;
+            session.check_body(shape.size)?;
             session.server().clone_into(&mut subject.server);
             let publisher = Publisher::new(
                 run,

@@ -57,6 +57,7 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
         if let Some(source) = &replies.source {
             session.subscribe(source, Terms::default())?;
         }
+        session.check_body(options.size)?;
         session.server().clone_into(&mut server);
         let template = driver.request(&service, &replies, options.size, first);
         let requester =

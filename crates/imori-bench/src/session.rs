@@ -48,6 +48,14 @@ impl Session {
         self.reader.server()
     }
 
+    /// Refuses bodies that the broker said it does not take.
+    pub(crate) fn check_body(&self, size: usize) -> Result<()> {
+        match self.reader.body_bytes_max().filter(|max| size > *max) {
+            Some(max) => bail!("the broker takes no body of `{size}` bytes; use `--size {max}` or less"),
+            None => Ok(()),
+        }
+    }
+
     /// Subscribes and waits until the broker says that it stands.
     pub(crate) fn subscribe(&mut self, place: &Place, terms: Terms) -> Result<()> {
         let mut subscribe = Vec::new();

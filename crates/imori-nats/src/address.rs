@@ -38,8 +38,11 @@ pub fn subject(exchange: &[u8], key: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Tells whether a subject has a form in NATS: no white space, no control character, no empty token.
+///
+/// It has to be UTF-8 too: there are clients that give up their connection at one that is not.
 pub fn is_expressible(subject: &[u8]) -> bool {
-    !has_empty_token(subject) && !subject.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
+    let is_text = subject.is_ascii() || std::str::from_utf8(subject).is_ok();
+    is_text && !has_empty_token(subject) && !subject.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
 }
 
 /// Tells whether there is nothing before, after or between the dots. Nobody hears such a subject.
@@ -56,11 +59,13 @@ pub fn is_literal(subject: &[u8]) -> bool {
 /// The name of a queue as the end of a subject.
 fn escaped(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
+    let is_text = std::str::from_utf8(name).is_ok();
     for (at, byte) in name.iter().enumerate() {
         let is_alone = at == 0 || at + 1 == name.len() || name.get(at + 1) == Some(&b'.');
         let is_escaped = match byte {
             b'.' => is_alone,
             b'%' | b'*' | b'>' | 0x7f => true,
+            0x80.. => !is_text,
             _ => *byte <= b' ',
         };
         if is_escaped {
@@ -114,11 +119,13 @@ mod tests {
             ("imori.queue.a.b", "", "a.b"),
             ("imori.queue.a%20b", "", "a b"),
             ("imori.queue.%2E%2A%3E%25", "", ".*>%"),
+            ("imori.queue.ü", "", "ü"),
         ] {
             let (in_exchange, at) = address(text.as_bytes());
             assert_eq!((&*in_exchange, &*at), (exchange.as_bytes(), key.as_bytes()), "{text}");
             assert_eq!(subject(exchange.as_bytes(), key.as_bytes()).as_deref(), Some(text.as_bytes()));
         }
+        assert_eq!(subject(b"", b"\xc3\xbc\xff").as_deref(), Some(&b"imori.queue.%C3%BC%FF"[..]));
         for (text, key) in [("imori.queue.100%", "100%"), ("imori.queue.%zz", "%zz"), ("imori.queue.", "")] {
             assert_eq!(address(text.as_bytes()).1, key.as_bytes(), "{text}");
         }

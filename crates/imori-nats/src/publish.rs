@@ -42,7 +42,7 @@ pub(crate) fn publish<W: World>(
         session.agree(world);
     }
     let mut scratch = mem::take(&mut session.scratch);
-    let (head, text) = read(publish, &mut scratch);
+    let (head, text) = read(publish, session.identity.user.as_bytes(), &mut scratch);
     let publication = match shared {
         Some(body) => Publication::with_shared_body(&head, text, body),
         None => Publication::new(&head, text, publish.payload),

@@ -24,9 +24,10 @@ pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
     (Property::AppId, "app-id"),
 ];
 
-/// Reads what the broker has to know of a message; `scratch` is for its text where that is not in one piece.
+/// Reads what the broker has to know of a message that `user` sends; `scratch` is for its text where that is
+/// not in one piece. Of a header that is repeated the first counts, as in the other protocols.
 #[inline]
-pub(crate) fn read<'t>(publish: &Publish<'t>, scratch: &'t mut Vec<u8>) -> (Head, &'t [u8]) {
+pub(crate) fn read<'t>(publish: &Publish<'t>, user: &[u8], scratch: &'t mut Vec<u8>) -> (Head, &'t [u8]) {
     let reply = publish.reply.unwrap_or_default();
     let Some(block) = publish.headers.filter(|block| !block.is_empty()) else {
         let mut head = Head::new(OriginId::NATS_PLAIN);
@@ -35,13 +36,22 @@ pub(crate) fn read<'t>(publish: &Publish<'t>, scratch: &'t mut Vec<u8>) -> (Head
     };
     let mut head = Head::new(OriginId::NATS_HEADERS);
     set(&mut head, Property::ReplyTo, 0, reply);
+    let mut seen = 0_u32;
     for (name, value) in Headers::new(block) {
         let at = reply.len() + (value.as_ptr().addr() - block.as_ptr().addr());
         match field(name) {
-            Field::Text(property) => set(&mut head, property, at, value),
-            Field::Priority => head.priority = number(value).or(head.priority),
-            Field::Expiration => head.expiration_ms = number(value).or(head.expiration_ms),
-            Field::Timestamp => head.timestamp = parse_u64(value).or(head.timestamp),
+            // SECURITY AUTH-08: nobody speaks for another.
+            Field::Text(Property::UserId) if value != user => {}
+            Field::Text(property) => {
+                let bit = 1 << property as u32;
+                if seen & bit == 0 {
+                    set(&mut head, property, at, value);
+                }
+                seen |= bit;
+            }
+            Field::Priority => head.priority = head.priority.or_else(|| number(value)),
+            Field::Expiration => head.expiration_ms = head.expiration_ms.or_else(|| number(value)),
+            Field::Timestamp => head.timestamp = head.timestamp.or_else(|| parse_u64(value)),
             Field::Forged | Field::User => {}
         }
     }
@@ -148,17 +158,19 @@ mod tests {
     #[test]
     fn properties_are_read_wherever_the_text_is() {
         let block = b"NATS/1.0\r\ncorrelation-id: 7\r\nA: b\r\nNats-Msg-Id:x \r\npriority: 9\r\n\
-                      expiration: 1000\r\ntimestamp: 12\r\nA: c\r\ncontent-type:\r\n\r\n";
+                      expiration: 1000\r\ntimestamp: 12\r\nA: c\r\ncontent-type:\r\nuser-id: you\r\n\
+                      user-id: me\r\nuser-id: them\r\ncorrelation-id: 8\r\npriority: 8\r\n\r\n";
         for reply in [None, Some(&b"_INBOX.1"[..])] {
             let publish = Publish { subject: b"s", reply, headers: Some(block), payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, &mut scratch);
+            let (head, text) = read(&publish, b"me", &mut scratch);
             let message = MessageView { head: &head, text, body: b"" };
             for (property, expected) in [
                 (Property::ReplyTo, reply),
                 (Property::CorrelationId, Some(&b"7"[..])),
                 (Property::MessageId, Some(b"x")),
                 (Property::ContentType, None),
+                (Property::UserId, Some(b"me")),
             ] {
                 assert_eq!(message.property(property), expected, "{property:?}");
             }
@@ -179,7 +191,7 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: None, headers: Some(block.as_bytes()), payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, &mut scratch);
+            let (head, text) = read(&publish, b"me", &mut scratch);
             assert_eq!(head, Head::new(OriginId::NATS_HEADERS));
             assert_eq!(text, block.as_bytes());
         }
@@ -193,7 +205,7 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: Some(reply.as_bytes()), headers: None, payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, &mut scratch);
+            let (head, text) = read(&publish, b"me", &mut scratch);
             let message = MessageView { head: &head, text, body: b"" };
             let found = header_reader(head.origin).reply_address(&message).unwrap();
             assert_eq!((&*found.0, &*found.1), (exchange.as_bytes(), key.as_bytes()), "{reply}");

@@ -29,6 +29,7 @@ use crate::protocol::header_reader;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
+use crate::spin::Spin;
 use crate::turn::{Desk, Host, Memory, Signal, check_memory, flush_touched, give_signal, with_outbound};
 
 /// The cell of this thread.
@@ -38,6 +39,8 @@ pub(crate) struct Cell {
     pub(crate) settings: Arc<Settings>,
     desk: Desk,
     now: Slot<Time>,
+    /// How long it looks for more to do before it sleeps.
+    pub(crate) spin: Spin,
     /// There was a memory alarm when this cell looked last.
     was_alarmed: Slot<bool>,
     table: RefCell<Cache<Arc<ArcSwap<Table>>, Arc<Table>>>,
@@ -65,12 +68,14 @@ impl Cell {
 
     fn new(id: u16, shared: Arc<Shared>, settings: Arc<Settings>) -> Cell {
         let table = Cache::new(Arc::clone(&shared.table));
+        let spin = settings.spin;
         Cell {
             id,
             settings,
             desk: Desk::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
             was_alarmed: Slot::new(false),
+            spin: Spin::new(spin),
             table: RefCell::new(table),
             router: RefCell::new(Router::default()),
             timers: RefCell::new(BinaryHeap::new()),
@@ -92,6 +97,7 @@ impl Cell {
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
     pub(crate) fn end_turn(&self) {
         self.check_memory();
+        self.spin.begin(self.now.get());
         let touched = self.desk.touched_len();
         if touched == 0 {
             return;
@@ -104,12 +110,17 @@ impl Cell {
 
     /// The thread is about to park.
     pub(crate) fn park(&self) {
-        self.begin_turn();
-        flush_touched(self);
-        self.check_memory();
+        self.rest();
         if let Some(handle) = self.shared.cell(self.id) {
             handle.load.park();
         }
+    }
+
+    /// Nobody has work for the thread right now: what was gathered is written.
+    pub(crate) fn rest(&self) {
+        self.begin_turn();
+        flush_touched(self);
+        self.check_memory();
     }
 
     fn check_memory(&self) {

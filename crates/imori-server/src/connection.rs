@@ -20,7 +20,7 @@ use crate::client::{Client, Traffic};
 use crate::config::ProtocolName;
 use crate::protocol::Protocol;
 use crate::shared::{Arrival, Door, TcpWire, Writer};
-use crate::socket::{Socket, SocketTurn};
+use crate::socket::{Socket, SocketTurn, come_back_after_others};
 use crate::turn::{Link, Signals, Task};
 use crate::websocket::{Carrier, Opened, Opening, open};
 
@@ -53,6 +53,8 @@ struct Served {
     socket: Socket,
     traffic: Arc<Traffic>,
     has_waker: bool,
+    /// Its transport is of no more use, and what it had is given back.
+    is_over: bool,
     /// It is in a turn, which has not ended or ended in a panic.
     is_in_turn: bool,
 }
@@ -132,7 +134,7 @@ impl Served {
             Some(protocol) => Stage::Speaking(task(cell, &ids, protocol)),
             None => Stage::Opening(Box::pin(open(Arc::clone(&socket.writer), Arc::clone(&settings.gate)))),
         };
-        Ok(Some(Served { ids, stage, socket, traffic, has_waker: false, is_in_turn: false }))
+        Ok(Some(Served { ids, stage, socket, traffic, has_waker: false, is_over: false, is_in_turn: false }))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -153,6 +155,22 @@ impl Served {
             self.has_waker = true;
             cell.shared.with_link(id, |link| link.wire.waker = Some(cx.waker().clone()));
         }
+        if !self.is_over {
+            ready!(self.transport_turn(cell, cx));
+            self.is_over = true;
+        }
+        let Stage::Speaking(task) = &mut self.stage else {
+            return Poll::Ready(());
+        };
+        if task.end(cell) {
+            return Poll::Ready(());
+        }
+        come_back_after_others(cx);
+        Poll::Pending
+    }
+
+    fn transport_turn(&mut self, cell: &Cell, cx: &mut Context<'_>) -> Poll<()> {
+        let id = self.ids.id;
         if let Stage::Opening(opening) = &mut self.stage {
             // Whoever is told anything before it has a protocol is told to go.
             if self.ids.signals.has_any() {
@@ -213,7 +231,7 @@ impl Drop for Served {
                 error!(source = %self.ids.source, "a fault ended a connection; see the panic before");
             }
             if let Stage::Speaking(task) = &mut self.stage {
-                task.end(cell);
+                while !task.end(cell) {}
             }
             cell.remove_connection(self.ids.id);
             self.socket.ticket.iter().for_each(|ticket| cell.shared.admission.leave(ticket));

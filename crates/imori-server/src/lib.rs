@@ -18,6 +18,7 @@ mod counters;
 mod admission;
 mod complaints;
 mod load;
+mod spin;
 mod slots;
 mod host_names;
 mod clock;

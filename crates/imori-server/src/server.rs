@@ -382,6 +382,7 @@ fn settings(
         },
         write: config.cells.write,
         gate: Arc::new(gate(config)),
+        spin: Duration::from_micros(u64::from(config.cells.spin_us)),
         trusts_network: config.insecure_dev,
     }
 }

@@ -1,6 +1,7 @@
 //! What every connection is served with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use imori_core::outbound::OutboundLimits;
 
@@ -14,6 +15,8 @@ pub(crate) struct Settings {
     pub(crate) write: WritePolicy,
     /// Who may come in by WebSocket.
     pub(crate) gate: Arc<Gate>,
+    /// How long a cell looks for more to do before it sleeps.
+    pub(crate) spin: Duration,
     /// Development on a network that is trusted: who comes from elsewhere counts as local.
     pub(crate) trusts_network: bool,
 }

@@ -1,5 +1,6 @@
 //! A TCP socket and a timer during a connection's turn, with or without a WebSocket on it.
 
+use std::future::Future;
 use std::net::{Shutdown, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl Transport for SocketTurn<'_, '_> {
     fn poll_read_buf(&mut self, buffer: &mut BytesMut) -> Poll<usize> {
         let carrier = self.socket.carrier.as_mut();
         if let Some(instead) = carrier.and_then(|carrier| carrier.instead_of_read(self.cx)) {
-            return instead;
+            return self.come_back_unless_ready(instead);
         }
         let (before, room) = (buffer.len(), buffer.capacity() - buffer.len());
         let read = pin!(self.socket.reader.read_buf(buffer));
@@ -110,7 +111,7 @@ impl Transport for SocketTurn<'_, '_> {
     }
 
     fn come_back(&mut self) {
-        self.cx.waker().wake_by_ref();
+        come_back_after_others(self.cx);
     }
 
     fn close(&mut self) {
@@ -147,7 +148,7 @@ impl SocketTurn<'_, '_> {
             return Poll::Ready(0);
         };
         if let Some(instead) = carrier.instead_of_read(self.cx) {
-            return instead;
+            return self.come_back_unless_ready(instead);
         }
         let early = carrier.take_early(room);
         let bytes = match early {
@@ -166,11 +167,22 @@ impl SocketTurn<'_, '_> {
         let Some(carrier) = &mut self.socket.carrier else {
             return Poll::Ready(bytes.len());
         };
-        carrier.decode(bytes, was_full, self.cx).unwrap_or_else(|violation| {
-            self.socket.complain(self.cell, "connection cut", &violation.to_string());
-            self.cell.with_outbound(self.id, Outbound::finish);
-            Poll::Pending
-        })
+        match carrier.decode(bytes, was_full, self.cx) {
+            Ok(decoded) => self.come_back_unless_ready(decoded),
+            Err(violation) => {
+                self.socket.complain(self.cell, "connection cut", &violation.to_string());
+                // It ends once what is on its way is written, and the task is told so.
+                self.cell.with_outbound(self.id, Outbound::finish);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn come_back_unless_ready(&mut self, read: Poll<usize>) -> Poll<usize> {
+        if read.is_pending() {
+            self.come_back();
+        }
+        read
     }
 }
 
@@ -189,4 +201,14 @@ impl Socket {
 async fn gone(writer: Arc<OwnedWriteHalf>) {
     // That it cannot be waited for means that it is gone, too.
     let _ = writer.ready(Interest::ERROR).await;
+}
+
+/// Lets the task have another turn when the others that can go on have had one.
+///
+/// Its waker would not do: the runtime would go on with what is ready, and ask only after dozens of turns
+/// what has come for others in the meantime.
+pub(crate) fn come_back_after_others(cx: &mut Context<'_>) {
+    let mut others_first = pin!(tokio::task::yield_now());
+    // It is pending, and that is all that is wanted of it.
+    let _ = others_first.as_mut().poll(cx);
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::id::ConnectionId;
+use imori_core::world::World;
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tracing::error;
 
 use crate::cell::Cell;
@@ -52,6 +54,7 @@ async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceive
     let mut phase = shared.phase.subscribe();
     tokio::spawn(fire_timers_for_ever());
     tokio::spawn(cut_stalled_for_ever());
+    tokio::spawn(spin_for_ever());
     loop {
         tokio::select! {
             _ = phase.wait_for(|phase| *phase > Phase::Serving) => break,
@@ -94,5 +97,23 @@ async fn fire_timers_for_ever() {
             cell.fire_timers();
             cell.end_turn();
         });
+    }
+}
+
+/// Keeps the cell awake for a moment after each turn.
+async fn spin_for_ever() {
+    let Some(begins) = Cell::current(|cell| cell.spin.begins()) else {
+        return;
+    };
+    loop {
+        begins.notified().await;
+        // Each yield lets the runtime look for events without waiting for one.
+        while Cell::current(|cell| {
+            cell.rest();
+            cell.spin.goes_on(cell.now())
+        }) == Some(true)
+        {
+            yield_now().await;
+        }
     }
 }

@@ -75,7 +75,9 @@ impl Task {
         shared.network.pipe(self.pipe).is_ending = true;
         cell.ending.set(Some(id));
         if !shared.has(Bug::ForgottenDisconnect) {
-            self.task.end(cell);
+            while !self.task.end(cell) {
+                cell.pause();
+            }
         }
         cell.ending.set(None);
         {

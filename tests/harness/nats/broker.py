@@ -20,6 +20,9 @@ from harness.nats.server import GUEST, running_nats_server
 
 IS_REFERENCE = os.environ.get("BROKER") == "nats-server"
 
+# What makes Imori tell its clients to go elsewhere.
+LAME_DUCK_SIGNAL = signal.SIGTERM
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -74,7 +77,7 @@ def running_nats(
     listen = [f"127.0.0.1:{port}"]
     with running_imori(folder, settings=settings.imori, listen=listen, protocol="nats") as imori:
         host, actual = imori.addresses[0]
-        yield NatsBroker(host, actual, IMORI, imori.process, signal.SIGTERM)
+        yield NatsBroker(host, actual, IMORI, imori.process, LAME_DUCK_SIGNAL)
 
 
 @functools.cache

@@ -65,6 +65,11 @@ class RawNats:
         line, self._buffer = self._buffer.split(b"\r\n", 1)
         return line.decode()
 
+    def wait(self) -> None:
+        """Returns once the broker has sent something, which is kept."""
+        if not self._buffer:
+            assert self._fill(), "the broker closed the connection"
+
     def until_pong(self, *, earlier: int = 0) -> bytes:
         """Sends a PING; returns what comes before its answer, which is behind `earlier` others."""
         self.write(b"PING\r\n")

@@ -5,6 +5,7 @@
 //! leaf. What follows a pattern's last many has one place in a subject, counted from the end;
 //! what stands between two manys is looked for at every token, and limited at the bind.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::mem;
 use std::ptr;
@@ -72,8 +73,9 @@ impl Trie {
             return 1;
         }
         let tokens: Vec<Token<'_>> =
-            pattern::tokens(subject).map(|bytes| Token { bytes, hash: seed.hash(bytes) }).collect();
-        let mut walk = Walk { tokens: &tokens, found, is_floating: false, seen: BTreeSet::new(), looks: 1 };
+            pattern::tokens(subject).map(|bytes| Token { bytes, hash: OnceCell::new() }).collect();
+        let mut walk =
+            Walk { seed, tokens: &tokens, found, is_floating: false, seen: BTreeSet::new(), looks: 1 };
         walk.fork(&self.open, 0);
         if !pattern::is_reserved(subject) {
             walk.fork(&self.guarded, 0);
@@ -308,14 +310,15 @@ fn visit_all(targets: &Targets, key: &[Vec<u8>], visit: &mut dyn FnMut(Binding<'
     }
 }
 
-/// A token of the subject and its hash, which each level of the trie asks for.
+/// A token of the subject and its hash, made when a level of the trie first asks for it.
 struct Token<'a> {
     bytes: &'a [u8],
-    hash: u64,
+    hash: OnceCell<u64>,
 }
 
 /// One subject on its way through the trie.
 struct Walk<'a> {
+    seed: Seed,
     tokens: &'a [Token<'a>],
     found: &'a mut dyn FnMut(&Targets),
     /// Whether a many has been passed after which another one comes.
@@ -348,8 +351,11 @@ impl Walk<'_> {
         match self.tokens.get(at) {
             None => self.emit(&fork.here),
             Some(token) => {
-                if let Some(branch) = fork.literals.get_hashed(token.hash, token.bytes) {
-                    self.branch(branch, at + 1);
+                if !fork.literals.is_empty() {
+                    let hash = *token.hash.get_or_init(|| self.seed.hash(token.bytes));
+                    if let Some(branch) = fork.literals.get_hashed(hash, token.bytes) {
+                        self.branch(branch, at + 1);
+                    }
                 }
                 if let Some(branch) = &fork.one {
                     self.branch(branch, at + 1);

@@ -123,7 +123,9 @@ fn what_has_no_form_is_known() {
         (FOREIGN, b"a\r\nMSG b 1 0", false),
         (FOREIGN, b"a..b", false),
         (FOREIGN, b"", false),
-        (FOREIGN, b"\xff", true),
+        (FOREIGN, "ü".as_bytes(), true),
+        (FOREIGN, b"\xff", false),
+        (OriginId::NATS_PLAIN, b"\xff", true),
         // Its sender could not have sent another.
         (OriginId::NATS_PLAIN, b"a\0", true),
     ] {

@@ -38,11 +38,11 @@ pub struct Task {
 ///            │                    └──────► Parked ─── AlarmEnded ─► what was parked leads on
 ///            │ Close, or Ending
 ///            ▼
-///          Draining ─── End ─► Lingering ─── the peer closes ─► Leaving ─── all is given back ─► over
+///          Draining ─── End ─► Lingering ─── the peer closes ─► over
 /// ```
 ///
 /// Close and Ending lead from every other state to Draining; Broken, and the end of the time of
-/// Draining and Lingering, lead to Leaving.
+/// Draining and Lingering, lead out of it all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Reading and working.
@@ -57,8 +57,6 @@ enum State {
     Draining(Time),
     /// All is written and our side is closed: waits for the peer to close its own.
     Lingering(Time),
-    /// The transport is of no more use: what the client had is given back, a part in each turn.
-    Leaving,
 }
 
 /// How a turn goes on.
@@ -97,20 +95,8 @@ impl Task {
         self.protocol.client()
     }
 
-    /// Has a turn; ready where the connection is over and nothing of it is left.
+    /// Has a turn; ready where the transport is of no more use. What follows is [`Task::end`].
     pub fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
-        if self.state != State::Leaving {
-            ready!(self.poll_alive(host, transport));
-            self.state = State::Leaving;
-        }
-        if self.protocol.disconnect(host) {
-            return Poll::Ready(());
-        }
-        transport.come_back();
-        Poll::Pending
-    }
-
-    fn poll_alive<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
         loop {
             if self.signals.has_any() {
                 match self.obey(host, transport) {
@@ -142,7 +128,6 @@ impl Task {
                 State::Parked => return transport.poll_gone(),
                 State::Lingering(_) => return poll_closed(host, transport),
                 State::Pressed(_) | State::Draining(_) => return Poll::Pending,
-                State::Leaving => return Poll::Ready(()),
             }
             if self.state == State::Working {
                 transport.come_back();
@@ -151,9 +136,10 @@ impl Task {
         }
     }
 
-    /// Gives back what the client had: the connection is over, however it ended.
-    pub fn end<H: Host>(&mut self, host: &H) {
-        while !self.protocol.disconnect(host) {}
+    /// Gives back what the client had, or a part of it; tells whether that was all. If not, others have their
+    /// turn first.
+    pub fn end<H: Host>(&mut self, host: &H) -> bool {
+        self.protocol.disconnect(host)
     }
 
     /// Sees to what the task was told.
@@ -203,7 +189,6 @@ impl Task {
             State::Draining(at) | State::Lingering(at) | State::Pressed(at) => Some(at),
             // The protocol knows that read time-outs do not run while nothing is read.
             State::Open | State::Working | State::Parked => self.protocol.next_deadline(),
-            State::Leaving => None,
         };
         if deadline.is_none_or(|at| at > host.now()) {
             return match transport.poll_timer(deadline) {
@@ -212,7 +197,7 @@ impl Task {
             };
         }
         match self.state {
-            State::Draining(_) | State::Lingering(_) | State::Leaving => return Step::Over,
+            State::Draining(_) | State::Lingering(_) => return Step::Over,
             State::Pressed(_) => self.state = State::Working,
             State::Open | State::Working | State::Parked => {
                 let next = self.protocol.tick(host);

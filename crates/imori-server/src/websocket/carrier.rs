@@ -48,7 +48,8 @@ impl Carrier {
         &self.writer
     }
 
-    /// To be called before a read: what is to be said of it instead, if something is.
+    /// To be called before a read: what is to be said of it instead, if something is. Pending where
+    /// others have a turn first.
     pub(crate) fn instead_of_read(&mut self, cx: &mut Context<'_>) -> Option<Poll<usize>> {
         // Whether it is written, or met an error, the reading side tells soon enough.
         let _ = self.writer.poll_control(cx);
@@ -56,7 +57,6 @@ impl Carrier {
             return Some(Poll::Ready(0));
         }
         if std::mem::take(&mut self.was_full) {
-            cx.waker().wake_by_ref();
             return Some(Poll::Pending);
         }
         None
@@ -70,8 +70,8 @@ impl Carrier {
         Some(early.len())
     }
 
-    /// Undoes what was read: so many bytes at the front are the protocol's. Pending where none of it was, and
-    /// 0 where the client has closed.
+    /// Undoes what was read: so many bytes at the front are the protocol's. Pending where none of it was, so
+    /// that another turn is due, and 0 where the client has closed.
     pub(crate) fn decode(
         &mut self,
         bytes: &mut [u8],
@@ -107,7 +107,6 @@ impl Carrier {
         if kept > 0 || self.decoder.is_closed() {
             return Ok(Poll::Ready(kept));
         }
-        cx.waker().wake_by_ref();
         Ok(Poll::Pending)
     }
 

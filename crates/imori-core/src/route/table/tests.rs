@@ -412,3 +412,91 @@ proptest! {
         }
     }
 }
+
+/// What NATS says a pattern matches, token by token and of nothing but the texts.
+fn nats_matches(pattern: &str, subject: &str) -> bool {
+    let (patterns, subjects): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), subject.split('.').collect());
+    for (at, wanted) in patterns.iter().enumerate() {
+        match (*wanted, subjects.get(at)) {
+            (">", Some(_)) if at + 1 == patterns.len() => return true,
+            ("*", Some(_)) => {}
+            (wanted, Some(token)) if wanted == *token => {}
+            _ => return false,
+        }
+    }
+    patterns.len() == subjects.len()
+}
+
+/// Few tokens, so that patterns share steps and match often; some look like wildcards and are none.
+fn nats_pattern() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(&["a", "b", "*", "*", "a*", ">b", "#", "_INBOX", "$x"][..]);
+    (prop::collection::vec(token, 0..5), any::<bool>()).prop_map(|(mut tokens, goes_on)| {
+        if goes_on || tokens.is_empty() {
+            tokens.push(">");
+        }
+        tokens.join(".")
+    })
+}
+
+fn nats_subject() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(&["a", "b", "a*", ">b", "#", "_INBOX", "$x"][..]);
+    prop::collection::vec(token, 1..6).prop_map(|tokens| tokens.join("."))
+}
+
+/// A reader or a member of one of two groups, or a queue; small numbers, so that many bindings share one.
+fn any_target() -> impl Strategy<Value = Target> {
+    (0..4_u32, 0..4_u8).prop_map(|(slot, kind)| match kind {
+        0 => queue(slot),
+        1 => Target::Subscription(reader(slot)),
+        2 => member("g", slot),
+        _ => member("h", slot),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn subjects_of_nats_reach_whom_the_plain_definition_names(
+        changes in prop::collection::vec((any::<bool>(), nats_pattern(), any_target(), any::<prop::sample::Index>()), 1..40),
+        subjects in prop::collection::vec(nats_subject(), 1..8),
+    ) {
+        let mut table = table();
+        let mut bound: Vec<(String, Target)> = Vec::new();
+        let nothing = Arguments::default();
+        for (adds, pattern, target, index) in changes {
+            if adds || bound.is_empty() {
+                let key = BindingKey::new(Syntax::Nats, pattern.as_bytes());
+                let is_new = !bound.contains(&(pattern.clone(), target.clone()));
+                prop_assert_eq!(table.bind(VHOST, b"amq.topic", &key, &nothing, &target), Ok(is_new));
+                if is_new {
+                    bound.push((pattern, target));
+                }
+            } else {
+                let (pattern, target) = bound.swap_remove(index.index(bound.len()));
+                let key = BindingKey::new(Syntax::Nats, pattern.as_bytes());
+                for was_there in [true, false] {
+                    let removal = table.unbind(VHOST, b"amq.topic", &key, &nothing, &target).unwrap();
+                    prop_assert_eq!(removal.was_there, was_there);
+                }
+            }
+            for subject in &subjects {
+                let mut expected: Vec<Target> = bound
+                    .iter()
+                    .filter(|(pattern, _)| nats_matches(pattern, subject))
+                    .map(|(_, target)| target.clone())
+                    .collect();
+                expected.sort_unstable();
+                expected.dedup();
+                let route = route(&table, "amq.topic", subject);
+                let queues = route.queues.iter().copied().map(Target::Queue);
+                let subscriptions = route.subscriptions.iter().copied().map(Target::Subscription);
+                let members = route.groups.iter().flat_map(|group| {
+                    group.members.iter().map(|reader| Target::Member { group: group.name.clone(), reader: *reader })
+                });
+                let found: Vec<Target> = queues.chain(subscriptions).chain(members).collect();
+                prop_assert_eq!(found, expected, "{} among {:?}", subject, bound);
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+"""Measures what many subscriptions cost over NATS: time, memory, and what others feel of them.
+
+    python3 bench/subscriptions.py                          100,000 on one connection
+    python3 bench/subscriptions.py --count 1000000          the million that is promised
+    python3 bench/subscriptions.py --subject 'a.{n}.*'      patterns instead of plain subjects
+    python3 bench/subscriptions.py --peer nats-server       the reference
+
+While a connection makes its subscriptions, makes and ends them in a storm, or goes with all of them, a
+pair of others sends single messages; what these take is compared with what they take when it is quiet.
+Promised for a million: at most 5 s, 400 B each, and twice the quiet 99th percentile. On a machine with
+fewer cores than the broker, the storm and the pair need, the last says more of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import multiprocessing.synchronize
+import os
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from peers import NATS, Imori, NatsServer, Peer, PeerAbsentError, Running
+
+CONNECT = b'CONNECT {"verbose":false}\r\n'
+CHUNK = 1024
+QUIET_MESSAGES = 20_000
+STORM_SECONDS = 5.0
+DEADLINE_SECONDS = 120.0
+
+
+@dataclass
+class Client:
+    """A connection whose answers are lines."""
+
+    address: tuple[str, int]
+    link: socket.socket = field(init=False)
+    buffer: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.link = socket.create_connection(self.address, DEADLINE_SECONDS)
+        self.link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.link.sendall(CONNECT)
+        self.wait_for_pong()
+
+    def wait_for_pong(self) -> None:
+        """Return once the broker has obeyed all up to now."""
+        self.link.sendall(b"PING\r\n")
+        while not self.buffer.endswith(b"PONG\r\n"):
+            self.fill()
+        if b"-ERR" in self.buffer:
+            raise SystemExit(f"the broker refuses: {self.buffer[-200:]!r}")
+        self.buffer = b""
+
+    def fill(self) -> None:
+        """Read what has come."""
+        data = self.link.recv(65536)
+        if not data:
+            raise SystemExit("the broker closed a connection")
+        self.buffer += data
+
+
+class Pair:
+    """A publisher and its subscriber."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.publisher = Client(address)
+        self.subscriber = Client(address)
+        self.subscriber.link.sendall(b"SUB pair 1\r\n")
+        self.subscriber.wait_for_pong()
+
+    def latency(self) -> float:
+        """Send a message and say how long it takes to come, in microseconds."""
+        begin = time.perf_counter()
+        self.publisher.link.sendall(b"PUB pair 1\r\nx\r\n")
+        while not self.subscriber.buffer.endswith(b"\r\nx\r\n"):
+            self.subscriber.fill()
+        taken = time.perf_counter() - begin
+        self.subscriber.buffer = b""
+        return taken * 1e6
+
+    def latencies_while(self, event: multiprocessing.synchronize.Event) -> list[float]:
+        """Measure until an event."""
+        found = [self.latency()]
+        while not event.is_set():
+            found.append(self.latency())
+        return found
+
+
+def chunks(subject: str, count: int, verb: str) -> list[bytes]:
+    """All commands, made beforehand, so that the time is the broker's."""
+    made = []
+    for start in range(0, count, CHUNK):
+        numbers = range(start, min(start + CHUNK, count))
+        if verb == "SUB":
+            lines = (f"SUB {subject.format(n=number)} {number}\r\n" for number in numbers)
+        else:
+            lines = (f"UNSUB {number}\r\n" for number in numbers)
+        made.append("".join(lines).encode())
+    return made
+
+
+Event = multiprocessing.synchronize.Event
+
+
+def fill(address: tuple[str, int], args: argparse.Namespace, done: Event, go: Event, seconds: object) -> None:
+    """Make the subscriptions and, when told so, leave with them."""
+    client, commands = Client(address), chunks(args.subject, args.count, "SUB")
+    begin = time.perf_counter()
+    for chunk in commands:
+        client.link.sendall(chunk)
+    client.wait_for_pong()
+    seconds.value = time.perf_counter() - begin  # type: ignore[attr-defined]
+    done.set()
+    go.wait()
+    client.link.close()
+
+
+def storm(address: tuple[str, int], args: argparse.Namespace, done: Event, rounds: object) -> None:
+    """Make and end subscriptions as fast as the broker takes them."""
+    client = Client(address)
+    both = [
+        sub + unsub
+        for sub, unsub in zip(
+            chunks("storm." + args.subject, 50_000, "SUB"), chunks("", 50_000, "UNSUB"), strict=True
+        )
+    ]
+    until, count = time.perf_counter() + STORM_SECONDS, 0
+    while time.perf_counter() < until:
+        client.link.sendall(both[count % len(both)])
+        client.wait_for_pong()
+        count += 1
+    rounds.value = count * CHUNK * 2 / STORM_SECONDS  # type: ignore[attr-defined]
+    done.set()
+
+
+def rss_bytes(pid: int) -> int:
+    """Say how much memory a process has."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def told(name: str, taken: list[float], quiet: float | None) -> float:
+    """Print a row, and give its 99th percentile."""
+    ordered = sorted(taken)
+    p99 = ordered[len(ordered) * 99 // 100]
+    ratio = "" if quiet is None else f"  {p99 / quiet:5.2f} x quiet"
+    print(
+        f"{name:28} {len(ordered):8,} messages  median {ordered[len(ordered) // 2]:7.1f} µs"
+        f"  p99 {p99:8.1f} µs  max {ordered[-1]:9.1f} µs{ratio}"
+    )
+    return p99
+
+
+def measure(running: Running, args: argparse.Namespace) -> None:
+    """Run all phases against one broker."""
+    url = urlsplit(running.url)
+    address = (url.hostname or "127.0.0.1", url.port or 4222)
+    pair = Pair(address)
+    for _ in range(2000):
+        pair.latency()
+    quiet = told("quiet", [pair.latency() for _ in range(QUIET_MESSAGES)], None)
+
+    rounds, ended = multiprocessing.Value("d"), multiprocessing.Event()
+    stormy = multiprocessing.Process(target=storm, args=(address, args, ended, rounds))
+    stormy.start()
+    told("subscribing, unsubscribing", pair.latencies_while(ended), quiet)
+    stormy.join()
+    print(f"{'':28} {rounds.value:12,.0f} SUB and UNSUB a second")
+
+    for is_measured in (False, True):
+        before = rss_bytes(running.pid)
+        seconds, done, go = multiprocessing.Value("d"), multiprocessing.Event(), multiprocessing.Event()
+        filling = multiprocessing.Process(target=fill, args=(address, args, done, go, seconds))
+        filling.start()
+        if is_measured:
+            told(f"{args.count:,} are made", pair.latencies_while(done), quiet)
+        done.wait()
+        name = f"{args.count:,} {'beside the pair' if is_measured else 'alone'}"
+        bytes_each = (rss_bytes(running.pid) - before) / args.count
+        print(f"{name:28} {seconds.value:8.2f} s  {bytes_each:6.0f} B each")
+        told(f"{args.count:,} are there", [pair.latency() for _ in range(QUIET_MESSAGES)], quiet)
+        go.set()
+        told(f"{args.count:,} go", [pair.latency() for _ in range(QUIET_MESSAGES)], quiet)
+        filling.join()
+
+
+def main() -> int:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=100_000, help="subscriptions on one connection")
+    parser.add_argument("--subject", default="subject.{n}", help="their subjects, with the number as {n}")
+    parser.add_argument("--peer", choices=("imori", "nats-server"), default="imori")
+    parser.add_argument("--program", type=Path, help="the binary of Imori")
+    args = parser.parse_args()
+    program = args.program and args.program.resolve()
+    peer: Peer = NatsServer() if args.peer == "nats-server" else Imori(program)
+    # Room for the pair and the storm beside them.
+    os.environ["IMORI__LIMITS__SUBSCRIPTIONS"] = str(args.count * 2 + 100_000)
+    os.environ["IMORI__NATS__MAX_SUBSCRIPTIONS"] = str(args.count + 1)
+    try:
+        print(peer.version())
+        with peer.run(NATS) as running, suppress(KeyboardInterrupt):
+            measure(running, args)
+    except PeerAbsentError as absent:
+        print(absent, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,151 @@
+"""One Imori with clients of two protocols, byte for byte, and the tables that say what crosses."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.broker import Broker, broker_of
+from harness.frame import Frame
+from harness.imori import REPOSITORY, running_imori
+from harness.nats.behaviour import IMORI
+from harness.nats.broker import LAME_DUCK_SIGNAL, NatsBroker
+from harness.nats.message import NatsMessage, messages_in
+from harness.nats.raw import RawNats
+from harness.page import read
+from harness.raw import RawClient
+
+DOCUMENT = REPOSITORY / "docs/reference/crossing.md"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table of the document, without the back-ticks around a cell that is all code.
+
+    What a protocol does not have is empty.
+    """
+
+    section: str
+    what: str
+    stomp: str
+    nats: str
+
+
+def rows(section: str) -> list[Row]:
+    """The rows of the one table under a heading."""
+    found: list[list[str]] = []
+    heading = ""
+    for _, line in read(DOCUMENT).prose:
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        elif heading == section and line.startswith("|"):
+            found.append([_bare(cell) for cell in line.strip("|").split("|")])
+    # The names of the columns and the line below them are no rows.
+    assert len(found) > 2, f"`{DOCUMENT.name}` has no table under `{section}`"
+    return [Row(section, *cells) for cells in found[2:]]
+
+
+def sections() -> list[str]:
+    """The headings of the document that have a table."""
+    heading, found = "", []
+    for _, line in read(DOCUMENT).prose:
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        elif line.startswith("|") and heading not in found:
+            found.append(heading)
+    return found
+
+
+def _bare(cell: str) -> str:
+    cell = cell.strip().removeprefix("\N{EN DASH}")
+    if cell.startswith("`") and cell.endswith("`") and cell.count("`") == 2:
+        return cell.strip("`")
+    return cell
+
+
+@dataclass
+class World:
+    """A broker of its own, and the clients of a test."""
+
+    stomp_broker: Broker
+    nats_broker: NatsBroker
+    stack: ExitStack
+
+    def stomp(self, version: str = "1.2") -> RawClient:
+        """Opens a STOMP connection that is logged in."""
+        raw = self.stack.enter_context(RawClient(self.stomp_broker))
+        assert raw.login(version=version).command == "CONNECTED"
+        return raw
+
+    def nats(self, *, headers: bool = True) -> RawNats:
+        """Opens a NATS connection that is logged in."""
+        raw = self.stack.enter_context(RawNats(self.nats_broker))
+        raw.login({"headers": headers, "no_responders": headers})
+        assert raw.until_pong() == b""
+        return raw
+
+    def listen_stomp(
+        self, destination: str, *, version: str = "1.2", ack: str = "auto"
+    ) -> RawClient:
+        """Opens a STOMP connection that listens to `destination`."""
+        raw = self.stomp(version)
+        header = {"id": "s", "destination": destination, "ack": ack, "receipt": "r"}
+        raw.send("SUBSCRIBE", header)
+        assert raw.read().command == "RECEIPT", destination
+        return raw
+
+    def listen_nats(self, subject: str, *, headers: bool = True) -> RawNats:
+        """Opens a NATS connection that listens to `subject`."""
+        raw = self.nats(headers=headers)
+        raw.write(f"SUB {subject} 1\r\n".encode())
+        assert raw.until_pong() == b"", subject
+        return raw
+
+
+@contextmanager
+def running_world(folder: Path) -> Iterator[World]:
+    """Starts a broker that listens for both; its clients are gone afterwards."""
+    with running_imori(folder, nats=True) as imori, ExitStack() as stack:
+        assert imori.nats is not None
+        nats = NatsBroker(*imori.nats, IMORI, imori.process, LAME_DUCK_SIGNAL)
+        yield World(broker_of(imori), nats, stack)
+
+
+def send(raw: RawClient, lines: bytes, body: bytes = b"body") -> None:
+    """Sends a SEND of these header lines and returns when the broker has obeyed."""
+    raw.write(b"SEND\n" + lines + b"receipt:sent\n\n" + body + b"\0")
+    answer = raw.read()
+    assert answer.headers.get("receipt-id") == "sent", answer
+
+
+def publish(raw: RawNats, data: bytes) -> None:
+    """Publishes and returns when the broker has obeyed without a word."""
+    raw.write(data)
+    assert raw.until_pong() == b""
+
+
+def one_of_stomp(raw: RawClient) -> Frame:
+    """Returns the only message that has come."""
+    frames = raw.fence()
+    assert len(frames) == 1, frames
+    return frames[0]
+
+
+def one_of_nats(raw: RawNats) -> NatsMessage:
+    """Returns the only message that has come."""
+    messages = messages_in(raw.until_pong())
+    assert len(messages) == 1, messages
+    return messages[0]
+
+
+def wait_for_message(raw: RawNats) -> NatsMessage:
+    """Returns the only message that will have come, whenever the broker sends it."""
+    raw.wait()
+    return one_of_nats(raw)
+
+
+def lines_of_stomp(raw: RawClient) -> list[tuple[str, str]]:
+    """Returns the headers of the next frame in their order, repeated ones too."""
+    head = raw.read_bytes().split(b"\n\n", 1)[0]
+    pairs = (line.partition(b":") for line in head.split(b"\n")[1:])
+    return [(name.decode(), value.decode(errors="replace")) for name, _, value in pairs]

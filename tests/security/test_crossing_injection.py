@@ -1,0 +1,155 @@
+"""No byte that a client of one protocol puts anywhere changes what one of another reads as framing.
+
+SECURITY XPI-01.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.crossing import World, running_world
+from harness.nats.message import messages_in, publish_bytes
+from harness.raw import RawClient
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("BROKER") is not None, reason="one broker of Imori speaks both protocols"
+)
+
+ANY_BYTE = [bytes([byte]) for byte in range(256)]
+# What would be framing where it got through.
+FORGERIES = [
+    b"a\r\nforged: 1",
+    b"a\nforged:1",
+    b"a\r\n\r\nMSG forged 1 0\r\n\r\n",
+    b"a\0\nMESSAGE\nforged:1\n\n\0",
+    b"a\n\nforged\0",
+    b"\r",
+    b"\\n\\c\\r\\\\",
+    b"%0D%0A%00",
+]
+WRITINGS = ANY_BYTE + FORGERIES
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A broker that nobody else uses."""
+    with running_world(tmp_path) as world:
+        yield world
+
+
+def escaped(text: bytes) -> bytes:
+    """As a client of STOMP 1.2 writes it; NUL has no escape, and is left out."""
+    for byte, escape in ((b"\\", b"\\\\"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b":", b"\\c")):
+        text = text.replace(byte, escape)
+    return text.replace(b"\0", b"")
+
+
+def percent(text: bytes) -> bytes:
+    """As any byte can be written in a destination."""
+    return b"".join(b"%%%02X" % byte for byte in text)
+
+
+# What a STOMP client writes, by the place in which a piece of it stands.
+OF_STOMP: dict[str, Callable[[bytes], bytes]] = {
+    "name": lambda text: b"destination:/topic/x\nn" + escaped(text) + b"n:v\n",
+    "value": lambda text: b"destination:/topic/x\nname:v" + escaped(text) + b"v\n",
+    "property": lambda text: b"destination:/topic/x\ncorrelation-id:v" + escaped(text) + b"v\n",
+    "reply": lambda text: b"destination:/topic/x\nreply-to:/topic/r" + percent(text) + b"r\n",
+    "queue to reply to": lambda text: (
+        b"destination:/topic/x\nreply-to:/queue/r" + percent(text) + b"r\n"
+    ),
+    "subject": lambda text: b"destination:/topic/x" + percent(text) + b"\n",
+}
+
+
+@pytest.mark.parametrize("place", OF_STOMP)
+def test_nothing_of_stomp_is_framing_in_nats(world: World, place: str) -> None:
+    listener, plain = world.listen_nats(">"), world.listen_nats(">", headers=False)
+    sender = world.stomp()
+    for text in WRITINGS:
+        if not text.isascii() and place in ("name", "value", "property"):
+            # It is no UTF-8, which is refused.
+            continue
+        for _ in range(2):
+            lines = b"SEND\nbefore:1\n" + OF_STOMP[place](text) + b"after:2\nreceipt:r\n\nbody\0"
+            sender.write(lines)
+        assert [sender.read().command for _ in range(2)] == ["RECEIPT"] * 2, text
+        messages = messages_in(listener.until_pong())
+        # A subject without a form does not come at all.
+        assert len(messages) in ((0, 2) if place == "subject" else (2,)), text
+        for message in messages:
+            assert (message.body, message.header("before")) == (b"body", "1"), text
+            assert message.header("after") == "2", text
+            assert message.header("forged") is None, text
+            assert len(message.headers or []) <= 3, text
+        bare = messages_in(plain.until_pong())
+        assert [message.body for message in bare] == [b"body"] * len(messages), text
+
+
+@pytest.mark.parametrize("place", ["name", "value", "property"])
+def test_nothing_of_stomp_without_escapes_is_framing_in_nats(world: World, place: str) -> None:
+    listener, sender = world.listen_nats(">"), world.stomp("1.0")
+    names = {"name": b"n%sn:v\n", "value": b"name:v%sv\n", "property": b"correlation-id:v%sv\n"}
+    for byte in ANY_BYTE:
+        if byte in b"\r\n\0":
+            # A carriage return is refused, the others are framing.
+            continue
+        head = b"SEND\ndestination:/topic/x\nbefore:1\n" + names[place] % byte + b"after:2\n"
+        sender.write(head + b"receipt:r\n\nbody\0")
+        assert sender.read().command == "RECEIPT", byte
+        [message] = messages_in(listener.until_pong())
+        assert (message.header("before"), message.header("after")) == ("1", "2"), byte
+        assert len(message.headers or []) <= 3, byte
+
+
+# What a NATS client writes, in which a piece of it stands.
+OF_NATS: dict[str, Callable[[bytes], bytes]] = {
+    "name": lambda text: with_header(b"n" + text + b"n: v\r\n"),
+    "value": lambda text: with_header(b"name: v" + text + b"v\r\n"),
+    "property": lambda text: with_header(b"correlation-id: v" + text + b"v\r\n"),
+    "reply": lambda text: b"PUB x r" + text + b"r 4\r\nbody\r\n",
+    "queue to reply to": lambda text: b"PUB x imori.queue.r" + percent(text) + b"r 4\r\nbody\r\n",
+    "subject": lambda text: b"PUB x" + text + b" 4\r\nbody\r\n",
+}
+
+
+def with_header(line: bytes) -> bytes:
+    """A message with these bytes in the header block."""
+    return publish_bytes("x", b"body", headers=b"before: 1\r\n" + line + b"after: 2\r\n")
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+@pytest.mark.parametrize("place", OF_NATS)
+def test_nothing_of_nats_is_framing_in_stomp(world: World, place: str, version: str) -> None:
+    listener = world.listen_stomp("/topic/#", version=version)
+    sender = world.nats()
+    of_control_line = place in ("reply", "subject")
+    for text in WRITINGS:
+        # What is framing in NATS itself is not a part of a subject, nor of a header.
+        if of_control_line and set(b" \t\r\n\0") & set(text):
+            continue
+        if place == "subject" and text == b".":
+            continue
+        if not of_control_line and b"\n" in text:
+            continue
+        sender.write(OF_NATS[place](text) * 2)
+        assert sender.until_pong() == b"", text
+        for frame in heads(listener, 2):
+            if not of_control_line and place != "queue to reply to":
+                assert frame.count(b"before:1") == frame.count(b"after:2") == 1, text
+            assert not any(line.startswith(b"forged") for line in frame), text
+            assert all(b":" in line for line in frame[1:]), text
+            # No more than its own, those of the sender, and one in question.
+            assert len(frame) <= 1 + 5 + 3, (text, frame)
+
+
+def heads(raw: RawClient, count: int) -> list[list[bytes]]:
+    """The head lines of the messages that have come, which are so many and end as they began."""
+    frames = []
+    for _ in range(count):
+        head, body = raw.read_bytes().split(b"\n\n", 1)
+        assert body == b"body\0"
+        frames.append(head.split(b"\n"))
+    return frames
