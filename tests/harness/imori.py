@@ -28,6 +28,8 @@ class Imori:
     monitor: tuple[str, int] | None = None
     # Host and port of the listener for NATS, if it was asked for beside another protocol.
     nats: tuple[str, int] | None = None
+    # Host and port for WebSocket, if it was asked for.
+    websocket: tuple[str, int] | None = None
 
     def rss_bytes(self) -> int:
         """Returns the memory that the process has."""
@@ -54,12 +56,13 @@ def running_imori(
     protocol: str = "stomp",
     monitor: bool = False,
     nats: bool = False,
+    websocket: str | None = None,
     files_max: int | None = None,
 ) -> Iterator[Imori]:
     """Starts a broker with `settings`, by dotted key; afterwards it has ended in any case.
 
-    It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor
-    and for NATS.
+    It listens for `protocol` alone; beside it, where that is asked for, for readers of its monitor,
+    for NATS, and at an address for WebSocket.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "imori.log"
@@ -70,6 +73,8 @@ def running_imori(
         command += ["--listen", "nats-monitor=127.0.0.1:0"]
     if nats:
         command += ["--listen", "nats=127.0.0.1:0"]
+    if websocket is not None:
+        command += ["--listen", f"ws={websocket}"]
     environment = dict(os.environ)
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
@@ -86,7 +91,14 @@ def running_imori(
                 f"the broker is ready but names no listener of `{protocol}`; see `{log}`"
             )
             first = {kind: of_kind[0] for kind, of_kind in addresses.items()}
-            yield Imori(process, of_protocol, log, first.get("nats-monitor"), first.get("nats"))
+            yield Imori(
+                process,
+                of_protocol,
+                log,
+                monitor=first.get("nats-monitor"),
+                nats=first.get("nats"),
+                websocket=first.get("ws"),
+            )
         finally:
             process.kill()
             process.wait()

@@ -22,13 +22,12 @@ use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES};
 use crate::protocol::header_reader;
 use crate::settings::Settings;
-use crate::shared::{Shared, TcpLink, TcpWire, link_key, queue_key};
+use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::spin::Spin;
 use crate::turn::{Desk, Host, Memory, Signal, check_memory, flush_touched, give_signal, with_outbound};
@@ -275,8 +274,8 @@ impl Host for Cell {
         self.shared.with_link(id, f)
     }
 
-    fn write(&self, writer: &Arc<OwnedWriteHalf>, bytes: &[u8]) -> io::Result<usize> {
-        writer.try_write(bytes)
+    fn write(&self, writer: &Writer, bytes: &[u8]) -> io::Result<usize> {
+        writer.write(bytes)
     }
 }
 

@@ -15,7 +15,8 @@ use crate::config::ProtocolName;
 pub(crate) struct Client {
     /// The number of its connection, which no other has as long as the broker runs.
     pub(crate) number: u64,
-    pub(crate) protocol: ProtocolName,
+    /// `None` until it is agreed on.
+    pub(crate) protocol: Option<ProtocolName>,
     pub(crate) source: SocketAddr,
     pub(crate) since: Time,
     /// What it said of itself, once it has logged in.

@@ -71,3 +71,17 @@ pub(crate) const MONITOR_ROWS_MAX: usize = 10_000;
 
 /// Subscriptions in an answer of the monitor, each up to a kilobyte. More: they are left out.
 pub(crate) const MONITOR_LISTED_MAX: usize = 10_000;
+
+/// Bytes of a request for an upgrade to WebSocket. More: it is refused. Browsers send a few hundred, and cookies.
+pub(crate) const UPGRADE_BYTES_MAX: usize = 8 * 1024;
+
+/// Bytes of a WebSocket message beyond a message's body and headers: what a protocol puts around them, and the
+/// small messages that a client sends along. More than all of that: the connection is closed.
+pub(crate) const WEBSOCKET_SLACK_BYTES: u64 = 1024 * 1024;
+
+/// Bytes of a message that the broker sends over WebSocket. More: the next message goes on with it. Clients
+/// gather a message before they look at it, many with a limit from 1 MiB down.
+pub(crate) const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of pongs that wait to be written. More: pings are not answered until there is room.
+pub(crate) const WEBSOCKET_CONTROL_BYTES_MAX: usize = 4 * 1024;

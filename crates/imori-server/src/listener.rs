@@ -11,9 +11,9 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::admission::{Ticket, Verdict};
-use crate::config::{ListenAddress, ProtocolName};
+use crate::config::ListenAddress;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
-use crate::shared::{Arrival, CellHandle, Phase, Shared};
+use crate::shared::{Arrival, CellHandle, Door, Phase, Shared};
 use crate::turn::Signal;
 
 /// How long accepting waits for a place before it looks again who may give way.
@@ -36,12 +36,7 @@ pub(crate) fn bind(address: ListenAddress) -> io::Result<(TcpListener, SocketAdd
 }
 
 /// Takes connections in until the broker stops.
-pub(crate) async fn accept(
-    socket: TcpListener,
-    protocol: ProtocolName,
-    shared: Arc<Shared>,
-    busy_percent: u8,
-) {
+pub(crate) async fn accept(socket: TcpListener, door: Door, shared: Arc<Shared>, busy_percent: u8) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return shared.fail(&format!("a listener cannot be served: {error}")),
@@ -57,7 +52,7 @@ pub(crate) async fn accept(
             Ok((stream, source)) => {
                 has_complained = false;
                 if let Some(ticket) = admit(&shared, source).await {
-                    hand_over(&shared, stream, protocol, ticket, busy_percent);
+                    hand_over(&shared, stream, door, ticket, busy_percent);
                 }
             }
             // Most often the process has no descriptor left; one becomes free when somebody leaves.
@@ -90,11 +85,11 @@ async fn admit(shared: &Shared, source: SocketAddr) -> Option<Ticket> {
     }
 }
 
-fn hand_over(shared: &Shared, stream: TcpStream, protocol: ProtocolName, ticket: Ticket, busy_percent: u8) {
+fn hand_over(shared: &Shared, stream: TcpStream, door: Door, ticket: Ticket, busy_percent: u8) {
     let stream = stream.set_nodelay(true).and_then(|()| stream.into_std());
     match (stream, least_busy(shared, busy_percent)) {
         (Ok(stream), Some(cell)) => {
-            if let Err(refused) = cell.arrivals.send(Arrival { stream, protocol, ticket }) {
+            if let Err(refused) = cell.arrivals.send(Arrival { stream, door, ticket }) {
                 shared.admission.leave(&refused.0.ticket);
             }
         }

@@ -25,16 +25,17 @@ use crate::admission::{Admission, AdmissionLimits};
 use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, ExposedListener, ListenAddress, ProtocolName, Service};
-use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK};
+use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::protocol::header_reader;
 use crate::settings::{ProtocolSettings, Settings};
-use crate::shared::{Arrival, CellHandle, Phase, Shared};
+use crate::shared::{Arrival, CellHandle, Door, Phase, Shared};
 use crate::slots::{Slots, unpoisoned};
 use crate::thread;
 use crate::turn::Memory;
+use crate::websocket::Gate;
 
 /// A running broker.
 pub struct Server {
@@ -75,12 +76,14 @@ impl Server {
         let mut sockets = Vec::new();
         for protocol in ProtocolName::ALL {
             let bound = bind_all(Service::Messages(protocol), config, &mut listeners)?;
-            sockets.extend(bound.into_iter().map(|socket| (protocol, socket)));
+            sockets.extend(bound.into_iter().map(|socket| (Door::Plain(protocol), socket)));
         }
         let client_address = address_of(&listeners, ProtocolName::Nats).or(listeners.first());
         let Some(client_address) = client_address.map(|listener| listener.address) else {
             return Err(StartError::NoListener);
         };
+        let bound = bind_all(Service::WebSocket, config, &mut listeners)?;
+        sockets.extend(bound.into_iter().map(|socket| (Door::WebSocket, socket)));
         let monitors = bind_all(Service::NatsMonitor, config, &mut listeners)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
@@ -148,7 +151,7 @@ impl Server {
         count: usize,
         config: &Config,
         settings: &Arc<Settings>,
-        sockets: Vec<(ProtocolName, TcpListener)>,
+        sockets: Vec<(Door, TcpListener)>,
     ) -> Result<(), StartError> {
         let connections_max = config.limits.connections as usize;
         let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
@@ -253,7 +256,7 @@ fn bind_all(
 
 /// What the first cell does besides.
 struct FirstCell {
-    sockets: Vec<(ProtocolName, TcpListener)>,
+    sockets: Vec<(Door, TcpListener)>,
     busy_percent: u8,
     deadline: Duration,
 }
@@ -272,8 +275,8 @@ fn run_cell(
         let Some(FirstCell { sockets, busy_percent, deadline }) = first else {
             return;
         };
-        for (protocol, socket) in sockets {
-            tokio::spawn(accept(socket, protocol, Arc::clone(&for_start), busy_percent));
+        for (door, socket) in sockets {
+            tokio::spawn(accept(socket, door, Arc::clone(&for_start), busy_percent));
         }
         tokio::spawn(end_in_time(Arc::clone(&for_start), deadline));
         match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
@@ -378,8 +381,21 @@ fn settings(
             inboxes_max: INBOXES_MAX,
         },
         write: config.cells.write,
+        gate: Arc::new(gate(config)),
         spin: Duration::from_micros(u64::from(config.cells.spin_us)),
         trusts_network: config.insecure_dev,
+    }
+}
+
+fn gate(config: &Config) -> Gate {
+    let is_on = |protocol: &ProtocolName| !config.listeners.of(Service::Messages(*protocol)).is_empty();
+    let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
+    Gate {
+        protocols: ProtocolName::ALL.into_iter().filter(is_on).collect(),
+        origins: config.ws.origins.clone(),
+        host_names: config.broker.host_names.clone(),
+        message_bytes_max: message_bytes as u64 + WEBSOCKET_SLACK_BYTES,
+        login_timeout: config.limits.login_timeout_s.duration(),
     }
 }
 

@@ -6,12 +6,15 @@ use std::time::Duration;
 use imori_core::outbound::OutboundLimits;
 
 use crate::config::WritePolicy;
+use crate::websocket::Gate;
 
 /// The part of the configuration that connections need.
 pub(crate) struct Settings {
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
+    /// Who may come in by WebSocket.
+    pub(crate) gate: Arc<Gate>,
     /// How long a cell looks for more to do before it sleeps.
     pub(crate) spin: Duration,
     /// Development on a network that is trusted: who comes from elsewhere counts as local.

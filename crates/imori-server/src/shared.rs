@@ -1,5 +1,6 @@
 //! What all cells share.
 
+use std::io;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Waker;
@@ -22,13 +23,14 @@ use crate::counters::Counters;
 use crate::load::Load;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::turn::{Link, Memory, Signal, Wire};
+use crate::websocket::FramedWriter;
 
 /// A connection of a TCP socket, as every cell can reach it.
 pub(crate) type TcpLink = Link<TcpWire>;
 
 /// How every cell can write a connection's socket and wake its task.
 pub(crate) struct TcpWire {
-    pub(crate) writer: Arc<OwnedWriteHalf>,
+    pub(crate) writer: Writer,
     /// Whoever has something for it writes it, or its own cell alone, which others wake.
     pub(crate) policy: WritePolicy,
     /// Wakes the connection's own task, once that has run.
@@ -36,13 +38,32 @@ pub(crate) struct TcpWire {
     pub(crate) client: Client,
 }
 
-impl Wire for TcpWire {
-    type Writer = Arc<OwnedWriteHalf>;
+/// What writes a connection.
+#[derive(Clone)]
+pub(crate) enum Writer {
+    /// The bytes as they are.
+    Plain(Arc<OwnedWriteHalf>),
+    /// As messages of a WebSocket, which its own cell alone makes.
+    Framed(Arc<FramedWriter>),
+}
 
-    fn writer(&self, is_own_cell: bool) -> Option<Arc<OwnedWriteHalf>> {
-        match self.policy {
-            WritePolicy::Own if !is_own_cell => None,
-            WritePolicy::Any | WritePolicy::Own => Some(Arc::clone(&self.writer)),
+impl Writer {
+    /// Writes as much as the socket takes now.
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Writer::Plain(socket) => socket.try_write(bytes),
+            Writer::Framed(writer) => writer.write(bytes),
+        }
+    }
+}
+
+impl Wire for TcpWire {
+    type Writer = Writer;
+
+    fn writer(&self, is_own_cell: bool) -> Option<Writer> {
+        match (&self.writer, self.policy) {
+            (Writer::Framed(_), _) | (_, WritePolicy::Own) if !is_own_cell => None,
+            _ => Some(self.writer.clone()),
         }
     }
 
@@ -57,10 +78,19 @@ impl Wire for TcpWire {
     }
 }
 
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// With a protocol.
+    Plain(ProtocolName),
+    /// With the request for an upgrade to WebSocket, which names the protocol.
+    WebSocket,
+}
+
 /// A connection for a cell to take over.
 pub(crate) struct Arrival {
     pub(crate) stream: TcpStream,
-    pub(crate) protocol: ProtocolName,
+    pub(crate) door: Door,
     pub(crate) ticket: Ticket,
 }
 

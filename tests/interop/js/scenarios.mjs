@@ -1,21 +1,29 @@
-// Conversations of @stomp/stompjs with a broker over plain TCP, one a scenario.
+// Conversations of @stomp/stompjs with a broker, one a scenario: over plain TCP, or over WebSocket as in a
+// browser.
 //
-//   node scenarios.mjs PORT NAME SCENARIO
+//   node scenarios.mjs PORT NAME SCENARIO [ws]
 //
 // A scenario ends well by returning and badly by throwing; waiting is always for a frame.
 
 import assert from "node:assert/strict";
 import { Client } from "@stomp/stompjs";
 import { TCPWrapper } from "@stomp/tcp-wrapper";
+import { WebSocket } from "ws";
 
 const [port, name, scenario] = [Number(process.argv[2]), process.argv[3], process.argv[4]];
+const isWebSocket = process.argv[5] === "ws";
 const clients = [];
+
+// Not every Node.js has one of its own.
+globalThis.WebSocket ??= WebSocket;
 
 /** Returns a logged-in client whose `error` rejects at an ERROR frame. */
 function connect(options = {}) {
   return new Promise((resolve, reject) => {
     const client = new Client({
-      webSocketFactory: () => new TCPWrapper("127.0.0.1", port),
+      ...(isWebSocket
+        ? { brokerURL: `ws://127.0.0.1:${port}/` }
+        : { webSocketFactory: () => new TCPWrapper("127.0.0.1", port) }),
       connectHeaders: { login: "guest", passcode: "guest", host: "/" },
       reconnectDelay: 0,
       heartbeatIncoming: 0,

@@ -42,6 +42,8 @@ impl fmt::Display for ProtocolName {
 pub enum Service {
     /// Messages, by this protocol.
     Messages(ProtocolName),
+    /// Messages over WebSocket, by the protocol that the client asks for.
+    WebSocket,
     /// Monitoring over HTTP, in the shape of nats-server's.
     NatsMonitor,
 }
@@ -49,13 +51,14 @@ pub enum Service {
 impl Service {
     /// Everything that a listener can be for.
     pub fn all() -> impl Iterator<Item = Service> {
-        ProtocolName::ALL.into_iter().map(Service::Messages).chain([Service::NatsMonitor])
+        ProtocolName::ALL.into_iter().map(Service::Messages).chain([Service::WebSocket, Service::NatsMonitor])
     }
 
     /// Its name on the command line and in the log.
     pub const fn name(self) -> &'static str {
         match self {
             Service::Messages(protocol) => protocol.name(),
+            Service::WebSocket => "ws",
             Service::NatsMonitor => "nats-monitor",
         }
     }
@@ -207,11 +210,12 @@ mod tests {
     #[test]
     fn protocols_are_found_by_name() {
         assert_eq!("stomp".parse(), Ok(Service::Messages(ProtocolName::Stomp)));
+        assert_eq!("ws".parse(), Ok(Service::WebSocket));
         assert_eq!("nats-monitor".parse(), Ok(Service::NatsMonitor));
         assert_eq!("STOMP".parse::<Service>(), Err(AddressError::UnknownProtocol));
         assert_eq!(
             AddressError::UnknownProtocol.to_string(),
-            "unknown protocol; use one of `stomp`, `nats`, `nats-monitor`"
+            "unknown protocol; use one of `stomp`, `nats`, `ws`, `nats-monitor`"
         );
     }
 }

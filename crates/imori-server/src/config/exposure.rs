@@ -46,6 +46,7 @@ impl Listeners {
         match service {
             Service::Messages(ProtocolName::Stomp) => &self.stomp,
             Service::Messages(ProtocolName::Nats) => &self.nats,
+            Service::WebSocket => &self.ws,
             Service::NatsMonitor => &self.nats_monitor,
         }
     }

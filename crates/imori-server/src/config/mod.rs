@@ -7,12 +7,14 @@ mod exposure;
 mod sections;
 mod declare;
 mod address;
+mod origin;
 mod quantity;
 mod setting;
 
 pub use address::{AddressError, ListenAddress, ProtocolName, Service};
 pub use declare::{Key, Section, SetError, parse};
 pub use exposure::ExposedListener;
+pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
 pub use sections::{Broker, Cells, Config, Limits, Listeners, Log, LogFormat, LogLevel, Stomp, WritePolicy};
 pub use setting::{Names, Setting, Value};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::address::ListenAddress;
 use super::declare::sections;
+use super::origin::Origin;
 use super::quantity::{Bytes, Millis, Seconds};
 use super::setting::{Names, choice};
 
@@ -16,6 +17,9 @@ sections! {
         stomp: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(61613), ListenAddress::loopback_v6(61613)];
         /// Addresses that speak NATS. Otherwise as above.
         nats: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(4222), ListenAddress::loopback_v6(4222)];
+        /// Addresses that speak, over WebSocket, those of STOMP and NATS that have a listener above. Otherwise
+        /// as above.
+        ws: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(15674), ListenAddress::loopback_v6(15674)];
         /// Addresses that show connections, subscriptions and traffic over HTTP, at the paths and in
         /// the JSON of nats-server's monitoring, to whoever asks. Otherwise as above.
         nats_monitor: Vec<ListenAddress> = vec![ListenAddress::loopback_v4(8222), ListenAddress::loopback_v6(8222)];
@@ -124,6 +128,14 @@ sections! {
         connect_urls: Vec<String> = Vec::new();
         /// What INFO calls the broker.
         server_name: String = String::from("imori");
+    }
+
+    /// What is particular to WebSocket.
+    ws: Ws {
+        /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that
+        /// names no origin, as all but browsers do, may connect in any case, and so may a page that comes
+        /// from the very host and port that it connects to; all others are refused.
+        origins: Vec<Origin> = Vec::new();
     }
 
     /// The log, written to standard error.

@@ -1,19 +1,15 @@
 //! Which requests are answered at all: those that name this broker and carry nothing.
-//!
-//! A page of another site can make a browser ask a listener on loopback, under a name that was made to lead
-//! there. Such a request names that site as its host, and is refused (SECURITY WEB-02).
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::monitored::Monitored;
+use crate::host_names::{UNKNOWN_HOST, is_host_known, is_own};
 
 /// Lets a request through, or answers why not.
 pub(super) async fn guard(State(monitored): State<Arc<Monitored>>, request: Request, next: Next) -> Response {
@@ -32,30 +28,11 @@ fn check(uri: &Uri, headers: &HeaderMap, host_names: &[String]) -> Result<(), (S
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
         return Err((StatusCode::BAD_REQUEST, "a request names its host once\n"));
     };
-    // An IPv6 address without its brackets, as nats-top writes it, is still an address.
-    let is_bare = host.to_str().is_ok_and(|host| host.parse::<IpAddr>().is_ok());
-    let is_known =
-        is_bare || Authority::try_from(host.as_bytes()).is_ok_and(|host| is_own(&host, host_names));
     let is_target_known = uri.authority().is_none_or(|target| is_own(target, host_names));
-    if !is_known || !is_target_known {
-        return Err((
-            StatusCode::MISDIRECTED_REQUEST,
-            "this host is not known here; use an IP address or `localhost`, or add the name to `broker.host_names`\n",
-        ));
+    if !is_host_known(host.as_bytes(), host_names) || !is_target_known {
+        return Err((StatusCode::MISDIRECTED_REQUEST, UNKNOWN_HOST));
     }
     Ok(())
-}
-
-/// An address is no name that somebody could let lead elsewhere. Ports do not matter: they may be mapped.
-fn is_own(authority: &Authority, host_names: &[String]) -> bool {
-    if authority.as_str().contains('@') {
-        return false;
-    }
-    let host = authority.host();
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    bare.parse::<IpAddr>().is_ok()
-        || host.eq_ignore_ascii_case("localhost")
-        || host_names.iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
 #[cfg(test)]

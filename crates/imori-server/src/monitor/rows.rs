@@ -26,25 +26,25 @@ pub(super) struct Row {
     pub(super) subscriptions: usize,
 }
 
-/// Shows every connection. Each is locked for a few loads, one after the other.
+/// Shows every connection that speaks a protocol. Each is locked for a few loads, one after the other.
 pub(super) fn each_row(monitored: &Monitored, mut show: impl FnMut(Row)) {
     for (cell, handle) in (0..).zip(monitored.cells()) {
         for key in handle.connections.keys() {
             let id = ConnectionId { cell, slot: key.slot, generation: key.generation };
-            if let Some(row) = handle.connections.with(key, |link| row(id, link)) {
+            if let Some(row) = handle.connections.with(key, |link| row(id, link)).flatten() {
                 show(row);
             }
         }
     }
 }
 
-fn row(id: ConnectionId, link: &TcpLink) -> Row {
+fn row(id: ConnectionId, link: &TcpLink) -> Option<Row> {
     let (client, outbound) = (&link.wire.client, &link.outbound);
     let traffic = &client.traffic;
-    Row {
+    Some(Row {
         id,
         number: client.number,
-        protocol: client.protocol,
+        protocol: client.protocol?,
         source: client.source,
         since: client.since,
         last_activity: client.since.max(client.written_at).max(traffic.read_at()),
@@ -54,5 +54,5 @@ fn row(id: ConnectionId, link: &TcpLink) -> Row {
         bytes_in: traffic.bytes(),
         bytes_out: outbound.appended(),
         subscriptions: outbound.readers_len(),
-    }
+    })
 }

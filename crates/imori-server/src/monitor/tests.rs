@@ -18,6 +18,7 @@ impl Running {
         let mut config = Config::default();
         config.listeners.stomp = vec!["127.0.0.1:0".parse().unwrap()];
         config.listeners.nats = vec!["127.0.0.1:0".parse().unwrap()];
+        config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().unwrap()];
         config.broker.host_names = vec![String::from("mq.example")];
         Running(Some(Server::start(&config).unwrap()))

@@ -21,6 +21,7 @@ impl Running {
         let mut config = Config::default();
         config.listeners.stomp = vec!["127.0.0.1:0".parse().expect("an address")];
         config.listeners.nats = Vec::new();
+        config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().expect("an address")];
         config.cells.count = cells;
         // So that every cell gets some of the connections.

@@ -8,16 +8,21 @@ import assert from "node:assert/strict";
 import core from "@nats-io/nats-core";
 import services from "@nats-io/services";
 import transport from "@nats-io/transport-node";
+import { WebSocket } from "ws";
 
 // The packages are CommonJS, of which Node.js finds not every name.
 const { errors, headers } = core;
 const { Svcm } = services;
 const [scenario, url, name] = process.argv.slice(2);
 const deadline = 25_000;
+const open = url.startsWith("ws:") ? core.wsconnect : transport.connect;
+
+// Not every Node.js has one of its own.
+globalThis.WebSocket ??= WebSocket;
 
 /** Opens a connection; what it is told asynchronously ends up in `status` alone. */
 function connect(options = {}) {
-  return transport.connect({ servers: url, timeout: deadline, reconnect: false, ...options });
+  return open({ servers: url, timeout: deadline, reconnect: false, ...options });
 }
 
 /** Returns a subscription of which `take` gives the next messages, once the broker knows it. */

@@ -1,0 +1,214 @@
+//! A TCP socket and a timer during a connection's turn, with or without a WebSocket on it.
+
+use std::future::Future;
+use std::net::{Shutdown, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::BytesMut;
+use imori_core::id::ConnectionId;
+use imori_core::outbound::Outbound;
+use imori_core::time::Time;
+use imori_core::world::World;
+use tokio::io::{AsyncRead, AsyncReadExt, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::Sleep;
+use tracing::warn;
+
+use crate::admission::Ticket;
+use crate::cell::Cell;
+use crate::shared::Phase;
+use crate::turn::Transport;
+use crate::websocket::Carrier;
+
+/// What carries a connection.
+pub(crate) struct Socket {
+    pub(crate) reader: OwnedReadHalf,
+    pub(crate) writer: Arc<OwnedWriteHalf>,
+    pub(crate) source: SocketAddr,
+    /// What undoes the frames of a WebSocket, where it is one.
+    pub(crate) carrier: Option<Box<Carrier>>,
+    pub(crate) ticket: Option<Ticket>,
+    pub(crate) timer: Option<Pin<Box<Sleep>>>,
+    pub(crate) timer_at: Option<Time>,
+    /// Ready when the peer is gone; there is one once the connection was not read for the memory alarm.
+    pub(crate) gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Bytes that this turn has read.
+    pub(crate) bytes_read: u64,
+    /// The client has logged in during this turn.
+    pub(crate) has_logged_in: bool,
+}
+
+/// A socket during a turn.
+pub(crate) struct SocketTurn<'a, 'w> {
+    pub(crate) id: ConnectionId,
+    pub(crate) socket: &'a mut Socket,
+    pub(crate) cell: &'a Cell,
+    pub(crate) cx: &'a mut Context<'w>,
+}
+
+impl Transport for SocketTurn<'_, '_> {
+    #[inline]
+    fn poll_read(&mut self, room: &mut [u8]) -> Poll<usize> {
+        match self.socket.carrier {
+            None => self.poll_read_plain(room),
+            Some(_) => self.poll_read_framed(room),
+        }
+    }
+
+    fn poll_read_buf(&mut self, buffer: &mut BytesMut) -> Poll<usize> {
+        let carrier = self.socket.carrier.as_mut();
+        if let Some(instead) = carrier.and_then(|carrier| carrier.instead_of_read(self.cx)) {
+            return self.come_back_unless_ready(instead);
+        }
+        let (before, room) = (buffer.len(), buffer.capacity() - buffer.len());
+        let read = pin!(self.socket.reader.read_buf(buffer));
+        let bytes = ready!(read.poll(self.cx)).unwrap_or(0);
+        self.socket.bytes_read += bytes as u64;
+        if self.socket.carrier.is_none() {
+            return Poll::Ready(bytes);
+        }
+        let kept = self.decode(buffer.get_mut(before..).unwrap_or_default(), bytes == room);
+        buffer.truncate(before + if let Poll::Ready(kept) = kept { kept } else { 0 });
+        kept
+    }
+
+    fn poll_writable(&mut self) -> Poll<bool> {
+        let stream: &TcpStream = self.socket.writer.as_ref().as_ref();
+        stream.poll_write_ready(self.cx).map(|ready| ready.is_ok())
+    }
+
+    fn poll_gone(&mut self) -> Poll<()> {
+        let gone = self.socket.gone.get_or_insert_with(|| Box::pin(gone(Arc::clone(&self.socket.writer))));
+        gone.as_mut().poll(self.cx)
+    }
+
+    #[inline]
+    fn poll_timer(&mut self, at: Option<Time>) -> Poll<()> {
+        let Socket { timer, timer_at, .. } = &mut *self.socket;
+        let Some(at) = at else {
+            *timer = None;
+            *timer_at = None;
+            return Poll::Pending;
+        };
+        if *timer_at != Some(at) {
+            let instant = self.cell.shared.clock.instant(at).into();
+            match timer {
+                Some(timer) => timer.as_mut().reset(instant),
+                None => *timer = Some(Box::pin(tokio::time::sleep_until(instant))),
+            }
+            *timer_at = Some(at);
+        }
+        let Some(timer) = timer else {
+            return Poll::Pending;
+        };
+        ready!(timer.as_mut().poll(self.cx));
+        *timer_at = None;
+        self.cell.begin_turn();
+        Poll::Ready(())
+    }
+
+    fn come_back(&mut self) {
+        come_back_after_others(self.cx);
+    }
+
+    fn close(&mut self) {
+        if let Some(carrier) = &self.socket.carrier {
+            return carrier.close(*self.cell.shared.phase.borrow() > Phase::Serving);
+        }
+        let stream: &TcpStream = self.socket.writer.as_ref().as_ref();
+        // A peer that is gone already needs no goodbye.
+        let _ = socket2::SockRef::from(stream).shutdown(Shutdown::Write);
+    }
+
+    fn logged_in(&mut self) {
+        self.socket.has_logged_in = true;
+        self.socket.ticket.iter().for_each(|ticket| self.cell.shared.admission.logged_in(ticket));
+    }
+
+    fn refused(&mut self, message: &'static str, text: &str) {
+        self.socket.complain(self.cell, message, text);
+    }
+}
+
+impl SocketTurn<'_, '_> {
+    #[inline]
+    fn poll_read_plain(&mut self, room: &mut [u8]) -> Poll<usize> {
+        let mut buffer = ReadBuf::new(room);
+        let read = ready!(Pin::new(&mut self.socket.reader).poll_read(self.cx, &mut buffer));
+        let bytes = read.map_or(0, |()| buffer.filled().len());
+        self.socket.bytes_read += bytes as u64;
+        Poll::Ready(bytes)
+    }
+
+    fn poll_read_framed(&mut self, room: &mut [u8]) -> Poll<usize> {
+        let Some(carrier) = &mut self.socket.carrier else {
+            return Poll::Ready(0);
+        };
+        if let Some(instead) = carrier.instead_of_read(self.cx) {
+            return self.come_back_unless_ready(instead);
+        }
+        let early = carrier.take_early(room);
+        let bytes = match early {
+            Some(bytes) => bytes,
+            None => ready!(self.poll_read_plain(room)),
+        };
+        let was_full = bytes == room.len();
+        self.decode(room.get_mut(..bytes).unwrap_or_default(), was_full)
+    }
+
+    /// Undoes the frames in what was read. A client that breaks their rules is told so behind what is on its way.
+    fn decode(&mut self, bytes: &mut [u8], was_full: bool) -> Poll<usize> {
+        if bytes.is_empty() {
+            return Poll::Ready(0);
+        }
+        let Some(carrier) = &mut self.socket.carrier else {
+            return Poll::Ready(bytes.len());
+        };
+        match carrier.decode(bytes, was_full, self.cx) {
+            Ok(decoded) => self.come_back_unless_ready(decoded),
+            Err(violation) => {
+                self.socket.complain(self.cell, "connection cut", &violation.to_string());
+                // It ends once what is on its way is written, and the task is told so.
+                self.cell.with_outbound(self.id, Outbound::finish);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn come_back_unless_ready(&mut self, read: Poll<usize>) -> Poll<usize> {
+        if read.is_pending() {
+            self.come_back();
+        }
+        read
+    }
+}
+
+impl Socket {
+    /// Logs that a client was refused something, or is cut, unless there is too much of that.
+    pub(crate) fn complain(&self, cell: &Cell, message: &'static str, text: &str) {
+        let source = self.source;
+        let Some(folded) = cell.shared.complaints.admit(source.ip().to_canonical(), cell.now()) else {
+            return;
+        };
+        warn!(%source, message, text, folded, "client was refused");
+    }
+}
+
+/// Waits until the socket meets an error: what came before stays unread.
+async fn gone(writer: Arc<OwnedWriteHalf>) {
+    // That it cannot be waited for means that it is gone, too.
+    let _ = writer.ready(Interest::ERROR).await;
+}
+
+/// Lets the task have another turn when the others that can go on have had one.
+///
+/// Its waker would not do: the runtime would go on with what is ready, and ask only after dozens of turns
+/// what has come for others in the meantime.
+pub(crate) fn come_back_after_others(cx: &mut Context<'_>) {
+    let mut others_first = pin!(tokio::task::yield_now());
+    // It is pending, and that is all that is wanted of it.
+    let _ = others_first.as_mut().poll(cx);
+}

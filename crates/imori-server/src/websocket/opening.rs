@@ -1,0 +1,104 @@
+//! A connection before it is a WebSocket: its request is read and answered.
+
+use std::io::ErrorKind;
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::BufMut;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::gate::{Gate, Refusal};
+use crate::config::ProtocolName;
+use crate::limits::{LINGER_MAX, UPGRADE_BYTES_MAX};
+
+/// A request that is being read and answered.
+pub(crate) type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
+
+/// What a request came to.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// It was granted.
+    Upgraded {
+        protocol: ProtocolName,
+        /// What came behind the request.
+        early: Vec<u8>,
+    },
+    /// It was refused, and the client told why.
+    Refused(&'static str),
+    /// The client left, or took too long.
+    Gone,
+}
+
+/// Reads the request and answers it, in so much time: nothing that the client sends extends it.
+pub(crate) async fn open(socket: Arc<OwnedWriteHalf>, gate: Arc<Gate>) -> Opened {
+    let stream: &TcpStream = socket.as_ref().as_ref();
+    let end = Instant::now() + gate.login_timeout;
+    let refusal = match timeout_at(end, upgrade(stream, &gate)).await {
+        Ok(Some(Ok(opened))) => return opened,
+        Ok(Some(Err(refusal))) => refusal,
+        Ok(None) | Err(_) => return Opened::Gone,
+    };
+    let _ = timeout(LINGER_MAX.min(gate.login_timeout), refuse(stream, refusal)).await;
+    Opened::Refused(refusal.reason.trim_end())
+}
+
+async fn upgrade(stream: &TcpStream, gate: &Gate) -> Option<Result<Opened, Refusal>> {
+    let mut request = Vec::new();
+    loop {
+        // Whoever sends more behind its request than fits here did not wait for the answer.
+        if request.len() == UPGRADE_BYTES_MAX {
+            return Some(Err(Refusal::TOO_LONG));
+        }
+        read(stream, &mut request).await?;
+        match gate.judge(&request) {
+            Ok(None) => {}
+            Ok(Some(upgrade)) => {
+                write(stream, &upgrade.response).await?;
+                let early = request.get(upgrade.request_bytes..).unwrap_or_default().to_vec();
+                return Some(Ok(Opened::Upgraded { protocol: upgrade.protocol, early }));
+            }
+            Err(refusal) => return Some(Err(refusal)),
+        }
+    }
+}
+
+/// Says why not, and waits until the client has read that: with a reset it might not.
+async fn refuse(stream: &TcpStream, refusal: Refusal) -> Option<()> {
+    write(stream, &refusal.response()).await?;
+    socket2::SockRef::from(stream).shutdown(Shutdown::Write).ok()?;
+    let mut ignored = Vec::new();
+    loop {
+        read(stream, &mut ignored).await?;
+        ignored.clear();
+    }
+}
+
+/// Reads behind what a buffer holds; `None` where the client has closed its side or is gone.
+async fn read(stream: &TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
+    let room = UPGRADE_BYTES_MAX.saturating_sub(buffer.len());
+    buffer.reserve(room.min(1024));
+    loop {
+        stream.readable().await.ok()?;
+        match stream.try_read_buf(&mut (&mut *buffer).limit(room)) {
+            Ok(0) => return None,
+            Ok(_) => return Some(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+async fn write(stream: &TcpStream, mut bytes: &[u8]) -> Option<()> {
+    while !bytes.is_empty() {
+        stream.writable().await.ok()?;
+        match stream.try_write(bytes) {
+            Ok(len) => bytes = bytes.get(len..)?,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+    Some(())
+}

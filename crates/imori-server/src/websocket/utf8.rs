@@ -1,0 +1,70 @@
+//! UTF-8 that comes in pieces, which may end within a character.
+
+use std::str::from_utf8;
+
+/// What was read of a text up to now.
+#[derive(Debug, Default)]
+pub(super) struct Utf8 {
+    /// The beginning of a character whose end has not come.
+    begun: Vec<u8>,
+}
+
+impl Utf8 {
+    /// Takes the next piece; false where the text is not UTF-8.
+    pub(super) fn take(&mut self, mut piece: &[u8]) -> bool {
+        while !self.begun.is_empty() {
+            let Some((&byte, rest)) = piece.split_first() else {
+                return true;
+            };
+            piece = rest;
+            self.begun.push(byte);
+            match from_utf8(&self.begun) {
+                Ok(_) => self.begun.clear(),
+                Err(error) if error.error_len().is_none() => {}
+                Err(_) => return false,
+            }
+        }
+        match from_utf8(piece) {
+            Ok(_) => true,
+            Err(error) => {
+                self.begun.extend_from_slice(piece.get(error.valid_up_to()..).unwrap_or_default());
+                error.error_len().is_none()
+            }
+        }
+    }
+
+    /// The text ends; false where that is within a character.
+    pub(super) fn end(&mut self) -> bool {
+        let is_whole = self.begun.is_empty();
+        self.begun.clear();
+        is_whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_judged_the_same_however_it_is_cut() {
+        for (text, is_utf8) in [
+            (&b""[..], true),
+            (b"plain", true),
+            ("größe 🦀 €".as_bytes(), true),
+            (b"a\xff", false),
+            (b"\xc3", false),
+            (b"\xe2\x82", false),
+            (b"\xf0\x9f\xa6", false),
+            (b"\xc0\x80", false),
+            (b"\xed\xa0\x80", false),
+            (b"\xc3(", false),
+            (b"\xf4\x90\x80\x80", false),
+        ] {
+            for pieces in 1..=text.len().max(1) {
+                let mut utf8 = Utf8::default();
+                let taken = text.chunks(pieces).all(|piece| utf8.take(piece));
+                assert_eq!(taken && utf8.end(), is_utf8, "{text:?} in pieces of {pieces}");
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What writes a WebSocket: each piece of the stream becomes a message, and what the WebSocket itself has to
+//! say comes between two of them.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::mem;
+use std::net::Shutdown;
+use std::str::from_utf8;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker, ready};
+
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tungstenite::protocol::frame::{CloseFrame, Frame, FrameHeader};
+
+use crate::limits::{WEBSOCKET_CONTROL_BYTES_MAX, WEBSOCKET_MESSAGE_BYTES_MAX};
+use crate::slots::unpoisoned;
+
+/// The writing half of a WebSocket. Its own cell alone uses it.
+#[derive(Debug)]
+pub(crate) struct FramedWriter {
+    socket: Arc<OwnedWriteHalf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What goes before anything else: a header, and control frames before it.
+    head: Vec<u8>,
+    /// Bytes of the message under way that are not written.
+    left: usize,
+    /// Control frames that wait until that message is written.
+    control: Vec<u8>,
+    /// The client reads text where it can be text.
+    prefers_text: bool,
+    /// A close frame is the last that it hears.
+    is_closing: bool,
+    /// Wakes the connection's task, which sees to control frames that the socket did not take.
+    waker: Option<Waker>,
+}
+
+impl FramedWriter {
+    pub(super) fn new(socket: Arc<OwnedWriteHalf>) -> FramedWriter {
+        FramedWriter { socket, state: Mutex::default() }
+    }
+
+    /// Writes of the stream as much as the socket takes now.
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = unpoisoned(self.state.lock());
+        if state.left == 0 {
+            state.begin_message(bytes)?;
+        }
+        let payload = bytes.get(..state.left).unwrap_or(bytes);
+        let mut written = 0;
+        while written == 0 && !payload.is_empty() {
+            let sent = self.socket.try_write_vectored(&[IoSlice::new(&state.head), IoSlice::new(payload)])?;
+            if sent == 0 {
+                return Ok(0);
+            }
+            let of_head = sent.min(state.head.len());
+            state.head.drain(..of_head);
+            written = sent - of_head;
+        }
+        state.left -= written;
+        if state.left == 0 && !state.control.is_empty() && !self.write_control(&mut state)? {
+            state.waker.iter().for_each(Waker::wake_by_ref);
+        }
+        Ok(written)
+    }
+
+    /// Ready once nothing is left that the WebSocket itself has to say and could: its task has to ask as long as
+    /// there may be something.
+    pub(super) fn poll_control(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            {
+                let mut state = unpoisoned(self.state.lock());
+                if self.write_control(&mut state)? {
+                    if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                        state.waker = Some(cx.waker().clone());
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            let stream: &TcpStream = self.socket.as_ref().as_ref();
+            ready!(stream.poll_write_ready(cx))?;
+        }
+    }
+
+    /// Answers a ping. One who sends pings and reads no pongs is not answered for ever.
+    pub(super) fn pong(&self, payload: Vec<u8>) {
+        let mut state = unpoisoned(self.state.lock());
+        if state.control.len() < WEBSOCKET_CONTROL_BYTES_MAX {
+            state.say(Frame::pong(payload));
+        }
+    }
+
+    /// Says goodbye behind what is written already, and closes this side. Nothing follows.
+    pub(super) fn close(&self, code: CloseCode, reason: &str) {
+        let mut state = unpoisoned(self.state.lock());
+        if state.is_closing {
+            return;
+        }
+        state.say(Frame::close(Some(CloseFrame { code, reason: reason.into() })));
+        state.is_closing = true;
+        match self.write_control(&mut state) {
+            Ok(true) => {}
+            Ok(false) => state.waker.iter().for_each(Waker::wake_by_ref),
+            // A peer that is gone already needs no goodbye.
+            Err(_) => {}
+        }
+    }
+
+    /// The client reads text where it can be text.
+    pub(super) fn prefer_text(&self, prefers_text: bool) {
+        unpoisoned(self.state.lock()).prefers_text = prefers_text;
+    }
+
+    /// Writes the control frames, unless a message is under way; false where the socket does not take all.
+    fn write_control(&self, state: &mut State) -> io::Result<bool> {
+        if state.left > 0 {
+            return Ok(true);
+        }
+        state.take_control();
+        while !state.head.is_empty() {
+            match self.socket.try_write(&state.head) {
+                Ok(sent) => drop(state.head.drain(..sent)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        if state.is_closing {
+            let stream: &TcpStream = self.socket.as_ref().as_ref();
+            // A peer that is gone already needs no goodbye.
+            let _ = socket2::SockRef::from(stream).shutdown(Shutdown::Write);
+        }
+        Ok(true)
+    }
+}
+
+impl State {
+    fn begin_message(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_closing {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        let (kind, len) = message(bytes, self.prefers_text);
+        let opcode = OpCode::Data(kind);
+        let header =
+            FrameHeader { is_final: true, rsv1: false, rsv2: false, rsv3: false, opcode, mask: None };
+        self.take_control();
+        header.format(len as u64, &mut self.head).expect("a vector takes all bytes");
+        self.left = len;
+        Ok(())
+    }
+
+    /// Between two messages: the control frames that waited are next.
+    fn take_control(&mut self) {
+        self.head.append(&mut mem::take(&mut self.control));
+    }
+
+    fn say(&mut self, frame: Frame) {
+        frame.format(&mut self.control).expect("a vector takes all bytes");
+    }
+}
+
+/// What the next message is: its kind, and how many of the bytes.
+fn message(bytes: &[u8], prefers_text: bool) -> (Data, usize) {
+    let piece = bytes.get(..WEBSOCKET_MESSAGE_BYTES_MAX).unwrap_or(bytes);
+    if !prefers_text {
+        return (Data::Binary, piece.len());
+    }
+    match from_utf8(piece) {
+        Ok(_) => (Data::Text, piece.len()),
+        // The piece ends within a character, which the next one begins with.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+            (Data::Text, error.valid_up_to())
+        }
+        Err(_) => (Data::Binary, piece.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_text_only_where_it_is_wanted_and_can_be() {
+        let max = WEBSOCKET_MESSAGE_BYTES_MAX;
+        let crab = "🦀".as_bytes();
+        let cut = [&vec![b'x'; max - 1], crab].concat();
+        for (bytes, prefers_text, kind, len) in [
+            (&b"plain"[..], false, Data::Binary, 5),
+            (b"plain", true, Data::Text, 5),
+            (crab, true, Data::Text, 4),
+            (b"a\xffb", true, Data::Binary, 3),
+            (b"a\xe2\x82", true, Data::Text, 1),
+            (b"\xe2\x82", true, Data::Binary, 2),
+            (&vec![b'x'; max + 1], true, Data::Text, max),
+            (&vec![b'x'; max + 1], false, Data::Binary, max),
+            (&cut, true, Data::Text, max - 1),
+            (&cut, false, Data::Binary, max),
+        ] {
+            assert_eq!(message(bytes, prefers_text), (kind, len), "{} bytes", bytes.len());
+        }
+    }
+}
