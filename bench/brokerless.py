@@ -91,7 +91,7 @@ def over_imori(imori: Imori, arguments: list[str], seconds: float) -> Figures:
     """Through the broker, by NATS."""
     with imori.run(NATS) as broker:
         command = [str(BENCH), "rpc", *arguments, "--size", "128", "--url", broker.url, "--json", "-"]
-        command += ["--time", f"{seconds}s", "--warmup", "1s"]
+        command += ["--time", f"{round(seconds * 1000)}ms", "--warmup", "1s"]
         report = json.loads(output(command))
     latency = report["latency"]
     return {
