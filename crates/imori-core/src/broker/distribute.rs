@@ -275,6 +275,10 @@ fn send_to_one<W: World>(
     shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
+    if let [only] = members {
+        send_to_each(world, slice::from_ref(only), letter, about, shared, report);
+        return;
+    }
     let turn = world.with_router(|router, _| router.turn(members.len()));
     let (last, first) = members.split_at(turn.min(members.len()));
     let in_turn = || first.iter().chain(last).filter(|member| letter.echo_to != Some(member.connection));

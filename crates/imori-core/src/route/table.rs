@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::binding::{Arguments, BindingKey};
 use super::exchange::{Exchange, ExchangeKind, KeyError, Settings};
 use super::follow::follow;
-use super::hamt::{Hamt, Seed};
+use super::hamt::Seed;
 use super::header::Headers;
 use super::pattern::PatternError;
 use super::target::{Found, Route, Target};
@@ -26,7 +26,8 @@ pub struct Table {
     seed: Seed,
     limits: TableLimits,
     version: u64,
-    vhosts: Hamt<VhostId, Arc<Vhost>>,
+    /// By number: they are few, and every message asks for one.
+    vhosts: Arc<Vec<Option<Arc<Vhost>>>>,
 }
 
 /// What a removal took with it.
@@ -97,7 +98,7 @@ impl Default for TableLimits {
 impl Table {
     /// An empty table. The seed is a secret against names chosen to collide.
     pub fn new(seed: Seed, limits: TableLimits) -> Table {
-        Table { seed, limits, version: 0, vhosts: Hamt::default() }
+        Table { seed, limits, version: 0, vhosts: Arc::default() }
     }
 
     /// A number that each change makes larger.
@@ -107,17 +108,23 @@ impl Table {
 
     /// Adds a vhost with the default exchange and those that are always there; says whether it is new.
     pub fn add_vhost(&mut self, id: VhostId) -> bool {
-        if self.vhosts.contains(self.seed, &id) {
-            return false;
+        let place = id.0 as usize;
+        let vhosts = Arc::make_mut(&mut self.vhosts);
+        if vhosts.len() <= place {
+            vhosts.resize(place + 1, None);
         }
-        self.vhosts.insert(self.seed, id, Arc::new(Vhost::new(self.seed)));
+        let Some(vhost @ None) = vhosts.get_mut(place) else {
+            return false;
+        };
+        *vhost = Some(Arc::new(Vhost::new(self.seed)));
         self.version += 1;
         true
     }
 
     /// Takes out a vhost with all it has; says whether it was there.
     pub fn remove_vhost(&mut self, id: VhostId) -> bool {
-        let removed = self.vhosts.remove(self.seed, &id);
+        let vhost = Arc::make_mut(&mut self.vhosts).get_mut(id.0 as usize);
+        let removed = vhost.and_then(Option::take).is_some();
         self.version += u64::from(removed);
         removed
     }
@@ -168,12 +175,12 @@ impl Table {
 
     /// The exchange of this name.
     pub fn exchange(&self, vhost: VhostId, name: &[u8]) -> Option<&Exchange> {
-        self.vhosts.get(self.seed, &vhost)?.exchange(self.seed, name)
+        self.known(vhost)?.exchange(self.seed, name)
     }
 
     /// All exchanges of a vhost.
     pub fn exchanges(&self, vhost: VhostId) -> impl Iterator<Item = &Exchange> {
-        self.vhosts.get(self.seed, &vhost).into_iter().flat_map(|vhost| vhost.exchanges())
+        self.known(vhost).into_iter().flat_map(Vhost::exchanges)
     }
 
     /// Gives a queue its name; says whether that is new. A name that is taken keeps its queue.
@@ -200,12 +207,12 @@ impl Table {
 
     /// The queue of this name.
     pub fn queue(&self, vhost: VhostId, name: &[u8]) -> Option<QueueId> {
-        self.vhosts.get(self.seed, &vhost)?.queue(self.seed, name)
+        self.known(vhost)?.queue(self.seed, name)
     }
 
     /// All queues of a vhost.
     pub fn queues(&self, vhost: VhostId) -> impl Iterator<Item = (&Name, QueueId)> {
-        self.vhosts.get(self.seed, &vhost).into_iter().flat_map(|vhost| vhost.queues())
+        self.known(vhost).into_iter().flat_map(Vhost::queues)
     }
 
     /// Adds a binding; says whether it is new.
@@ -312,12 +319,17 @@ impl Table {
         Ok(found.into_route(address.unwrap_or_else(made)))
     }
 
+    fn known(&self, id: VhostId) -> Option<&Vhost> {
+        self.vhosts.get(id.0 as usize)?.as_deref()
+    }
+
     fn vhost(&self, id: VhostId) -> Result<&Vhost, RouteError> {
-        self.vhosts.get(self.seed, &id).map(Arc::as_ref).ok_or(RouteError::NoVhost(id))
+        self.known(id).ok_or(RouteError::NoVhost(id))
     }
 
     fn vhost_mut(&mut self, id: VhostId) -> Result<&mut Vhost, RouteError> {
-        self.vhosts.get_mut(self.seed, &id).map(Arc::make_mut).ok_or(RouteError::NoVhost(id))
+        let vhost = Arc::make_mut(&mut self.vhosts).get_mut(id.0 as usize).and_then(Option::as_mut);
+        vhost.map(Arc::make_mut).ok_or(RouteError::NoVhost(id))
     }
 }
 
