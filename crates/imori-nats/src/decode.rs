@@ -300,8 +300,11 @@ impl<'a> Fields<'a> {
         while let [b' ' | b'\t', after @ ..] = rest {
             rest = after;
         }
-        let ends = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
-        let len = rest.iter().position(ends).unwrap_or(rest.len());
+        // One comparison a byte, as other control characters are rare.
+        let mut len = rest.iter().position(|byte| *byte <= b' ').unwrap_or(rest.len());
+        if !matches!(rest.get(len), None | Some(b' ' | b'\t' | b'\r')) {
+            len = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r')).unwrap_or(rest.len());
+        }
         let (field, after) = rest.split_at_checked(len)?;
         self.rest = after;
         let is_ended = matches!(after, [] | [b' ' | b'\t', ..]);
