@@ -69,8 +69,8 @@ impl Repetition {
 }
 
 /// Publishes a run of messages like the one before: to the same subject of the same exchange, with the
-/// same headers and bodies of the same length, and all left to the same connection or to none. Only then may `repetition` be used again. Of a queue that
-/// is gone, all of them find nothing, or none of them.
+/// same headers and bodies of the same length, and all left to the same connection or to none. Only then
+/// may `repetition` be used again. Of a queue that is gone, all of them find nothing, or none of them.
 ///
 /// # Errors
 /// As [`publish`]; then none of them was published.
