@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::options::{BrokerOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
-use crate::report::Report;
-use crate::{idle, oneway, rpc};
+use crate::record::report::Report;
+use crate::scenario;
 
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
@@ -35,10 +35,10 @@ pub enum Scenario {
 /// Runs the scenario, prints or writes the report, and returns the exit code of the command.
 pub fn run(args: &BenchArgs) -> Result<u8> {
     let (report, options) = match &args.scenario {
-        Scenario::Rpc(options) => (rpc::run(options)?, &options.broker),
-        Scenario::Queue(options) => (oneway::run_queue(options)?, &options.broker),
-        Scenario::Pubsub(options) => (oneway::run_pubsub(options)?, &options.broker),
-        Scenario::Idle(options) => (idle::run(options)?, &options.broker),
+        Scenario::Rpc(options) => (scenario::run_rpc(options)?, &options.broker),
+        Scenario::Queue(options) => (scenario::run_queue(options)?, &options.broker),
+        Scenario::Pubsub(options) => (scenario::run_pubsub(options)?, &options.broker),
+        Scenario::Idle(options) => (scenario::run_idle(options)?, &options.broker),
     };
     publish(&report, options)?;
     Ok(report.exit_code())

@@ -1,7 +1,7 @@
 //! A connection that answers: reads n, sends n + 1 to where the request says.
 
-use crate::driver::{Delivery, Driver};
-use crate::template::{Correlation, put_decimal, read_decimal};
+use crate::protocol::driver::{Delivery, Driver};
+use crate::protocol::template::{Correlation, put_decimal, read_decimal};
 
 /// What the responders of a loop count together.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Responder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nats::Nats;
+    use crate::protocol::nats::Nats;
 
     fn request<'a>(correlation: &'a [u8], reply_to: &'a [u8], body: &'a [u8]) -> Delivery<'a> {
         Delivery { correlation, reply_to, body, ..Delivery::default() }

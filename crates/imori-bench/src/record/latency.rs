@@ -1,7 +1,7 @@
 //! How long operations took, and which percentiles the samples can carry.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::SAMPLES_ABOVE_MIN;
 
@@ -9,7 +9,7 @@ use crate::limits::SAMPLES_ABOVE_MIN;
 const NANOS_MAX: u64 = 3_600_000_000_000;
 
 /// What the times stand for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
     /// Completion minus actual send, one operation in flight: what the broker took.
@@ -19,7 +19,7 @@ pub enum LatencyKind {
 }
 
 /// Percentiles in microseconds; one with fewer than ten samples above it is absent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// What the times stand for.
     pub kind: LatencyKind,

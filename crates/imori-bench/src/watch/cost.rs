@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::process::Usage;
+use crate::watch::process::Usage;
 
 /// What a phase cost, seen from outside of the broker and of ourselves.
 #[derive(Debug, Clone, Copy)]

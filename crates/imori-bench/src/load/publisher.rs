@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::flow::Flow;
 use crate::limits::{CALLS_MAX, FILL_BYTES};
+use crate::load::flow::Flow;
+use crate::protocol::template::MessageTemplate;
 use crate::stamp::Stamp;
-use crate::template::MessageTemplate;
 
 /// One publisher.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::driver::{Delivery, Driver};
-use crate::flow::Flow;
-use crate::latency::Recorder;
-use crate::ledger::Ledger;
+use crate::load::flow::Flow;
+use crate::load::seen::Seen;
 use crate::options::AckMode;
-use crate::seen::Seen;
+use crate::protocol::driver::{Delivery, Driver};
+use crate::record::latency::Recorder;
+use crate::record::ledger::Ledger;
 use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
 
 /// What the consumers of a loop count together.
@@ -193,7 +193,7 @@ impl Consumer {
 mod tests {
     use super::*;
     use crate::options::Style;
-    use crate::stomp::Stomp;
+    use crate::protocol::stomp::Stomp;
 
     fn flow() -> Arc<Flow> {
         let flow = Flow::new(1, 10);

@@ -9,18 +9,20 @@ use anyhow::{Result, anyhow};
 use serde_json::json;
 
 use crate::amount::Amount;
-use crate::driver::{Heard, Place, Terms};
-use crate::event_loop::{Clock, EventLoop, Role};
-use crate::latency::LatencyKind;
+use crate::clock::Clock;
 use crate::limits::TICK;
+use crate::load::event_loop::{EventLoop, Role};
+use crate::load::phase::{Bounds, Ended, Meter, Progress, drive_all};
+use crate::load::requester::{Asked, Requester};
+use crate::load::responder::{Answered, Responder};
 use crate::options::{Depth, RpcOptions};
-use crate::phase::{Bounds, Ended, Meter, Progress, drive_all};
-use crate::report::{Count, Outcome, Report, Subject, asked};
-use crate::requester::{Asked, Requester};
-use crate::responder::{Answered, Responder};
-use crate::session::{Session, driver};
+use crate::protocol::driver::{Heard, Place, Terms};
+use crate::protocol::session::{Session, driver};
+use crate::protocol::template::Correlation;
+use crate::record::latency::LatencyKind;
+use crate::record::report::{Count, Outcome, Report};
+use crate::scenario::summary::{Subject, asked, report};
 use crate::stamp::run_id;
-use crate::template::Correlation;
 
 /// How long to listen for replies that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
@@ -105,7 +107,7 @@ fn measure(options: &RpcOptions, loops: &mut [EventLoop<RpcRole>], subject: Subj
     }
     drive_all(loops, Bounds::quiet(LINGER), |_, _| false, |_| {})?;
     progress.clear();
-    let mut report = Report::new(subject, &options.broker, &cost, answered, answered.saturating_mul(2));
+    let mut report = report(subject, &options.broker, &cost, answered, answered.saturating_mul(2));
     report.latency = Some(asked.recorder.summary(kind));
     if ended == Ended::Blocked && !is_only_waiting(options, loops) {
         report.outcome = Outcome::Blocked;
@@ -209,16 +211,13 @@ fn finish(report: &mut Report, asked: &Asked, answered: Answered) {
     report.ledger = asked.ledger;
     report.ledger.lost = asked.ledger.timeouts.saturating_sub(asked.ledger.late);
     report.counters = vec![
-        Count { name: "requests_sent", value: asked.ledger.sent },
-        Count { name: "requests_received", value: answered.received },
-        Count { name: "replies_sent", value: answered.received },
-        Count {
-            name: "replies_received",
-            value: asked.ledger.good + asked.ledger.altered + asked.ledger.duplicated,
-        },
-        Count { name: "unanswered", value: asked.ledger.sent.saturating_sub(asked.settled) },
-        Count { name: "foreign_requests", value: answered.foreign },
-        Count { name: "unreadable_requests", value: answered.unreadable },
+        Count::new("requests_sent", asked.ledger.sent),
+        Count::new("requests_received", answered.received),
+        Count::new("replies_sent", answered.received),
+        Count::new("replies_received", asked.ledger.good + asked.ledger.altered + asked.ledger.duplicated),
+        Count::new("unanswered", asked.ledger.sent.saturating_sub(asked.settled)),
+        Count::new("foreign_requests", answered.foreign),
+        Count::new("unreadable_requests", answered.unreadable),
     ];
 }
 

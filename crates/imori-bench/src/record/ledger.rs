@@ -1,9 +1,9 @@
 //! What became of everything that was sent. A run whose ledger is not clean proves nothing but that.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Counts of calls or messages by what became of them.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Handed to the socket.
     pub sent: u64,

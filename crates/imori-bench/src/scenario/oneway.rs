@@ -9,19 +9,21 @@ use anyhow::{Result, anyhow};
 use serde_json::json;
 
 use crate::amount::Amount;
-use crate::consumer::{Consumer, Places, Received};
-use crate::cost::Cost;
-use crate::driver::{Heard, Place, Terms, Wish};
-use crate::event_loop::{Clock, EventLoop, Role};
-use crate::flow::Flow;
-use crate::latency::LatencyKind;
+use crate::clock::Clock;
 use crate::limits::{CALLS_MAX, TICK};
+use crate::load::consumer::{Consumer, Places, Received};
+use crate::load::event_loop::{EventLoop, Role};
+use crate::load::flow::Flow;
+use crate::load::phase::{Bounds, Ended, Meter, Progress, drive};
+use crate::load::publisher::Publisher;
 use crate::options::{BrokerOptions, FlowOptions, PubsubOptions, QueueOptions, QueuePhase};
-use crate::phase::{Bounds, Ended, Meter, Progress, drive};
-use crate::publisher::Publisher;
-use crate::report::{Count, Outcome, Report, Subject, asked};
-use crate::session::{Session, driver};
+use crate::protocol::driver::{Heard, Place, Terms, Wish};
+use crate::protocol::session::{Session, driver};
+use crate::record::latency::LatencyKind;
+use crate::record::report::{Count, Outcome, Report};
+use crate::scenario::summary::{Subject, asked, report};
 use crate::stamp::{STAMP_BYTES, filler, run_id};
+use crate::watch::cost::Cost;
 
 /// How long to listen for deliveries that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
@@ -232,7 +234,7 @@ impl<'a> Run<'a> {
         let cost = meter.stop()?;
         let deliveries = self.consumers.board.received.deliveries - before;
         let latency = self.consumers.board.received.recorder.summary(LatencyKind::Queueing);
-        let mut report = Report::new(self.subject.clone(), self.broker, &cost, deliveries, deliveries);
+        let mut report = report(self.subject.clone(), self.broker, &cost, deliveries, deliveries);
         report.latency = Some(latency);
         self.finish(report, ended)
     }
@@ -273,7 +275,7 @@ impl<'a> Run<'a> {
         };
         let drained = drain.stop()?;
         let deliveries = self.consumers.board.received.deliveries;
-        let mut report = Report::new(self.subject.clone(), self.broker, &drained, deliveries, deliveries);
+        let mut report = report(self.subject.clone(), self.broker, &drained, deliveries, deliveries);
         if let Some(broker) = &mut report.broker {
             broker.rss_start = filled.broker_before.rss_bytes;
             broker.rss_peak = broker.rss_peak.max(filled.broker_rss_peak);
@@ -347,9 +349,9 @@ impl<'a> Run<'a> {
             report.outcome = Outcome::Blocked;
         }
         report.counters.extend([
-            Count { name: "published", value: published },
-            Count { name: "deliveries_due", value: due },
-            Count { name: "deliveries", value: received.deliveries },
+            Count::new("published", published),
+            Count::new("deliveries_due", due),
+            Count::new("deliveries", received.deliveries),
         ]);
         Ok(report)
     }
@@ -367,12 +369,12 @@ fn fill_counters(filled: &Cost, settled: &Cost, messages: u64) -> Vec<Count> {
     let grown = settled.broker_after.rss_bytes.saturating_sub(filled.broker_before.rss_bytes);
     let cpu_s = filled.broker_after.cpu_seconds_since(&filled.broker_before);
     vec![
-        Count { name: "fill_ms", value: filled.elapsed.as_millis() as u64 },
-        Count { name: "fill_per_s", value: (messages as f64 / filled.elapsed.as_secs_f64()) as u64 },
-        Count { name: "fill_broker_cpu_ms", value: (cpu_s * 1_000.0) as u64 },
-        Count { name: "rss_empty_bytes", value: filled.broker_before.rss_bytes },
-        Count { name: "rss_full_bytes", value: settled.broker_after.rss_bytes },
-        Count { name: "rss_bytes_per_message", value: grown / messages.max(1) },
+        Count::new("fill_ms", filled.elapsed.as_millis() as u64),
+        Count::new("fill_per_s", (messages as f64 / filled.elapsed.as_secs_f64()) as u64),
+        Count::new("fill_broker_cpu_ms", (cpu_s * 1_000.0) as u64),
+        Count::new("rss_empty_bytes", filled.broker_before.rss_bytes),
+        Count::new("rss_full_bytes", settled.broker_after.rss_bytes),
+        Count::new("rss_bytes_per_message", grown / messages.max(1)),
     ]
 }
 

@@ -1,17 +1,15 @@
 //! STOMP 1.2, in the dialects that brokers have of its destinations.
 
-mod frame;
-
 use anyhow::{Result, bail, ensure};
 use imori_stomp::command::Command;
 use imori_stomp::frame::HeaderTable;
 
-use crate::driver::{Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, text};
 use crate::options::{AckMode, ReplyKind, Style};
-use crate::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal};
+use crate::protocol::driver::{Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, text};
+use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal};
 use crate::url::Url;
 
-use frame::{Frame, FrameReader};
+use crate::protocol::stomp_frame::{Frame, FrameReader};
 
 /// Who we are to a broker if the URL does not say.
 const LOGIN: (&str, &str) = ("guest", "guest");
@@ -218,7 +216,7 @@ fn delivery<'a>(frame: &Frame<'a>) -> Delivery<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::taken;
+    use crate::protocol::driver::taken;
 
     const RABBITMQ: Stomp = Stomp(Style::Rabbitmq);
     const ARTEMIS: Stomp = Stomp(Style::Artemis);

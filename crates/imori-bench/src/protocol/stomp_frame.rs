@@ -10,8 +10,8 @@ use imori_stomp::frame::HeaderTable;
 use imori_stomp::limits::Limits;
 use imori_stomp::version::Version;
 
-use crate::driver::text;
 use crate::limits::FRAME_BYTES_MAX;
+use crate::protocol::driver::text;
 
 /// Takes one connection's bytes apart; the table may be shared by all connections of a thread.
 #[derive(Debug)]

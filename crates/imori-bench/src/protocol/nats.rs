@@ -12,10 +12,14 @@ use imori_nats::info::Info;
 use imori_nats::limits::Limits;
 use imori_nats::operation::{Message, ServerOp, Subscribe};
 
-use crate::driver::{Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, check_no_terms, text};
 use crate::limits::FRAME_BYTES_MAX;
 use crate::options::ReplyKind;
-use crate::template::{CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate, push_decimal};
+use crate::protocol::driver::{
+    Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, check_no_terms, text,
+};
+use crate::protocol::template::{
+    CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate, push_decimal,
+};
 use crate::url::Url;
 
 /// The queue group of the responders.
@@ -174,8 +178,8 @@ fn server(info: &Info) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::taken;
     use crate::options::AckMode;
+    use crate::protocol::driver::taken;
 
     const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
 

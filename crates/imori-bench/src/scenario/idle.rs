@@ -5,12 +5,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use crate::driver::Heard;
-use crate::event_loop::{Clock, EventLoop, Role};
+use crate::clock::Clock;
+use crate::load::event_loop::{EventLoop, Role};
+use crate::load::phase::{Bounds, Meter, Progress, drive};
 use crate::options::IdleOptions;
-use crate::phase::{Bounds, Meter, Progress, drive};
-use crate::report::{Count, Report, Subject, asked};
-use crate::session::{Session, driver};
+use crate::protocol::driver::Heard;
+use crate::protocol::session::{Session, driver};
+use crate::record::report::{Count, Report};
+use crate::scenario::summary::{Subject, asked, report};
 
 /// Runs the scenario.
 pub fn run(options: &IdleOptions) -> Result<Report> {
@@ -48,20 +50,17 @@ pub fn run(options: &IdleOptions) -> Result<Report> {
         threads: 1,
     };
     let connections = u64::from(options.connections);
-    let mut report = Report::new(subject, &options.broker, &opened, connections, 0);
+    let mut report = report(subject, &options.broker, &opened, connections, 0);
     report.notes.clear();
-    report.counters.push(Count { name: "still_open", value: idle.roles().count() as u64 });
+    report.counters.push(Count::new("still_open", idle.roles().count() as u64));
     if let Some(broker) = &mut report.broker {
         broker.rss_end = held.broker_after.rss_bytes;
         broker.rss_peak = broker.rss_peak.max(held.broker_rss_peak);
         let grown = broker.rss_end.saturating_sub(broker.rss_start);
         let idle_cpu_s = held.broker_after.cpu_seconds_since(&held.broker_before);
         report.counters.extend([
-            Count { name: "rss_bytes_per_connection", value: grown / connections.max(1) },
-            Count {
-                name: "idle_cpu_ms_per_s",
-                value: (idle_cpu_s * 1_000.0 / held.elapsed.as_secs_f64()) as u64,
-            },
+            Count::new("rss_bytes_per_connection", grown / connections.max(1)),
+            Count::new("idle_cpu_ms_per_s", (idle_cpu_s * 1_000.0 / held.elapsed.as_secs_f64()) as u64),
         ]);
     }
     Ok(report)

@@ -6,15 +6,16 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::driver::{Heard, Reader};
+use crate::clock::Clock;
 use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES};
-use crate::session::Session;
+use crate::protocol::driver::{Heard, Reader};
+use crate::protocol::session::Session;
 
 /// The token of the waker; connections count from 0.
 const WAKER: Token = Token(usize::MAX);
@@ -38,22 +39,6 @@ pub(crate) trait Role {
 
     /// Lets time pass.
     fn tick(&mut self, now: u64, board: &mut Self::Board);
-}
-
-/// Nanoseconds since the run began; the threads of a run share one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock(Instant);
-
-impl Clock {
-    /// Starts at zero.
-    pub(crate) fn start() -> Clock {
-        Clock(Instant::now())
-    }
-
-    /// Nanoseconds since the start.
-    pub(crate) fn now(self) -> u64 {
-        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
 }
 
 /// All connections of one thread.

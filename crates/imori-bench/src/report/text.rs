@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display};
 
-use crate::latency::LatencyKind;
-use crate::report::{Outcome, Report};
+use crate::record::latency::LatencyKind;
+use crate::record::report::{Outcome, Report};
 
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,10 +85,12 @@ impl Display for Report {
         for note in &self.notes {
             writeln!(f, "note         {note}")?;
         }
-        let verdict = match (ledger.is_broken(), self.outcome) {
-            (true, _) => "ledger broken",
-            (false, Outcome::Blocked) => "blocked",
-            (false, Outcome::Done) => "ok",
+        let verdict = match (self.outcome, ledger.is_broken()) {
+            (Outcome::Broken, _) => "the broker went away; what was measured until then is above",
+            (Outcome::Stopped, _) => "stopped by hand; what was measured until then is above",
+            (_, true) => "ledger broken",
+            (Outcome::Blocked, false) => "blocked",
+            (Outcome::Done, false) => "ok",
         };
         writeln!(f, "verdict      {verdict}")
     }

@@ -5,11 +5,11 @@ use std::net::{TcpStream, ToSocketAddrs};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::driver::{Driver, Heard, Place, Reader, Terms, Wish};
 use crate::limits::HANDSHAKE_TIMEOUT;
-use crate::nats::Nats;
 use crate::options::{BrokerOptions, Style};
-use crate::stomp::Stomp;
+use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms, Wish};
+use crate::protocol::nats::Nats;
+use crate::protocol::stomp::Stomp;
 use crate::url::{Scheme, Url};
 
 /// The driver of the protocol that the URL names.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::calls::{Calls, Settled};
-use crate::driver::Delivery;
-use crate::latency::Recorder;
-use crate::ledger::Ledger;
 use crate::limits::{CALLS_MAX, FILL_BYTES};
+use crate::load::calls::{Calls, Settled};
 use crate::options::Depth;
-use crate::template::{Correlation, RequestTemplate, put_decimal};
+use crate::protocol::driver::Delivery;
+use crate::protocol::template::{Correlation, RequestTemplate, put_decimal};
+use crate::record::latency::Recorder;
+use crate::record::ledger::Ledger;
 
 /// What the requesters of a loop count together.
 #[derive(Debug)]

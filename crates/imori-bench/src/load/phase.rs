@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::amount::Amount;
-use crate::cost::Cost;
-use crate::event_loop::{EventLoop, Role};
 use crate::limits::{BLOCKED_AFTER, SAMPLE_EVERY, TICK};
-use crate::process::{Usage, own_usage, usage};
+use crate::load::event_loop::{EventLoop, Role};
+use crate::watch::cost::Cost;
+use crate::watch::process::{Usage, own_usage, usage};
 
 /// Why a phase is over; of several loops the last of these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use anyhow::{Result, ensure};
 
 use crate::options::{AckMode, ReplyKind};
-use crate::template::{Correlation, MessageTemplate, RequestTemplate};
+use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 use crate::url::Url;
 
 /// How a protocol says things.

@@ -1,0 +1,11 @@
+//! Connections under load: one thread and one epoll drive many of them, each with its role.
+
+pub(crate) mod phase;
+pub(crate) mod event_loop;
+pub(crate) mod requester;
+pub(crate) mod responder;
+pub(crate) mod publisher;
+pub(crate) mod consumer;
+pub(crate) mod flow;
+mod calls;
+mod seen;

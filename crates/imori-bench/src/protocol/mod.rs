@@ -1,0 +1,8 @@
+//! How brokers are spoken to: one driver a protocol, and the session that opens a connection.
+
+pub(crate) mod session;
+pub(crate) mod stomp;
+mod stomp_frame;
+pub(crate) mod nats;
+pub(crate) mod driver;
+pub(crate) mod template;

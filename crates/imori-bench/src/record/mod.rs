@@ -1,0 +1,8 @@
+//! What a run found, as values that are written and read again.
+
+pub(crate) mod report;
+pub(crate) mod series;
+pub(crate) mod machine;
+pub(crate) mod slow;
+pub(crate) mod latency;
+pub(crate) mod ledger;

@@ -1,0 +1,110 @@
+//! Makes a report of what a scenario measured.
+
+use serde_json::{Map, Value};
+
+use crate::limits::SHORT_RUN;
+use crate::options::BrokerOptions;
+use crate::record::ledger::Ledger;
+use crate::record::machine::Machine;
+use crate::record::report::{Broker, Client, FORMAT, Outcome, Report};
+use crate::watch::cost::Cost;
+use crate::watch::process::cpus_allowed;
+
+/// What a scenario knows of itself before it is measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub(crate) scenario: &'static str,
+    pub(crate) mode: String,
+    pub(crate) depth: Option<String>,
+    pub(crate) server: String,
+    pub(crate) asked: Map<String, Value>,
+    pub(crate) unit: &'static str,
+    /// Load threads.
+    pub(crate) threads: u32,
+}
+
+/// A report of what was measured; ledger, latency and counters are filled in by the scenario.
+pub(crate) fn report(
+    subject: Subject,
+    options: &BrokerOptions,
+    cost: &Cost,
+    operations: u64,
+    deliveries: u64,
+) -> Report {
+    let seconds = cost.elapsed.as_secs_f64();
+    let client_cpu_s = cost.client_after.cpu_seconds_since(&cost.client_before);
+    let broker = (!options.pid.is_empty()).then(|| {
+        let cpu_s = cost.broker_after.cpu_seconds_since(&cost.broker_before);
+        Broker {
+            pids: options.pid.clone(),
+            processes: cost.broker_after.processes,
+            threads: cost.broker_after.threads,
+            cpus_allowed: options.pid.first().and_then(|pid| cpus_allowed(*pid)),
+            context_switches: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+            cpu_s,
+            cpu_s_per_million_deliveries: ratio(cpu_s * 1e6, deliveries as f64),
+            per_cpu_s: ratio(operations as f64, cpu_s),
+            rss_start: cost.broker_before.rss_bytes,
+            rss_peak: cost.broker_rss_peak,
+            rss_end: cost.broker_after.rss_bytes,
+        }
+    });
+    let mut notes = Vec::new();
+    if cost.elapsed < SHORT_RUN {
+        notes.push(format!("measured for {seconds:.1} s only; publish nothing below 10 s"));
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    if client_cpu_s > 0.9 * seconds * f64::from(subject.threads.min(cpus)) {
+        notes.push("the client was at its own ceiling; throughput is not the broker's".to_owned());
+    }
+    Report {
+        format: FORMAT,
+        tool: env!("CARGO_PKG_VERSION").into(),
+        scenario: subject.scenario.into(),
+        mode: subject.mode,
+        depth: subject.depth,
+        command: Vec::new(),
+        seed: 0,
+        started_at: 0,
+        machine: Machine::default(),
+        open: None,
+        url: options.url.to_string(),
+        server: subject.server,
+        asked: subject.asked,
+        outcome: Outcome::Done,
+        seconds,
+        unit: subject.unit.into(),
+        operations,
+        per_second: ratio(operations as f64, seconds).unwrap_or(0.0),
+        deliveries,
+        deliveries_per_second: ratio(deliveries as f64, seconds).unwrap_or(0.0),
+        latency: None,
+        service: None,
+        curve: Vec::new(),
+        service_curve: Vec::new(),
+        rows: Vec::new(),
+        stalls: None,
+        broker,
+        client: Client {
+            threads: subject.threads,
+            cpus_allowed: cpus_allowed(std::process::id()),
+            cpu_s: client_cpu_s,
+            cpu_us_per_op: ratio(client_cpu_s * 1e6, operations as f64),
+            rss_end: cost.client_after.rss_bytes,
+        },
+        ledger: Ledger::default(),
+        counters: Vec::new(),
+        notes,
+    }
+}
+
+/// What was asked of the broker, as JSON.
+pub(crate) fn asked<const N: usize>(options: [(&str, Value); N]) -> Map<String, Value> {
+    options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
