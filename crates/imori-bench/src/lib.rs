@@ -29,5 +29,4 @@ pub use record::ledger::Ledger;
 pub use record::machine::Machine;
 pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
-pub use scenario::{run_fan_out, run_idle, run_pubsub, run_queue, run_rpc};
 pub use url::{Scheme, Url};

@@ -67,3 +67,16 @@ pub struct IdleOptions {
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub hold: Duration,
 }
+
+#[cfg(test)]
+impl BrokerOptions {
+    /// Nothing but the URL is said.
+    pub(crate) fn at(url: &str) -> BrokerOptions {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            broker: BrokerOptions,
+        }
+        <Command as clap::Parser>::parse_from(["bench", "--url", url]).broker
+    }
+}

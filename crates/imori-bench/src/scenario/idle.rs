@@ -15,7 +15,7 @@ use crate::record::report::{Count, Report};
 use crate::scenario::summary::{Subject, asked, report};
 
 /// Runs the scenario.
-pub fn run(options: &IdleOptions) -> Result<Report> {
+pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
     let progress = Progress::new(options.broker.progress);
     let mut idle = EventLoop::new((), Clock::start())?;
     let meter = Meter::start(&options.broker.pid)?;

@@ -22,7 +22,7 @@ use crate::protocol::session::{Session, driver};
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
-use crate::scenario::summary::{LEAD, Subject, add_times, nanos, report};
+use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report};
 use crate::stamp::{STAMP_BYTES, filler};
 use crate::watch::cost::Cost;
 
@@ -90,7 +90,7 @@ impl<'a> Run<'a> {
     /// Connects everybody, and subscribes unless the queues are filled first.
     pub(super) fn open(
         run: u16,
-        broker: &'a BrokerOptions,
+        (broker, clock): (&'a BrokerOptions, Clock),
         options: &'a FlowOptions,
         shape: &Shape,
         mut subject: Subject,
@@ -105,7 +105,6 @@ impl<'a> Run<'a> {
             Some(_) => Flow::open(shape.fan_out, window, shape.subjects.len()),
             None => Flow::new(shape.fan_out, window),
         });
-        let clock = Clock::start();
         let places = shape.subjects.len().saturating_mul(shape.stride);
         let mut consumers = EventLoop::<FlowRole>::new(FlowBoard::new(places), clock)?;
         consumers.board.received.spread = shape.spread_over.map(Spread::new);
@@ -167,7 +166,7 @@ impl<'a> Run<'a> {
     }
 
     /// Publishes and consumes at the same time.
-    pub(super) fn steady(mut self) -> Result<Report> {
+    pub(super) fn steady(mut self) -> Result<Ran> {
         let (cost, deliveries, ended) = match self.options.load.open_rate() {
             Some(_) => self.measure_open()?,
             None => self.measure_closed()?,
@@ -292,7 +291,7 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for stragglers and closes the ledger.
-    pub(super) fn finish(mut self, mut report: Report, ended: Ended) -> Result<Report> {
+    pub(super) fn finish(mut self, mut report: Report, ended: Ended) -> Result<Ran> {
         self.flow.stop();
         let due = self.flow.due();
         if ended != Ended::Broken {
@@ -319,12 +318,12 @@ impl<'a> Run<'a> {
         report.ledger = received.ledger;
         report.ledger.sent = published;
         report.ledger.lost = due.saturating_sub(received.arrived());
-        let kind = match report.open {
-            Some(_) => LatencyKind::Response,
-            None => LatencyKind::Queueing,
-        };
-        add_times(&mut report, &mut board.timeline, kind, self.flow.fan_out);
-        report.spread = received.spread.as_ref().map(|spread| spread.summary(kind)).unwrap_or_default();
+        if let Some(spread) = &received.spread {
+            report.spread = spread.summary(match report.open {
+                Some(_) => LatencyKind::Response,
+                None => LatencyKind::Queueing,
+            });
+        }
         // If everything was published and only deliveries are missing, they are lost and the ledger says so.
         let is_all_taken = published >= self.expected && unwritten == 0;
         report.outcome = match ended {
@@ -343,7 +342,8 @@ impl<'a> Run<'a> {
             Count::new("deliveries_due", due),
             Count::new("deliveries", received.deliveries),
         ]);
-        Ok(report)
+        let timeline = std::mem::replace(&mut board.timeline, Timeline::new());
+        Ok(Ran::new(report, timeline, &self.options.load, LatencyKind::Queueing, self.flow.fan_out))
     }
 }
 

@@ -13,26 +13,42 @@ use crate::load::phase::{Bounds, Ended, Meter, Progress, drive_all};
 use crate::load::publisher::Pace;
 use crate::load::requester::{Asked, Requester};
 use crate::load::responder::{Answered, Responder};
-use crate::options::{Depth, RpcOptions};
+use crate::options::{BrokerOptions, Depth, LoadOptions, RpcOptions};
 use crate::protocol::driver::{Heard, Place, Terms};
 use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
-use crate::scenario::summary::{LEAD, Subject, add_times, asked, nanos, report};
+use crate::scenario::summary::{LEAD, Ran, Subject, asked, nanos, report};
+use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
 use crate::watch::cost::Cost;
 
 /// How long to listen for replies that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Runs the scenario.
-pub fn run(options: &RpcOptions) -> Result<Report> {
-    options.check()?;
+impl Measurable for RpcOptions {
+    fn broker(&mut self) -> &mut BrokerOptions {
+        &mut self.broker
+    }
+
+    fn load(&mut self) -> &mut LoadOptions {
+        &mut self.load
+    }
+
+    fn check(&self) -> Result<()> {
+        RpcOptions::check(self)
+    }
+
+    fn run(&self, clock: Clock) -> Result<Ran> {
+        run(self, clock)
+    }
+}
+
+fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
     let run = run_id();
     let driver = driver(&options.broker);
     let service = Place::Service(options.destination.clone());
-    let clock = Clock::start();
     let loop_count = if options.independent { options.requesters } else { 1 };
     let mut loops = Vec::new();
     for _ in 0..loop_count {
@@ -89,7 +105,7 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
         Some(_) => run.measure_open()?,
         None => run.measure_closed()?,
     };
-    let mut report =
+    let report =
         report(subject, &options.broker, Some(&options.load), &cost, answered, answered.saturating_mul(2));
     ended = run.settle_up(ended);
     let mut responded = run.loops.first().map(|first| first.board.answered).unwrap_or_default();
@@ -101,8 +117,7 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
             run.broken.get_or_insert(error);
         }
     }
-    run.finish(&mut report, ended, responded);
-    Ok(report)
+    Ok(run.finish(report, ended, responded))
 }
 
 /// A run that is connected.
@@ -270,7 +285,7 @@ impl Run<'_> {
     }
 
     /// Closes the ledger.
-    fn finish(mut self, report: &mut Report, ended: Ended, responded: Answered) {
+    fn finish(mut self, mut report: Report, ended: Ended, responded: Answered) -> Ran {
         report.outcome = match ended {
             Ended::Broken => Outcome::Broken,
             Ended::Stopped => Outcome::Stopped,
@@ -281,12 +296,6 @@ impl Run<'_> {
         for event_loop in &mut self.loops {
             asked.add(&mut event_loop.board.asked);
         }
-        let kind = match (report.open.is_some(), self.options.depth()) {
-            (true, _) => LatencyKind::Response,
-            (false, Depth::InFlight(1)) => LatencyKind::Service,
-            (false, _) => LatencyKind::Queueing,
-        };
-        add_times(report, &mut asked.timeline, kind, 1);
         report.ledger = asked.ledger;
         report.ledger.lost = asked.ledger.timeouts.saturating_sub(asked.ledger.late);
         let unanswered = asked.ledger.sent.saturating_sub(asked.settled);
@@ -306,6 +315,11 @@ impl Run<'_> {
             Count::new("foreign_requests", responded.foreign),
             Count::new("unreadable_requests", responded.unreadable),
         ];
+        let kind = match self.options.depth() {
+            Depth::InFlight(1) => LatencyKind::Service,
+            _ => LatencyKind::Queueing,
+        };
+        Ran::new(report, asked.timeline, &self.options.load, kind, 1)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::watch::process::Usage;
 
 /// What a phase cost, seen from outside of the broker and of ourselves.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cost {
     /// How long it took.
     pub(crate) elapsed: Duration,
