@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::interrupt;
-use crate::options::{BrokerOptions, FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
+use crate::options::{
+    BrokerOptions, FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
+};
 use crate::record::report::Report;
 use crate::scenario;
 
@@ -30,6 +32,8 @@ pub enum Scenario {
     Pubsub(PubsubOptions),
     /// One publisher and many subscribers: when the first, the middle and the last has each message.
     FanOut(FanOutOptions),
+    /// All of these at once at a moderate rate, for hours.
+    Soak(SoakOptions),
     /// Connections that do nothing, for their memory.
     Idle(IdleOptions),
 }
@@ -42,6 +46,7 @@ impl Scenario {
             Scenario::Queue(options) => scenario::measure(options),
             Scenario::Pubsub(options) => scenario::measure(options),
             Scenario::FanOut(options) => scenario::measure(options),
+            Scenario::Soak(options) => scenario::measure(options),
             Scenario::Idle(options) => scenario::run_idle(options),
         }
     }
@@ -53,6 +58,7 @@ impl Scenario {
             Scenario::Queue(options) => &options.broker,
             Scenario::Pubsub(options) => &options.broker,
             Scenario::FanOut(options) => &options.broker,
+            Scenario::Soak(options) => &options.broker,
             Scenario::Idle(options) => &options.broker,
         }
     }

@@ -22,7 +22,7 @@ pub use amount::Amount;
 pub use command::{BenchArgs, Scenario, run};
 pub use options::{
     AckMode, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, LoadOptions, Objective,
-    PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, Style,
+    PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
 pub use record::latency::{Latency, LatencyKind};
 pub use record::ledger::Ledger;

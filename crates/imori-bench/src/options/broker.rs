@@ -49,6 +49,9 @@ pub struct BrokerOptions {
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
     pub progress: bool,
+    /// Whether nothing is shown while it runs, because somebody else does.
+    #[arg(skip)]
+    pub is_quiet: bool,
     /// Load threads: 1 drives all connections, 2 gives each side a thread.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub threads: u8,

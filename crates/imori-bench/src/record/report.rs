@@ -215,6 +215,9 @@ pub struct Report {
     pub ledger: Ledger,
     /// Counters of both sides, warm-up included.
     pub counters: Vec<Count>,
+    /// The parts of a mix, each as when it is alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Report>,
     /// What a reader must know before using the numbers.
     pub notes: Vec<String>,
 }

@@ -16,7 +16,7 @@ use crate::scenario::summary::{Subject, asked, report};
 
 /// Runs the scenario.
 pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
-    let progress = Progress::new(options.broker.progress);
+    let progress = Progress::new(&options.broker);
     let mut idle = EventLoop::new((), Clock::start())?;
     let meter = Meter::start(&options.broker.pid)?;
     let mut server = String::new();

@@ -2,6 +2,7 @@
 
 mod measure;
 mod find;
+mod soak;
 mod idle;
 mod pubsub;
 mod queue;

@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
             expected: 0,
             clock,
             subject,
-            progress: Progress::new(broker.progress),
+            progress: Progress::new(&broker),
             broken: None,
         })
     }

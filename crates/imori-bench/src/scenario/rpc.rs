@@ -99,8 +99,7 @@ fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
     let threads = loops.len() as u32 + u32::from(other.is_some());
     let other = other.map(OtherThread::start);
     let subject = subject(options, server, threads);
-    let mut run =
-        Run { options, loops, clock, progress: Progress::new(options.broker.progress), broken: None };
+    let mut run = Run { options, loops, clock, progress: Progress::new(&options.broker), broken: None };
     let (cost, answered, mut ended) = match options.load.open_rate() {
         Some(_) => run.measure_open()?,
         None => run.measure_closed()?,

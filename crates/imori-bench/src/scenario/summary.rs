@@ -112,6 +112,7 @@ pub(crate) fn report(
         },
         ledger: Ledger::default(),
         counters: Vec::new(),
+        parts: Vec::new(),
         notes,
     }
 }
