@@ -86,7 +86,7 @@ pub(crate) fn drive<R: Role>(
             continue;
         }
         last_tick = now;
-        event_loop.tick();
+        event_loop.tick()?;
         show(&event_loop.board);
         let written = if bounds.writes_count { event_loop.bytes_written } else { 0 };
         let movement = event_loop.frames_read.wrapping_add(written);

@@ -49,6 +49,10 @@ pub struct BrokerOptions {
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
     pub progress: bool,
+    /// Open a connection again when it breaks, instead of ending the run; what may have been on it is
+    /// counted as unknown.
+    #[arg(long)]
+    pub reconnect: bool,
     /// Whether nothing is shown while it runs, because somebody else does.
     #[arg(skip)]
     pub is_quiet: bool,

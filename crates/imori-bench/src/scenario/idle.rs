@@ -90,5 +90,9 @@ impl Role for IdleRole {
         None
     }
 
+    fn cut_off(&mut self, _now: u64, _board: &mut ()) {}
+
+    fn reopened(&mut self, _now: u64, _board: &mut ()) {}
+
     fn tick(&mut self, _now: u64, _board: &mut ()) {}
 }

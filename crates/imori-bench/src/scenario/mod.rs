@@ -12,6 +12,8 @@ mod rpc;
 mod watched;
 mod summary;
 mod objectives;
+#[cfg(test)]
+mod flash_card;
 
 pub(crate) use idle::run as run_idle;
 pub(crate) use measure::measure;

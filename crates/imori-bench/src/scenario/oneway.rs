@@ -77,6 +77,8 @@ pub(super) struct Run<'a> {
     /// The publishers, if they have a thread of their own.
     publishers: Option<OtherThread<FlowRole>>,
     pub(super) publisher_count: u64,
+    /// Places of each publisher.
+    stride: usize,
     /// Messages that should be published by now, as far as that is known.
     expected: u64,
     clock: Clock,
@@ -112,6 +114,11 @@ impl<'a> Run<'a> {
             1 => None,
             _ => Some(EventLoop::new(FlowBoard::new(0), clock)?),
         };
+        if broker.reconnect {
+            for event_loop in [Some(&mut consumers), publishers.as_mut()].into_iter().flatten() {
+                event_loop.reopen(driver, &broker.url);
+            }
+        }
         let filler: Arc<[u8]> = filler(shape.size - STAMP_BYTES, run).into();
         for (source, offset) in &shape.sources {
             let mut session = Session::open(driver, &broker.url)?;
@@ -157,6 +164,7 @@ impl<'a> Run<'a> {
             consumers,
             publishers: publishers.map(OtherThread::start),
             publisher_count: shape.subjects.len() as u64,
+            stride: shape.stride,
             expected: 0,
             clock,
             subject,
@@ -309,6 +317,7 @@ impl<'a> Run<'a> {
         if let Some(publishers) = self.publishers {
             let (mut other, turned) = publishers.stop()?;
             board.timeline.add(&mut other.timeline);
+            board.unknown.append(&mut other.unknown);
             if let Err(error) = turned {
                 self.broken.get_or_insert(error);
             }
@@ -318,6 +327,15 @@ impl<'a> Run<'a> {
         report.ledger = received.ledger;
         report.ledger.sent = published;
         report.ledger.lost = due.saturating_sub(received.arrived());
+        if board.timeline.reconnects() > 0 {
+            // Without confirms nobody knows what a broken connection had carried to the broker.
+            let unknown = match self.options.confirm {
+                Some(_) => board.unknown.iter().map(|(p, n)| received.missing(*p, *n, self.stride)).sum(),
+                None => report.ledger.lost,
+            };
+            report.ledger.unknown = unknown.min(report.ledger.lost);
+            report.ledger.lost -= report.ledger.unknown;
+        }
         if let Some(spread) = &received.spread {
             report.spread = spread.summary(match report.open {
                 Some(_) => LatencyKind::Response,
@@ -334,7 +352,7 @@ impl<'a> Run<'a> {
         };
         if let Some(error) = self.broken {
             // What was under way when the connection broke may or may not have been taken.
-            report.ledger.unknown = std::mem::take(&mut report.ledger.lost);
+            report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
             report.notes.push(format!("{error:#}"));
         }
         report.counters.extend([
@@ -357,13 +375,20 @@ pub(super) enum FlowRole {
 pub(super) struct FlowBoard {
     pub(super) received: Received,
     timeline: Timeline,
+    /// Messages whose confirm a broken connection may have carried, by publisher and number.
+    unknown: Vec<(u16, u32)>,
     /// Confirms that the broker has sent.
     pub(super) confirms: u64,
 }
 
 impl FlowBoard {
     fn new(places: usize) -> FlowBoard {
-        FlowBoard { received: Received::new(places), timeline: Timeline::new(), confirms: 0 }
+        FlowBoard {
+            received: Received::new(places),
+            timeline: Timeline::new(),
+            unknown: Vec::new(),
+            confirms: 0,
+        }
     }
 }
 
@@ -408,6 +433,16 @@ impl Role for FlowRole {
             FlowRole::Publisher(publisher) => publisher.next_due(),
             FlowRole::Consumer(_) => None,
         }
+    }
+
+    fn cut_off(&mut self, _now: u64, board: &mut FlowBoard) {
+        if let FlowRole::Publisher(publisher) = self {
+            board.unknown.extend(publisher.cut_off());
+        }
+    }
+
+    fn reopened(&mut self, now: u64, board: &mut FlowBoard) {
+        board.timeline.reconnected(now);
     }
 
     fn tick(&mut self, _now: u64, _board: &mut FlowBoard) {}

@@ -54,10 +54,16 @@ fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
     for _ in 0..loop_count {
         loops.push(EventLoop::new(RpcBoard::new(), clock)?);
     }
+
     let mut other = match options.independent || options.broker.threads > 1 {
         true => Some(EventLoop::new(RpcBoard::new(), clock)?),
         false => None,
     };
+    if options.broker.reconnect {
+        for event_loop in loops.iter_mut().chain(&mut other) {
+            event_loop.reopen(driver, &options.broker.url);
+        }
+    }
     for _ in 0..options.responders {
         let mut session = Session::open(driver, &options.broker.url)?;
         session.subscribe(&service, Terms::default())?;
@@ -178,7 +184,7 @@ impl Run<'_> {
     /// Calls that were answered so far.
     fn answered(&self) -> u64 {
         let asked = self.loops.iter().map(|event_loop| &event_loop.board.asked);
-        asked.map(|asked| asked.settled.saturating_sub(asked.ledger.timeouts)).sum()
+        asked.map(|asked| asked.settled.saturating_sub(asked.ledger.timeouts + asked.ledger.unknown)).sum()
     }
 
     /// Waits for the replies that are due, and for those that nobody expects any more.
@@ -298,8 +304,12 @@ impl Run<'_> {
         report.ledger = asked.ledger;
         report.ledger.lost = asked.ledger.timeouts.saturating_sub(asked.ledger.late);
         let unanswered = asked.ledger.sent.saturating_sub(asked.settled);
+        if asked.timeline.reconnects() > 0 {
+            // A request or its reply may have been on a connection that broke.
+            report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
+        }
         if let Some(error) = &self.broken {
-            report.ledger.unknown = unanswered;
+            report.ledger.unknown += unanswered;
             report.notes.push(format!("{error:#}"));
         }
         report.counters = vec![
@@ -410,6 +420,16 @@ impl Role for RpcRole {
             RpcRole::Requester(requester) => requester.next_due(),
             RpcRole::Responder(_) => None,
         }
+    }
+
+    fn cut_off(&mut self, now: u64, board: &mut RpcBoard) {
+        if let RpcRole::Requester(requester) = self {
+            requester.cut_off(now, &mut board.asked);
+        }
+    }
+
+    fn reopened(&mut self, now: u64, board: &mut RpcBoard) {
+        board.asked.timeline.reconnected(now);
     }
 
     fn tick(&mut self, now: u64, board: &mut RpcBoard) {

@@ -163,6 +163,8 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     report.deliveries = reports.iter().map(|part| part.deliveries).sum();
     report.deliveries_per_second = reports.iter().map(|part| part.deliveries_per_second).sum();
     report.client.threads = reports.len() as u32;
+    report.client.cpu_us_per_op =
+        (report.operations > 0).then(|| report.client.cpu_s * 1e6 / report.operations as f64);
     report.notes = reports.iter().flat_map(|part| part.notes.clone()).collect();
     report.notes.dedup();
     report.counters.clear();
