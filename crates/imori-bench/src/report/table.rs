@@ -2,6 +2,9 @@
 
 use crate::report::markup::Markup;
 
+/// Rows from which a table is given a window of its own.
+const LONG: usize = 40;
+
 /// A row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {
@@ -45,7 +48,8 @@ impl Table {
 
     /// Writes it.
     pub(crate) fn write(&self, page: &mut Markup) {
-        page.open("div", &[("class", &"scroll")]);
+        let class = if self.rows.len() > LONG { "scroll long" } else { "scroll" };
+        page.open("div", &[("class", &class)]);
         match self.ends_in_words {
             true => page.open("table", &[("class", &"words")]),
             false => page.open("table", &[]),
