@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(&folder)?;
     let at = |name: &str| Some(folder.join(name).to_string_lossy().into_owned());
     let frozen = report(true, 1);
-    let one = Runs::new(vec![Run { side: String::new(), report: frozen.clone() }]);
+    let one = Runs::new(vec![Run { side: String::new(), report: frozen }]);
     Outputs { json: at("run.json"), csv: at("."), html: at("report.html") }.publish("", &one)?;
     let turns = (1..=3).flat_map(|seed| {
         [("frozen", true), ("steady", false)]

@@ -39,12 +39,20 @@ pub struct Axis {
     pub scale: Scale,
     /// What its values are.
     pub unit: Unit,
+    /// Values that it reaches at least, whatever is shown.
+    pub reaches: Vec<f64>,
 }
 
 impl Axis {
-    /// An axis.
+    /// An axis that reaches as far as what it shows.
     pub fn new(title: &str, scale: Scale, unit: Unit) -> Axis {
-        Axis { title: title.to_owned(), scale, unit }
+        Axis { title: title.to_owned(), scale, unit, reaches: Vec::new() }
+    }
+
+    /// The same axis, reaching at least these values.
+    pub fn reaching(mut self, values: &[f64]) -> Axis {
+        self.reaches.extend_from_slice(values);
+        self
     }
 
     /// A value of it for a table.
@@ -108,7 +116,7 @@ impl<'a> Span<'a> {
             Scale::Log => (round_log(least, f64::floor), round_log(greatest, f64::ceil)),
             _ => {
                 let (from, to) = (least.min(0.0), greatest.max(0.0));
-                let step = axis.step((to - from).max(f64::MIN_POSITIVE) / 4.0, to);
+                let step = axis.step((to - from).max(f64::MIN_POSITIVE) / 5.0, to);
                 ((from / step).floor() * step, (to / step).ceil() * step)
             }
         };
@@ -270,6 +278,7 @@ fn binary(count: f64) -> (f64, &'static str) {
 /// The ends of what has a place, transformed.
 fn ends(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
+    let values = values.chain(axis.reaches.iter().copied());
     for there in values.filter_map(|value| axis.transform(value)).filter(|there| there.is_finite()) {
         least = least.min(there);
         greatest = greatest.max(there);
@@ -298,7 +307,13 @@ mod tests {
         for (scale, unit, values, max, expected) in [
             (Scale::Linear, Unit::Number, vec![3.0, 97.0], 5, vec!["0", "20", "40", "60", "80", "100"]),
             (Scale::Linear, Unit::Number, vec![0.7], 4, vec!["0", "0.2", "0.4", "0.6", "0.8"]),
-            (Scale::Linear, Unit::Number, vec![4_200.0], 4, vec!["0", "2 000", "4 000", "6 000"]),
+            (
+                Scale::Linear,
+                Unit::Number,
+                vec![4_200.0],
+                5,
+                vec!["0", "1 000", "2 000", "3 000", "4 000", "5 000"],
+            ),
             (Scale::Linear, Unit::Number, vec![], 2, vec!["0", "0.5", "1"]),
             (Scale::Linear, Unit::Bytes, vec![3.9e6], 4, vec!["0", "1 MiB", "2 MiB", "3 MiB", "4 MiB"]),
             (

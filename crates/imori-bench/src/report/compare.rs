@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::record::report::Report;
 use crate::report::html::html_of_comparison;
+use crate::report::markup::plain_line;
 use crate::report::measure::{Better, MEASURES};
 use crate::report::quantity::{change, percent};
 use crate::report::runs::{Run, Runs, read};
@@ -152,7 +153,7 @@ impl Comparison {
                 (before.of_side(a).collect(), after.of_side(b).collect());
             // The first run of a side stands for what all of them were asked to do.
             if let (Some(first), Some(second)) = (one.first(), other.first()) {
-                let prefix = if has_sides { format!("{a}: ") } else { String::new() };
+                let prefix = if has_sides { format!("{}: ", plain_line(a)) } else { String::new() };
                 comparison
                     .differences
                     .extend(differences(first, second).into_iter().map(|it| format!("{prefix}{it}")));
@@ -211,7 +212,7 @@ impl Comparison {
     fn page(&self, options: &CompareOptions, runs: &Runs) -> String {
         let mut said = vec![self.verdict()];
         said.extend(self.differences.iter().map(|difference| format!("Not the same test: {difference}.")));
-        let mut table = Table::new(&["", "before", "after", "change", "judged"]);
+        let mut table = Table::new(&["", "before", "after", "change", "judged"]).ending_in_words();
         for line in &self.lines {
             let name = if line.side.is_empty() {
                 line.name.to_owned()
@@ -246,7 +247,7 @@ impl Display for Comparison {
         for line in &self.lines {
             if line.side != side {
                 side = &line.side;
-                writeln!(f, "{side}")?;
+                writeln!(f, "{}", plain_line(side))?;
             }
             let ratio = line.ratio.map_or_else(|| "n/a".to_owned(), change);
             let said = format!(
@@ -269,10 +270,10 @@ fn pairs<'a>(before: &'a Runs, after: &'a Runs, differences: &mut Vec<String>) -
         return vec![(a, b)];
     }
     for side in ours.iter().filter(|side| !theirs.contains(side)) {
-        differences.push(format!("side `{side}` is only in the first"));
+        differences.push(format!("side `{}` is only in the first", plain_line(side)));
     }
     for side in theirs.iter().filter(|side| !ours.contains(side)) {
-        differences.push(format!("side `{side}` is only in the second"));
+        differences.push(format!("side `{}` is only in the second", plain_line(side)));
     }
     ours.into_iter().filter(|side| theirs.contains(side)).map(|side| (side, side)).collect()
 }
@@ -282,7 +283,7 @@ fn differences(before: &Report, after: &Report) -> Vec<String> {
     let mut found = Vec::new();
     let mut tell = |name: &str, a: &str, b: &str| {
         if a != b {
-            found.push(format!("{name} `{a}` and `{b}`"));
+            found.push(plain_line(&format!("{name} `{a}` and `{b}`")));
         }
     };
     tell("scenario", &before.scenario, &after.scenario);

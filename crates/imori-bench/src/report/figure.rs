@@ -48,7 +48,8 @@ pub(crate) fn figure(
         page.close("div");
     }
     page.open("details", &[]);
-    page.element("summary", &[], &format!("Numbers, {} rows", table.rows.len()));
+    let rows = if table.rows.len() == 1 { "row" } else { "rows" };
+    page.element("summary", &[], &format!("Numbers, {} {rows}", table.rows.len()));
     table.write(page);
     page.close("details");
     page.close("figure");

@@ -17,6 +17,8 @@ pub(crate) struct Frame {
     height: f64,
     /// Room above the legend.
     pub(crate) head: f64,
+    /// Where the legend and the title of the axis begin: a file has a margin, a page has its own.
+    pub(crate) inset: f64,
     left: f64,
     right: f64,
     top: f64,
@@ -32,9 +34,19 @@ impl Frame {
 
     /// The same with so much room for the labels at the left.
     pub(crate) fn with_left(width: f64, inner: f64, head: f64, legend_rows: usize, left: f64) -> Frame {
-        let top = head + legend_rows as f64 * 18.0 + 26.0;
+        let top = head + legend_rows as f64 * 18.0 + 30.0;
         let left = left.clamp(36.0, width * 0.4);
-        Frame { width, height: top + inner + 42.0, head, left, right: width - 14.0, top, bottom: top + inner }
+        let inset = if head > 0.0 { 12.0 } else { 0.0 };
+        Frame {
+            width,
+            height: top + inner + 42.0,
+            head,
+            inset,
+            left,
+            right: width - 14.0,
+            top,
+            bottom: top + inner,
+        }
     }
 
     /// Begins the SVG element.
@@ -131,7 +143,7 @@ impl Frame {
                 &tick.label,
             );
         }
-        svg.element("text", &[("class", &"axis"), ("x", &"12"), ("y", &px(self.top - 11.0))], y);
+        svg.element("text", &[("class", &"axis"), ("x", &px(self.inset)), ("y", &px(self.top - 13.0))], y);
         self.foot(svg, across, x, self.bottom);
     }
 

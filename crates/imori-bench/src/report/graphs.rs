@@ -3,12 +3,12 @@
 use crate::record::report::Report;
 use crate::record::series::{BrokerSecond, HostSecond};
 use crate::report::axis::{Axis, Scale, Unit};
-use crate::report::buckets::{Bucket, Buckets};
+use crate::report::buckets::{BUCKETS_MAX, Bucket, Buckets};
 use crate::report::plot::{Look, Plot, Series};
 
-/// A plot of the seconds of a run.
-fn of_time(title: &str, y: Axis, series: Vec<Series>) -> Plot {
-    let x = Axis::new("time", Scale::Linear, Unit::Elapsed);
+/// A plot of the seconds of a run that ended then.
+fn of_time(title: &str, y: Axis, end: f64, series: Vec<Series>) -> Plot {
+    let x = Axis::new("time", Scale::Linear, Unit::Elapsed).reaching(&[0.0, end]);
     let series = series.into_iter().filter(Series::has_values).collect();
     Plot { title: title.to_owned(), x, y, series }
 }
@@ -33,7 +33,12 @@ pub(crate) fn throughput(report: &Report, buckets: &Buckets) -> Plot {
         .then(|| Series::line("confirmed", 2, points(buckets, |b| Some(b.rate(b.sum.confirmed)))));
     let delivered = Series::line("delivered", 0, points(buckets, |b| Some(b.rate(b.sum.delivered))));
     let y = Axis::new("a second", Scale::Linear, Unit::Number);
-    of_time("Throughput", y, offered.into_iter().chain([sent]).chain(confirmed).chain([delivered]).collect())
+    of_time(
+        "Throughput",
+        y,
+        buckets.end,
+        offered.into_iter().chain([sent]).chain(confirmed).chain([delivered]).collect(),
+    )
 }
 
 /// Percentiles second by second.
@@ -43,7 +48,12 @@ pub(crate) fn times(buckets: &Buckets) -> Plot {
         Series::line("p99", 2, points(buckets, |b| b.sum.p99_us)),
         Series::line("p50", 0, points(buckets, |b| b.sum.p50_us)),
     ];
-    of_time("Response time, second by second", Axis::new("response time", Scale::Log, Unit::Micros), series)
+    of_time(
+        "Response time, second by second",
+        Axis::new("response time", Scale::Log, Unit::Micros),
+        buckets.end,
+        series,
+    )
 }
 
 /// How many operations are under way, and how late they are begun.
@@ -52,14 +62,15 @@ pub(crate) fn in_flight(buckets: &Buckets) -> Plot {
     of_time(
         "Operations in flight",
         Axis::new("at the end of each second", Scale::Linear, Unit::Number),
+        buckets.end,
         series,
     )
 }
 
 /// How late operations were begun.
 pub(crate) fn send_lag(buckets: &Buckets) -> Plot {
-    let series = vec![Series::line("send lag", 3, points(buckets, |b| b.sum.send_lag_max_us))];
-    of_time("Send lag of this tool", Axis::new("greatest", Scale::Log, Unit::Micros), series)
+    let series = vec![Series::line("send lag", 0, points(buckets, |b| b.sum.send_lag_max_us))];
+    of_time("Send lag of this tool", Axis::new("greatest", Scale::Log, Unit::Micros), buckets.end, series)
 }
 
 /// The percentile curves of a run.
@@ -105,13 +116,13 @@ pub(crate) fn cpu(buckets: &Buckets) -> Plot {
         Series::line("client", 1, points(buckets, |b| Some(b.sum.client_cpu_s / b.seconds))),
         Series::line("broker", 0, points(buckets, broker)),
     ];
-    of_time("CPU", Axis::new("CPUs in use", Scale::Linear, Unit::Number), series)
+    of_time("CPU", Axis::new("CPUs in use", Scale::Linear, Unit::Number), buckets.end, series)
 }
 
 /// A figure of the broker, as a plot of its own.
 fn of_broker(title: &str, y: Axis, buckets: &Buckets, value: impl Fn(&BrokerSecond, f64) -> f64) -> Plot {
     let value = |b: &Bucket| b.sum.broker.as_ref().map(|broker| value(broker, b.seconds));
-    of_time(title, y, vec![Series::line("broker", 0, points(buckets, value))])
+    of_time(title, y, buckets.end, vec![Series::line("broker", 0, points(buckets, value))])
 }
 
 /// Memory of the broker.
@@ -128,7 +139,12 @@ pub(crate) fn disk(buckets: &Buckets) -> Plot {
         Series::line("read", 1, points(buckets, read)),
         Series::line("written", 0, points(buckets, written)),
     ];
-    of_time("Disk traffic of the broker", Axis::new("a second", Scale::Linear, Unit::Bytes), series)
+    of_time(
+        "Disk traffic of the broker",
+        Axis::new("a second", Scale::Linear, Unit::Bytes),
+        buckets.end,
+        series,
+    )
 }
 
 /// How often a thread of the broker gave up or lost its CPU.
@@ -152,7 +168,12 @@ pub(crate) fn canaries(buckets: &Buckets) -> Plot {
         host("disk", 0, buckets, |host| host.disk_canary_max_us),
         host("network", 2, buckets, |host| host.network_canary_max_us),
     ];
-    of_time("Canaries: how late each was at most", Axis::new("late by", Scale::Log, Unit::Micros), series)
+    of_time(
+        "Canaries: how late each was at most",
+        Axis::new("late by", Scale::Log, Unit::Micros),
+        buckets.end,
+        series,
+    )
 }
 
 /// What the kernel says of waiting.
@@ -163,7 +184,12 @@ pub(crate) fn pressure(buckets: &Buckets) -> Plot {
         host("waiting for memory", 2, buckets, |host| host.psi_memory),
         host("taken by the hypervisor", 3, buckets, |host| host.steal),
     ];
-    of_time("Pressure on the machine", Axis::new("share of the time", Scale::Linear, Unit::Share), series)
+    of_time(
+        "Pressure on the machine",
+        Axis::new("share of the time", Scale::Linear, Unit::Share),
+        buckets.end,
+        series,
+    )
 }
 
 /// A run among others: its name, its style, and itself.
@@ -183,12 +209,14 @@ pub(crate) fn seconds_of_all(
     runs: &[Overlaid<'_>],
     value: impl Fn(&Bucket) -> Option<f64> + Copy,
 ) -> Plot {
+    let mut end: f64 = 0.0;
     let series = runs
         .iter()
         .map(|(name, style, report)| {
-            let buckets = Buckets::of(&report.rows, report.seconds);
+            let buckets = Buckets::of(&report.rows, report.seconds, BUCKETS_MAX);
+            end = end.max(buckets.end);
             Series::line(name, *style, points(&buckets, value))
         })
         .collect();
-    of_time(title, y, series)
+    of_time(title, y, end, series)
 }

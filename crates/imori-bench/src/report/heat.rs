@@ -140,8 +140,8 @@ impl Heat<'_> {
             1 => format!("{} a second:", self.unit),
             width => format!("{} in {width} s:", self.unit),
         };
-        svg.element("text", &[("class", &"axis"), ("x", &"12"), ("y", &"14")], &title);
-        let mut x = 20.0 + text_width(&title);
+        svg.element("text", &[("class", &"axis"), ("x", &"0"), ("y", &"14")], &title);
+        let mut x = 10.0 + text_width(&title);
         for (shade, bound) in bounds.iter().enumerate() {
             let label = format!("≥ {}", grouped(*bound));
             // In a narrow drawing only the ends and the middle are named.
@@ -253,6 +253,7 @@ fn upper(class: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::record::series::{Second, Verdict};
+    use crate::report::buckets::BUCKETS_MAX;
     use crate::report::well_formed::check;
 
     fn stall(start_s: f64, length_s: f64, verdict: Verdict) -> Stall {
@@ -271,7 +272,7 @@ mod tests {
     fn each_verdict_has_a_lane_with_its_letter() {
         let rows: Vec<Second> =
             (0..30).map(|t| Second { t, heat: vec![t % 3; 37], ..Second::default() }).collect();
-        let buckets = Buckets::of(&rows, 30.0);
+        let buckets = Buckets::of(&rows, 30.0, BUCKETS_MAX);
         let stalls = [stall(1.0, 0.5, Verdict::Disk), stall(29.9, 5.0, Verdict::Broker)];
         let period = Period { period_s: 3.0, phase_s: 1.0, confidence: 0.9, cycles: 9, suspect: None };
         let heat = Heat { buckets: &buckets, unit: "calls", stalls: &stalls, period: Some(&period) };
@@ -287,7 +288,7 @@ mod tests {
     fn odd_numbers_are_drawn_without_harm() {
         let mut rows = vec![Second { heat: vec![u32::MAX; 90], ..Second::default() }, Second::default()];
         rows[1].t = u32::MAX;
-        let buckets = Buckets::of(&rows, f64::MAX);
+        let buckets = Buckets::of(&rows, f64::MAX, BUCKETS_MAX);
         let stalls = [stall(-1e300, 1e300, Verdict::Unknown), stall(1e300, -1.0, Verdict::Client)];
         for period_s in [0.0, -1.0, 1e-300] {
             let period = Period { period_s, phase_s: -1e9, confidence: 0.0, cycles: 0, suspect: None };

@@ -1,6 +1,7 @@
 //! A report as one page of HTML that fetches nothing and needs no script to be read.
 
 use crate::record::report::Report;
+use crate::report::buckets::BUCKETS_MAX;
 use crate::report::frame::{STYLE_SHEET, patterns};
 use crate::report::markup::Markup;
 use crate::report::one::{write_head, write_run};
@@ -27,7 +28,7 @@ pub fn html_of(report: &Report, links: &[Link]) -> String {
     let title = format!("{} {} – {}", report.scenario, report.mode, report.server);
     page_of(&title, links, |page| {
         write_head(page, report);
-        write_run(page, report);
+        write_run(page, report, BUCKETS_MAX);
     })
 }
 

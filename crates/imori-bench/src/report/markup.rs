@@ -93,8 +93,7 @@ impl Display for Escaped<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\n' | '\t' => f.write_char(character)?,
-                // Control characters and those that turn the direction of text can hide what is there.
-                _ if character.is_control() || is_direction(character) => f.write_char('\u{fffd}')?,
+                _ if is_hidden(character) => f.write_char('\u{fffd}')?,
                 _ => f.write_char(character)?,
             }
         }
@@ -102,8 +101,15 @@ impl Display for Escaped<'_> {
     }
 }
 
-fn is_direction(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+/// Text from outside as it may stand in a line of a terminal.
+pub(crate) fn plain_line(text: &str) -> String {
+    text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
+}
+
+/// Control characters, and those that turn the direction of text: they can hide what is there.
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::record::report::Report;
 use crate::record::series::{Stall, Stalls};
-use crate::report::buckets::Buckets;
+use crate::report::buckets::{BUCKETS_FEW, Buckets};
 use crate::report::figure::{Size, figure, plot_figure};
 use crate::report::graphs;
 use crate::report::heat::Heat;
@@ -39,11 +39,11 @@ pub(crate) fn write_head(page: &mut Markup, report: &Report) {
     page.close("header");
 }
 
-/// Everything below the title.
-pub(crate) fn write_run(page: &mut Markup, report: &Report) {
+/// Everything below the title, the time cut into at most so many pieces.
+pub(crate) fn write_run(page: &mut Markup, report: &Report, pieces: u32) {
     write_notes(page, &report.notes);
     write_tiles(page, report);
-    let buckets = Buckets::of(&report.rows, report.seconds);
+    let buckets = Buckets::of(&report.rows, report.seconds, pieces);
     write_plots(page, report, &buckets);
     if let Some(stalls) = &report.stalls {
         write_stalls(page, stalls);
@@ -142,6 +142,11 @@ fn write_plots(page: &mut Markup, report: &Report, buckets: &Buckets) {
         };
         plot_figure(page, &graphs::percentiles(report), says, Size::Half);
     }
+    let few = Buckets::of(&report.rows, report.seconds, BUCKETS_FEW);
+    let early = match few.width {
+        1 => "A stall in which they are early is the broker's own.".to_owned(),
+        width => format!("The worst of each {width} s. A stall in which they are early is the broker's own."),
+    };
     let worst = match buckets.width {
         1 => "Of what ended in each second.".to_owned(),
         width => format!("The worst second of each {width} s."),
@@ -153,9 +158,9 @@ fn write_plots(page: &mut Markup, report: &Report, buckets: &Buckets) {
         (graphs::memory(buckets), "All processes of the broker."),
         (graphs::disk(buckets), "What reached the block device, not the page cache."),
         (graphs::switches(buckets), "Given up or lost, all threads."),
-        (graphs::canaries(buckets), "A stall in which they are early is the broker's own."),
-        (graphs::pressure(buckets), "As the kernel counts it."),
-        (graphs::send_lag(buckets), "How late this tool itself began operations."),
+        (graphs::canaries(&few), early.as_str()),
+        (graphs::pressure(&few), "As the kernel counts it."),
+        (graphs::send_lag(&few), "How late this tool itself began operations."),
     ];
     for (plot, says) in more.iter().filter(|(plot, _)| plot.series.iter().any(is_worth_seeing)) {
         plot_figure(page, plot, says, Size::Half);
@@ -238,7 +243,8 @@ fn write_stalls(page: &mut Markup, stalls: &Stalls) {
         return;
     }
     let mut table =
-        Table::new(&["start", "length", "delayed", "worst delay", "all delays", "verdict", "evidence"]);
+        Table::new(&["start", "length", "delayed", "worst delay", "all delays", "verdict", "evidence"])
+            .ending_in_words();
     for stall in stalls.list.iter().take(STALLS_SHOWN) {
         table.push(stall_cells(stall));
     }
@@ -264,7 +270,7 @@ fn stall_cells(stall: &Stall) -> Vec<String> {
 fn write_ledger(page: &mut Markup, report: &Report) {
     page.element("h2", &[], "Ledger");
     let ledger = &report.ledger;
-    let mut table = Table::new(&["state", "count", "meaning"]);
+    let mut table = Table::new(&["state", "count", "meaning"]).ending_in_words();
     for (state, count, meaning) in [
         ("sent", ledger.sent, "handed to the socket"),
         ("good", ledger.good, "answered or delivered as it should be"),

@@ -7,6 +7,9 @@ use crate::report::frame::{Frame, STYLES, text_width};
 use crate::report::markup::{Markup, px};
 use crate::report::table::{Row, Table};
 
+/// Points from which a line is drawn without dashes.
+const DENSE: usize = 130;
+
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
@@ -122,7 +125,7 @@ impl Plot {
                 row.cells.resize(at + 2, "–".to_owned());
             }
         }
-        Table { heads, rows }
+        Table { heads, rows, ends_in_words: false }
     }
 
     fn cell(&self, point: &Point) -> String {
@@ -221,14 +224,14 @@ impl Plot {
             return;
         }
         for (series, (x, row)) in legend.into_iter().zip(self.legend_places(frame.width)) {
-            let (x, y) = (12.0 + x, frame.head + 14.0 + row as f64 * 18.0);
+            let (x, y) = (frame.inset + x, frame.head + 14.0 + row as f64 * 18.0);
             let style = series.style % STYLES;
             match series.look {
                 Look::Line => {
                     svg.empty(
                         "path",
                         &[
-                            ("class", &format!("line s{style}")),
+                            ("class", &line_class(style, series.points.len())),
                             ("d", &format!("M{} {}h24", px(x), px(y - 4.0))),
                         ],
                     );
@@ -260,7 +263,7 @@ impl Plot {
             _ => bars.iter().map(|series| series.points.len()).max().unwrap_or(0),
         };
         let slot = frame.inner_width() / slots.max(1) as f64;
-        let wide = (slot * 0.76 / bars.len().max(1) as f64).min(64.0);
+        let wide = (slot * 0.76 / bars.len().max(1) as f64).min(84.0);
         for (at, series) in bars.iter().enumerate() {
             let shift = (at as f64 - bars.len() as f64 / 2.0) * wide;
             for point in &series.points {
@@ -287,7 +290,7 @@ impl Plot {
                     label_y = high.min(top);
                 }
                 let label = self.y.show(value);
-                if text_width(&label) * 0.92 < wide + 4.0 {
+                if text_width(&label) * 0.92 < wide {
                     svg.element(
                         "text",
                         &[
@@ -322,9 +325,7 @@ fn draw_line(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'_>
     if places.is_empty() {
         return;
     }
-    let is_dense = places.len() > 60;
-    let class = format!("line s{style}{}", if is_dense { " dense" } else { "" });
-    svg.empty("path", &[("class", &class), ("d", &d)]);
+    svg.empty("path", &[("class", &line_class(style, series.points.len())), ("d", &d)]);
     for (x, _, range) in &places {
         if let Some((least, greatest)) = range
             && let (Some(least), Some(greatest)) = (up.place(*least), up.place(*greatest))
@@ -341,6 +342,11 @@ fn draw_line(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'_>
     }
 }
 
+/// Dashes of a line that goes up and down at each point would be noise; its marks tell it apart.
+fn line_class(style: usize, points: usize) -> String {
+    format!("line s{style}{}", if points > DENSE { " dense" } else { "" })
+}
+
 fn draw_ground(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'_>, up: &Span<'_>) {
     let mut d = String::new();
     let foot = px(frame.y(0.0));
@@ -350,11 +356,13 @@ fn draw_ground(svg: &mut Markup, frame: &Frame, series: &Series, across: &Span<'
         .filter_map(|point| Some((frame.x(across.place(point.x)?), frame.y(up.place(point.y?)?))))
         .collect();
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
+    let wide = (last.0 - first.0) / (places.len() as f64 - 1.0).max(1.0);
+    let end = (last.0 + wide).min(frame.x(1.0));
     d.push_str(&format!("M{} {foot}", px(first.0)));
     for (x, y) in &places {
         d.push_str(&format!("H{}V{}", px(*x), px(*y)));
     }
-    d.push_str(&format!("H{}V{foot}Z", px(last.0)));
+    d.push_str(&format!("H{}V{foot}Z", px(end)));
     svg.empty("path", &[("class", &"ground"), ("d", &d)]);
 }
 

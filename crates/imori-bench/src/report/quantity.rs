@@ -70,7 +70,7 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn change(ratio: f64) -> String {
     match (ratio - 1.0) * 100.0 {
         change if change.abs() < 0.05 => "±0 %".to_owned(),
-        change if change.abs() < 99.95 => format!("{change:+.1} %"),
+        change if change < 99.95 => format!("{change:+.1} %"),
         _ => format!("x{}", significant(ratio)),
     }
 }
@@ -128,7 +128,9 @@ mod tests {
         {
             assert_eq!(percent(share), expected);
         }
-        for (ratio, expected) in [(1.0, "±0 %"), (1.213, "+21.3 %"), (0.9, "-10.0 %"), (7.0, "x7.00")] {
+        for (ratio, expected) in
+            [(1.0, "±0 %"), (1.213, "+21.3 %"), (0.9, "-10.0 %"), (7.0, "x7.00"), (0.0, "-100.0 %")]
+        {
             assert_eq!(change(ratio), expected);
         }
     }

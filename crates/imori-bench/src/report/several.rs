@@ -1,6 +1,7 @@
 //! Several runs on one page: medians and ratios, curves over one another, then each run.
 
 use crate::report::axis::{Axis, Scale, Unit};
+use crate::report::buckets::BUCKETS_EACH;
 use crate::report::figure::{Size, plot_figure};
 use crate::report::graphs::{self, Overlaid};
 use crate::report::markup::Markup;
@@ -32,7 +33,7 @@ pub(crate) fn write_several(page: &mut Markup, runs: &Runs) {
         let name = format!("Run {}: {}", at + 1, shown_side(&run.side, &run.report.server));
         page.element("summary", &[], &name);
         write_head(page, &run.report);
-        write_run(page, &run.report);
+        write_run(page, &run.report, BUCKETS_EACH);
         page.close("details");
     }
 }
@@ -66,19 +67,31 @@ fn medians(runs: &Runs, sides: &[&str]) -> Table {
         if spreads.iter().all(Option::is_none) {
             continue;
         }
-        let first = spreads.first().copied().flatten();
         let mut cells = vec![measure.name.to_owned()];
         for (at, side) in spreads.iter().enumerate() {
             let shown = side.map(|side| side.show(measure.show).replace("us", "µs"));
             cells.push(shown.unwrap_or_else(|| "–".to_owned()));
             if at > 0 {
-                let ratio = first.zip(*side).filter(|(first, _)| first.median > 0.0);
-                cells.push(ratio.map_or("–".to_owned(), |(first, side)| change(side.median / first.median)));
+                let ratio = sides.first().zip(sides.get(at)).and_then(|(a, b)| ratio(runs, a, b, measure));
+                cells.push(ratio.map_or_else(|| "–".to_owned(), |ratio| ratio.show(change)));
             }
         }
         table.push(cells);
     }
     table
+}
+
+/// The ratios of the second side to the first: of each turn to the turn beside it, which had the same
+/// machine at about the same time; of the medians, if the sides had different numbers of turns.
+fn ratio(runs: &Runs, first: &str, second: &str, measure: &Measure) -> Option<Spread> {
+    let of = |side| -> Vec<Option<f64>> { runs.of_side(side).map(measure.of).collect() };
+    let (before, after) = (of(first), of(second));
+    if before.len() == after.len() {
+        let pairs = before.into_iter().zip(after).filter_map(|(a, b)| a.zip(b));
+        return Spread::of(pairs.filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a));
+    }
+    let (a, b) = (spread(runs, first, measure)?, spread(runs, second, measure)?);
+    Spread::of((a.median > 0.0).then(|| b.median / a.median).into_iter())
 }
 
 fn write_plots(page: &mut Markup, runs: &Runs, sides: &[&str]) {
@@ -96,6 +109,10 @@ fn write_plots(page: &mut Markup, runs: &Runs, sides: &[&str]) {
         if plot.series.iter().any(Series::has_values) {
             plot_figure(page, &plot, "Medians; a whisker goes from the least to the greatest.", Size::Half);
         }
+    }
+    let times = times(runs, sides);
+    if times.series.iter().any(Series::has_values) {
+        plot_figure(page, &times, "Medians; a whisker goes from the least to the greatest.", Size::Full);
     }
     let micros = |title| Axis::new(title, Scale::Log, Unit::Micros);
     let worst = graphs::seconds_of_all(
@@ -131,16 +148,41 @@ fn write_plots(page: &mut Markup, runs: &Runs, sides: &[&str]) {
     page.close("div");
 }
 
+/// A bar for each side and percentile.
+fn times(runs: &Runs, sides: &[&str]) -> Plot {
+    let measures: Vec<&Measure> =
+        MEASURES.iter().filter(|measure| measure.name.starts_with("time ")).collect();
+    let names = measures.iter().map(|measure| measure.name.trim_start_matches("time ").to_owned()).collect();
+    let series = sides
+        .iter()
+        .enumerate()
+        .map(|(at, side)| {
+            let points =
+                (0..).zip(&measures).map(|(x, measure)| bar(f64::from(x), spread(runs, side, measure)));
+            let name = side_name(runs, side).to_owned();
+            Series { name, style: at, look: Look::Bars, points: points.collect() }
+        })
+        .collect();
+    Plot {
+        title: "Times".to_owned(),
+        x: Axis::new("percentile", Scale::Names(names), Unit::Number),
+        y: Axis::new("time", Scale::Log, Unit::Micros),
+        series,
+    }
+}
+
+fn bar(x: f64, spread: Option<Spread>) -> Point {
+    let range = spread.filter(|spread| spread.count > 1).map(|spread| (spread.least, spread.greatest));
+    Point { x, y: spread.map(|spread| spread.median), range }
+}
+
 /// A bar for each side.
 fn bars(title: &str, runs: &Runs, sides: &[&str], measure: &Measure) -> Plot {
     let series = sides
         .iter()
         .enumerate()
         .map(|(at, side)| {
-            let spread = spread(runs, side, measure);
-            let range =
-                spread.filter(|spread| spread.count > 1).map(|spread| (spread.least, spread.greatest));
-            let point = Point { x: 0.0, y: spread.map(|spread| spread.median), range };
+            let point = bar(0.0, spread(runs, side, measure));
             Series {
                 name: side_name(runs, side).to_owned(),
                 style: at,

@@ -26,16 +26,41 @@ impl Spread {
 
     /// The median, and the range if there is more than one.
     pub(crate) fn show(&self, show: impl Fn(f64) -> String) -> String {
-        match self.count {
-            1 => show(self.median),
-            _ => format!("{} ({} to {})", show(self.median), show(self.least), show(self.greatest)),
+        let (median, least, greatest) = (show(self.median), show(self.least), show(self.greatest));
+        if least == greatest {
+            return median;
         }
+        // The unit once, if it is the same.
+        let least = match (least.rsplit_once(' '), greatest.rsplit_once(' ')) {
+            (Some((number, unit)), Some((_, same))) if unit == same && !is_number(unit) => number,
+            _ => &least,
+        };
+        format!("{median} ({least} to {greatest})")
     }
+}
+
+/// Whether it is the last group of digits of a number.
+fn is_number(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_digit())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::quantity::{grouped, time};
+
+    #[test]
+    fn a_range_is_shown_if_there_is_one() {
+        for (values, show, expected) in [
+            (vec![200.0], time as fn(f64) -> String, "200 us"),
+            (vec![200.0, 200.1], time, "200 us"),
+            (vec![190.0, 200.0, 210.0], time, "200 us (190 to 210 us)"),
+            (vec![900.0, 900.0, 2_000.0], time, "900 us (900 us to 2.00 ms)"),
+            (vec![1_000.0, 1_000.0, 2_000.0], grouped, "1 000 (1 000 to 2 000)"),
+        ] {
+            assert_eq!(Spread::of(values.into_iter()).unwrap().show(show), expected);
+        }
+    }
 
     #[test]
     fn the_median_is_in_the_middle() {

@@ -2,6 +2,9 @@
 
 use crate::report::markup::Markup;
 
+/// Rows from which a table is given a window of its own.
+const LONG: usize = 40;
+
 /// A row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {
@@ -18,12 +21,24 @@ pub(crate) struct Table {
     pub(crate) heads: Vec<String>,
     /// The rows.
     pub(crate) rows: Vec<Row>,
+    /// Whether the last column holds words.
+    pub(crate) ends_in_words: bool,
 }
 
 impl Table {
     /// An empty one with these columns.
     pub(crate) fn new(heads: &[&str]) -> Table {
-        Table { heads: heads.iter().map(|head| (*head).to_owned()).collect(), rows: Vec::new() }
+        Table {
+            heads: heads.iter().map(|head| (*head).to_owned()).collect(),
+            rows: Vec::new(),
+            ends_in_words: false,
+        }
+    }
+
+    /// The same with words in the last column.
+    pub(crate) fn ending_in_words(mut self) -> Table {
+        self.ends_in_words = true;
+        self
     }
 
     /// Adds a row.
@@ -33,8 +48,12 @@ impl Table {
 
     /// Writes it.
     pub(crate) fn write(&self, page: &mut Markup) {
-        page.open("div", &[("class", &"scroll")]);
-        page.open("table", &[]);
+        let class = if self.rows.len() > LONG { "scroll long" } else { "scroll" };
+        page.open("div", &[("class", &class)]);
+        match self.ends_in_words {
+            true => page.open("table", &[("class", &"words")]),
+            false => page.open("table", &[]),
+        }
         page.open("thead", &[]);
         page.open("tr", &[]);
         for head in &self.heads {
@@ -50,8 +69,8 @@ impl Table {
             }
             for (at, cell) in row.cells.iter().enumerate() {
                 match at {
-                    0 => page.element("th", &[("scope", &"row")], cell),
-                    _ => page.element("td", &[], cell),
+                    0 => page.element("th", &[("scope", &"row")], &unbroken(cell)),
+                    _ => page.element("td", &[], &unbroken(cell)),
                 }
             }
             page.close("tr");
@@ -59,5 +78,33 @@ impl Table {
         page.close("tbody");
         page.close("table");
         page.close("div");
+    }
+}
+
+/// A number of several groups of digits stays in one line.
+fn unbroken(cell: &str) -> String {
+    let mut text = String::with_capacity(cell.len());
+    let mut characters = cell.chars().peekable();
+    let mut is_after_digit = false;
+    while let Some(character) = characters.next() {
+        let is_before_digit = characters.peek().is_some_and(char::is_ascii_digit);
+        let is_within = character == ' ' && is_after_digit && is_before_digit;
+        text.push(if is_within { '\u{a0}' } else { character });
+        is_after_digit = character.is_ascii_digit();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_are_kept_together() {
+        for (cell, expected) in
+            [("1 000 (998 to 1 000)", "1\u{a0}000 (998 to 1\u{a0}000)"), ("2.00 ms", "2.00 ms"), ("", "")]
+        {
+            assert_eq!(unbroken(cell), expected);
+        }
     }
 }

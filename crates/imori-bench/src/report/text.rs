@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use crate::record::latency::{Latency, LatencyKind};
 use crate::record::report::{Broker, Outcome, Report};
 use crate::record::series::Stalls;
+use crate::report::markup::plain_line;
 use crate::report::quantity::{bytes, grouped, optional, percent, significant, time};
 use crate::report::verdict::{VERDICTS, letter, name};
 
@@ -13,12 +14,15 @@ const STALLS_SHOWN: usize = 10;
 
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}  {}  {} ({})", self.mode, self.scenario, self.url, self.server)?;
+        let (mode, scenario) = (plain_line(&self.mode), plain_line(&self.scenario));
+        writeln!(f, "{mode}  {scenario}  {} ({})", plain_line(&self.url), plain_line(&self.server))?;
         let level = self.asked.get("level").map_or_else(|| "not said".to_owned(), plain);
         let others = self.asked.iter().filter(|(name, _)| *name != "level");
-        let asked: Vec<String> = others.map(|(name, value)| format!("{name} {}", plain(value))).collect();
+        let asked: Vec<String> = others
+            .map(|(name, value)| format!("{} {}", plain_line(name), plain_line(&plain(value))))
+            .collect();
         writeln!(f, "level        {level}  asked for: {}", asked.join(", "))?;
-        write!(f, "throughput   {} {}/s", grouped(self.per_second), self.unit)?;
+        write!(f, "throughput   {} {}/s", grouped(self.per_second), plain_line(&self.unit))?;
         if let Some(open) = &self.open {
             write!(f, " of {} offered", grouped(open.rate))?;
         }
@@ -27,7 +31,7 @@ impl Display for Report {
             "  {} deliveries/s  ({} {} in {:.2} s)",
             grouped(self.deliveries_per_second),
             grouped(self.operations as f64),
-            self.unit,
+            plain_line(&self.unit),
             self.seconds
         )?;
         self.write_times(f)?;
@@ -46,13 +50,16 @@ impl Display for Report {
             write_stalls(f, stalls)?;
         }
         self.write_ledger(f)?;
-        let counters: Vec<String> =
-            self.counters.iter().map(|count| format!("{} {}", count.name, count.value)).collect();
+        let counters: Vec<String> = self
+            .counters
+            .iter()
+            .map(|count| format!("{} {}", plain_line(&count.name), count.value))
+            .collect();
         if !counters.is_empty() {
             writeln!(f, "counters     {}", counters.join("  "))?;
         }
         for note in &self.notes {
-            writeln!(f, "note         {note}")?;
+            writeln!(f, "note         {}", plain_line(note))?;
         }
         writeln!(f, "verdict      {}", ending(self).1)
     }
@@ -83,7 +90,7 @@ impl Report {
             optional(broker.cpu_s_per_million_deliveries, |value| format!("{value:.2}")),
             broker.cpu_s,
             optional(broker.per_cpu_s, grouped),
-            self.unit,
+            plain_line(&self.unit),
         )?;
         writeln!(
             f,
@@ -177,7 +184,8 @@ fn write_stalls(f: &mut fmt::Formatter<'_>, stalls: &Stalls) -> fmt::Result {
         .collect();
     let period = match (&stalls.period, &stalls.no_period) {
         (Some(period), _) => {
-            let suspect = period.suspect.as_ref().map_or(String::new(), |known| format!(", as {known}"));
+            let suspect =
+                period.suspect.as_ref().map_or(String::new(), |known| format!(", as {}", plain_line(known)));
             format!(
                 "each {} s ({}, {} cycles{suspect})",
                 significant(period.period_s),
@@ -185,7 +193,7 @@ fn write_stalls(f: &mut fmt::Formatter<'_>, stalls: &Stalls) -> fmt::Result {
                 period.cycles
             )
         }
-        (None, Some(why)) => format!("no period: {why}"),
+        (None, Some(why)) => format!("no period: {}", plain_line(why)),
         (None, None) => "no period".to_owned(),
     };
     writeln!(
@@ -206,7 +214,7 @@ fn write_stalls(f: &mut fmt::Formatter<'_>, stalls: &Stalls) -> fmt::Result {
             significant(stall.delay_s),
             letter(stall.verdict),
             name(stall.verdict),
-            stall.evidence
+            plain_line(&stall.evidence)
         )?;
     }
     match stalls.list.len().saturating_sub(STALLS_SHOWN) as u64 + stalls.unlisted {
@@ -259,6 +267,13 @@ mod tests {
             assert!(report.to_string().contains(expected));
         }
         assert!(report.to_string().contains("stalls       none longer than 20.0 ms\n"));
+    }
+
+    #[test]
+    fn what_comes_from_outside_cannot_move_the_cursor() {
+        let text = sample::hostile().to_string();
+        assert!(text.chars().all(|character| character == '\n' || !character.is_control()), "{text:?}");
+        assert!(!text.contains('\u{202e}'));
     }
 
     #[test]
