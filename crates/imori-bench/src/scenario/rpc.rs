@@ -16,7 +16,7 @@ use crate::load::phase::{Bounds, Ended, Meter, Progress, drive_all};
 use crate::load::requester::{Asked, Requester};
 use crate::load::responder::{Answered, Responder};
 use crate::options::{Depth, RpcOptions};
-use crate::protocol::driver::{Heard, Place, Terms};
+use crate::protocol::driver::{CallTerms, Heard, Place, Terms};
 use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::record::latency::LatencyKind;
@@ -27,11 +27,19 @@ use crate::stamp::run_id;
 /// How long to listen for replies that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
 
+/// The service that is asked for unless the options name another.
+const SERVICE: &str = "imori-bench-rpc";
+/// Counters of responders, where there are some.
+const SEEN_BY_RESPONDERS: [&str; 4] =
+    ["requests_received", "replies_sent", "foreign_requests", "unreadable_requests"];
+
 /// Runs the scenario.
 pub fn run(options: &RpcOptions) -> Result<Report> {
     options.check()?;
     let run = run_id();
     let driver = driver(&options.broker);
+    driver.check_calls(call_terms(options))?;
+    let responders = if driver.answers_itself() { 0 } else { options.responders };
     let service = Place::Service(options.destination.clone());
     let clock = Clock::start();
     let loop_count = if options.independent { options.requesters } else { 1 };
@@ -39,11 +47,11 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
     for _ in 0..loop_count {
         loops.push(EventLoop::new(RpcBoard::new(), clock)?);
     }
-    let mut other = match options.independent || options.broker.threads > 1 {
+    let mut other = match (options.independent || options.broker.threads > 1) && responders > 0 {
         true => Some(EventLoop::new(RpcBoard::new(), clock)?),
         false => None,
     };
-    for _ in 0..options.responders {
+    for _ in 0..responders {
         let mut session = Session::open(driver, &options.broker.url)?;
         session.subscribe(&service, Terms::default())?;
         let responders = other.as_mut().or(loops.first_mut());
@@ -61,7 +69,7 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
         }
         session.check_body(options.size)?;
         session.server().clone_into(&mut server);
-        let template = driver.request(&service, &replies, options.size, first);
+        let template = session.request(&service, &replies, options.size, first);
         let requester =
             Requester::new(first, options.requesters, template, options.size, options.depth, options.timeout);
         if let Some(requesters) = loops.get_mut(requesters) {
@@ -76,7 +84,26 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
         answered = other.stop()?;
     }
     finish(&mut report, &total(&loops), answered);
+    if driver.answers_itself() {
+        report.counters.retain(|count| !SEEN_BY_RESPONDERS.contains(&count.name.as_ref()));
+        report.notes.push("no broker: the peer answers itself, and `--responders` has no say".into());
+    }
     Ok(report)
+}
+
+/// How calls are made, for the driver to judge.
+fn call_terms(options: &RpcOptions) -> CallTerms<'_> {
+    let each = |amount: Amount| match amount {
+        Amount::Count(count) => Some(count / u64::from(options.requesters) + 1),
+        Amount::Time(_) => None,
+    };
+    let (warmup, measured) = (each(options.warmup()), each(options.measured()));
+    CallTerms {
+        depth: options.depth,
+        reply: options.reply,
+        service: Some(options.destination.as_str()).filter(|name| *name != SERVICE),
+        calls: warmup.zip(measured).map(|(warmup, measured)| warmup.saturating_add(measured)),
+    }
 }
 
 /// Warm-up, measurement, and listening for stragglers.
@@ -234,7 +261,10 @@ fn subject(options: &RpcOptions, server: String, threads: u32) -> Subject {
         server,
         asked: asked([
             ("requesters", json!(options.requesters)),
-            ("responders", json!(options.responders)),
+            (
+                "responders",
+                json!(if driver(&options.broker).answers_itself() { 0 } else { options.responders }),
+            ),
             ("depth", json!(depth)),
             ("size", json!(options.size)),
             ("reply", json!(options.reply)),
