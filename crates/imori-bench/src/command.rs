@@ -6,7 +6,8 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
-use crate::options::{BrokerOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
+use crate::interrupt;
+use crate::options::{BrokerOptions, FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
 use crate::record::report::Report;
 use crate::scenario;
 
@@ -26,18 +27,21 @@ pub enum Scenario {
     /// Publishers, queues, consumers with acknowledgement; not with core NATS, which keeps nothing.
     Queue(QueueOptions),
     /// Publishers, subjects, subscribers to each subject, nothing stored.
-    #[command(visible_alias = "fan-out")]
     Pubsub(PubsubOptions),
+    /// One publisher and many subscribers: when the first, the middle and the last has each message.
+    FanOut(FanOutOptions),
     /// Connections that do nothing, for their memory.
     Idle(IdleOptions),
 }
 
 /// Runs the scenario, prints or writes the report, and returns the exit code of the command.
 pub fn run(args: &BenchArgs) -> Result<u8> {
+    interrupt::listen()?;
     let (report, options) = match &args.scenario {
         Scenario::Rpc(options) => (scenario::run_rpc(options)?, &options.broker),
         Scenario::Queue(options) => (scenario::run_queue(options)?, &options.broker),
         Scenario::Pubsub(options) => (scenario::run_pubsub(options)?, &options.broker),
+        Scenario::FanOut(options) => (scenario::run_fan_out(options)?, &options.broker),
         Scenario::Idle(options) => (scenario::run_idle(options)?, &options.broker),
     };
     publish(&report, options)?;

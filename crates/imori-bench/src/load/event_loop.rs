@@ -5,12 +5,18 @@
 //! the broker does not get.
 
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use mio::net::TcpStream;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 
 use crate::clock::Clock;
 use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES};
@@ -19,6 +25,9 @@ use crate::protocol::session::Session;
 
 /// The token of the waker; connections count from 0.
 const WAKER: Token = Token(usize::MAX);
+
+/// The token of the timer.
+const TIMER: Token = Token(usize::MAX - 1);
 
 /// What one connection says and hears.
 pub(crate) trait Role {
@@ -37,6 +46,9 @@ pub(crate) trait Role {
     /// Whether `fill` must be tried in every turn, because something else than a frame makes room.
     fn is_producer(&self) -> bool;
 
+    /// When a producer has something to send next, in nanoseconds; none if no time makes it so.
+    fn next_due(&self) -> Option<u64>;
+
     /// Lets time pass.
     fn tick(&mut self, now: u64, board: &mut Self::Board);
 }
@@ -46,6 +58,7 @@ pub(crate) struct EventLoop<R: Role> {
     poll: Poll,
     events: Events,
     waker: Arc<Waker>,
+    timer: Timer,
     links: Vec<Link<R>>,
     producers: Vec<usize>,
     /// Connections with something to do; each is in it once.
@@ -82,10 +95,13 @@ impl<R: Role> EventLoop<R> {
     pub(crate) fn new(board: R::Board, clock: Clock) -> Result<EventLoop<R>> {
         let poll = Poll::new().context("the kernel gives no epoll")?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let timer = Timer::new()?;
+        poll.registry().register(&mut SourceFd(&timer.0.as_raw_fd()), TIMER, Interest::READABLE)?;
         Ok(EventLoop {
             poll,
             events: Events::with_capacity(1024),
             waker,
+            timer,
             links: Vec::new(),
             producers: Vec::new(),
             active: Vec::new(),
@@ -156,7 +172,18 @@ impl<R: Role> EventLoop<R> {
 
     /// Waits for sockets, at most this long, and serves them once.
     pub(crate) fn turn(&mut self, timeout: Duration) -> Result<()> {
-        let timeout = if self.active.is_empty() { timeout } else { Duration::ZERO };
+        let timeout = match self.next_due() {
+            _ if !self.active.is_empty() => Duration::ZERO,
+            Some(due) => match due.checked_sub(self.clock.now()) {
+                None | Some(0) => Duration::ZERO,
+                Some(wait) => {
+                    // The timeout of a poll counts milliseconds, which is too coarse for a schedule.
+                    self.timer.set(Duration::from_nanos(wait))?;
+                    timeout
+                }
+            },
+            None => timeout,
+        };
         match self.poll.poll(&mut self.events, Some(timeout)) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
             _ => {}
@@ -172,8 +199,12 @@ impl<R: Role> EventLoop<R> {
                 self.active.push(event.token().0);
             }
         }
+        let now = self.clock.now();
         for at in 0..self.producers.len() {
-            if let Some(index) = self.producers.get(at).copied() {
+            if let Some(index) = self.producers.get(at).copied()
+                && let Some(link) = self.links.get(index)
+                && link.role.next_due().is_none_or(|due| due <= now)
+            {
                 self.activate(index);
             }
         }
@@ -185,6 +216,15 @@ impl<R: Role> EventLoop<R> {
         }
         self.serving.clear();
         Ok(())
+    }
+
+    /// When the first of the producers that can write is due.
+    fn next_due(&self) -> Option<u64> {
+        let links = self.producers.iter().filter_map(|index| self.links.get(*index));
+        links
+            .filter(|link| link.unwritten() < BACKLOG_BYTES_MAX)
+            .filter_map(|link| link.role.next_due())
+            .min()
     }
 
     fn activate(&mut self, index: usize) {
@@ -211,6 +251,28 @@ impl<R: Role> EventLoop<R> {
         if link.may_read() || (has_more && link.is_writable) {
             self.activate(index);
         }
+        Ok(())
+    }
+}
+
+/// Wakes the loop to the microsecond.
+struct Timer(OwnedFd);
+
+impl Timer {
+    fn new() -> Result<Timer> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags).context("the kernel gives no timer")?))
+    }
+
+    fn set(&self, wait: Duration) -> Result<()> {
+        let once = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec {
+                tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(wait.subsec_nanos()),
+            },
+        };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once).context("the timer cannot be set")?;
         Ok(())
     }
 }

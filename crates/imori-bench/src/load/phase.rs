@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use crate::amount::Amount;
+use crate::interrupt;
 use crate::limits::{BLOCKED_AFTER, SAMPLE_EVERY, TICK};
 use crate::load::event_loop::{EventLoop, Role};
 use crate::watch::cost::Cost;
@@ -22,6 +23,10 @@ pub(crate) enum Ended {
     TimeOver,
     /// Nothing moved for too long.
     Blocked,
+    /// It was stopped by hand.
+    Stopped,
+    /// A connection broke.
+    Broken,
 }
 
 /// When a phase is over.
@@ -66,6 +71,9 @@ pub(crate) fn drive<R: Role>(
     loop {
         if is_done(&mut event_loop.board) {
             return Ok(Ended::Done);
+        }
+        if interrupt::is_asked_for() {
+            return Ok(Ended::Stopped);
         }
         let left = bounds.time.map_or(TICK, |time| time.saturating_sub(start.elapsed()));
         event_loop.turn(left.min(TICK).min(bounds.quiet))?;

@@ -118,6 +118,10 @@ impl Driver for Grpc {
         bail!("gRPC goes from peer to peer, with no subjects between; use `rpc`")
     }
 
+    fn check_confirms(&self) -> Result<()> {
+        bail!("gRPC publishes nothing here that could be confirmed; use `rpc`")
+    }
+
     fn check_queues(&self) -> Result<()> {
         bail!("gRPC goes from peer to peer, and nobody keeps messages; use `rpc`")
     }
@@ -129,7 +133,7 @@ impl Driver for Grpc {
     fn check_calls(&self, calls: CallTerms<'_>) -> Result<()> {
         check_no_broker(calls, "gRPC")?;
         ensure!(
-            calls.depth != Depth::All,
+            calls.depth != Some(Depth::All),
             "gRPC lets nobody send who does not read; use a number for `--depth`"
         );
         ensure!(
@@ -210,7 +214,7 @@ impl Reader for GrpcReader {
             Said::Nothing if used == 0 => None,
             Said::Nothing => Some((Heard::Nothing, used)),
             Said::Answer => Some((Heard::Ping(&self.answer), used)),
-            Said::LoggedIn => Some((Heard::Confirmed, used)),
+            Said::LoggedIn => Some((Heard::Confirmed(None), used)),
             Said::Refused(complaint) => Some((Heard::Error(complaint), used)),
             Said::Reply => {
                 let body = self.ended.body()?;

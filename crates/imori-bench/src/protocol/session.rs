@@ -110,7 +110,7 @@ impl Session {
                         false
                     }
                     Heard::Nothing => false,
-                    Heard::Confirmed => true,
+                    Heard::Confirmed(_) => true,
                 };
                 self.unread.drain(from..end);
                 if is_confirmed {

@@ -108,6 +108,10 @@ impl Driver for Zmtp {
         bail!("ZeroMQ is spoken from peer to peer here, with no subjects between; use `rpc`")
     }
 
+    fn check_confirms(&self) -> Result<()> {
+        bail!("ZeroMQ publishes nothing here that could be confirmed; use `rpc`")
+    }
+
     fn check_queues(&self) -> Result<()> {
         bail!("ZeroMQ is spoken from peer to peer here, and nobody keeps messages; use `rpc`")
     }
@@ -119,7 +123,7 @@ impl Driver for Zmtp {
     fn check_calls(&self, calls: CallTerms<'_>) -> Result<()> {
         check_no_broker(calls, "ZeroMQ")?;
         ensure!(
-            *self == Zmtp::Dealer || calls.depth == Depth::InFlight(1),
+            *self == Zmtp::Dealer || calls.depth.is_none_or(|depth| depth == Depth::InFlight(1)),
             "a REQ socket has one call in flight; use `zmq-router://` for more"
         );
         Ok(())
@@ -177,7 +181,7 @@ impl Reader for ZmtpReader {
                 ensure!(frame.flags & COMMAND != 0, "the peer sends a message before it is ready");
                 self.ready(frame.body, minor)?;
                 self.state = State::Traffic;
-                Ok(Some((Heard::Confirmed, frame.used)))
+                Ok(Some((Heard::Confirmed(None), frame.used)))
             }
             State::Traffic => self.traffic(bytes),
         }

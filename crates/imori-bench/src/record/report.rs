@@ -160,6 +160,12 @@ pub struct Report {
     /// The same of `service`.
     #[serde(default)]
     pub service_curve: Vec<(f64, f64)>,
+    /// From when a message was due to its confirmation.
+    #[serde(default)]
+    pub confirm: Option<Latency>,
+    /// When the first, the middle and the last subscriber had each message, in `fan-out`.
+    #[serde(default)]
+    pub spread: Vec<(String, Latency)>,
     /// Second by second.
     #[serde(default)]
     pub rows: Vec<Second>,

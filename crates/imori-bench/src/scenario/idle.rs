@@ -50,7 +50,7 @@ pub fn run(options: &IdleOptions) -> Result<Report> {
         threads: 1,
     };
     let connections = u64::from(options.connections);
-    let mut report = report(subject, &options.broker, &opened, connections, 0);
+    let mut report = report(subject, &options.broker, None, &opened, connections, 0);
     report.notes.clear();
     report.counters.push(Count::new("still_open", idle.roles().count() as u64));
     if let Some(broker) = &mut report.broker {
@@ -84,6 +84,10 @@ impl Role for IdleRole {
 
     fn is_producer(&self) -> bool {
         false
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        None
     }
 
     fn tick(&mut self, _now: u64, _board: &mut ()) {}

@@ -1,14 +1,21 @@
 //! Makes a report of what a scenario measured.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::limits::SHORT_RUN;
-use crate::options::BrokerOptions;
+use crate::options::{BrokerOptions, LoadOptions};
+use crate::record::Timeline;
+use crate::record::latency::LatencyKind;
 use crate::record::ledger::Ledger;
 use crate::record::machine::Machine;
-use crate::record::report::{Broker, Client, FORMAT, Outcome, Report};
+use crate::record::report::{Broker, Client, FORMAT, OpenLoop, Outcome, Report};
 use crate::watch::cost::Cost;
 use crate::watch::process::cpus_allowed;
+
+/// How far ahead the schedule of an open loop begins, so that everybody is ready.
+pub(crate) const LEAD: Duration = Duration::from_millis(5);
 
 /// What a scenario knows of itself before it is measured.
 #[derive(Debug, Clone)]
@@ -27,6 +34,7 @@ pub(crate) struct Subject {
 pub(crate) fn report(
     subject: Subject,
     options: &BrokerOptions,
+    load: Option<&LoadOptions>,
     cost: &Cost,
     operations: u64,
     deliveries: u64,
@@ -66,10 +74,12 @@ pub(crate) fn report(
         mode: subject.mode,
         depth: subject.depth,
         command: Vec::new(),
-        seed: 0,
+        seed: load.map_or(0, |load| load.seed),
         started_at: 0,
         machine: Machine::default(),
-        open: None,
+        open: load.and_then(|load| {
+            load.open_rate().map(|rate| OpenLoop { rate, arrival: load.arrival.to_string() })
+        }),
         url: options.url.to_string(),
         server: subject.server,
         asked: subject.asked,
@@ -84,6 +94,8 @@ pub(crate) fn report(
         service: None,
         curve: Vec::new(),
         service_curve: Vec::new(),
+        confirm: None,
+        spread: Vec::new(),
         rows: Vec::new(),
         stalls: None,
         broker,
@@ -100,6 +112,21 @@ pub(crate) fn report(
     }
 }
 
+/// Adds what the timeline of a run says; each operation that was sent is due `fan_out` times.
+pub(crate) fn add_times(report: &mut Report, timeline: &mut Timeline, kind: LatencyKind, fan_out: u64) {
+    timeline.finish();
+    report.latency = Some(timeline.total().summary(kind));
+    report.curve = timeline.total().curve();
+    if timeline.service().samples() > 0 {
+        report.service = Some(timeline.service().summary(LatencyKind::Service));
+        report.service_curve = timeline.service().curve();
+    }
+    if timeline.confirms().samples() > 0 {
+        report.confirm = Some(timeline.confirms().summary(kind));
+    }
+    report.rows = timeline.rows(fan_out);
+}
+
 /// What was asked of the broker, as JSON.
 pub(crate) fn asked<const N: usize>(options: [(&str, Value); N]) -> Map<String, Value> {
     options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -107,4 +134,9 @@ pub(crate) fn asked<const N: usize>(options: [(&str, Value); N]) -> Map<String, 
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
+}
+
+/// A time in nanoseconds of the run's clock.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

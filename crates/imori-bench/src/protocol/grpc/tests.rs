@@ -39,7 +39,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 /// A reader that has heard the login, and a request of a requester that has it.
 fn logged_in() -> (Box<dyn Reader>, RequestTemplate) {
     let mut reader = Grpc.reader();
-    assert_eq!(heard(&mut *reader, LOGIN, || LOGIN.len()).last().unwrap(), "Confirmed");
+    assert_eq!(heard(&mut *reader, LOGIN, || LOGIN.len()).last().unwrap(), "Confirmed(None)");
     let none = Replies { address: String::new(), source: None };
     let mut request = Grpc.request(&Place::Service(String::new()), &none, 3, FIRST);
     reader.serve(FIRST, &mut request);
@@ -154,7 +154,7 @@ fn a_conversation_reads_the_same_in_any_pieces() {
     let expected = [
         &format!("Ping({SETTINGS_ACK:?})"),
         "Ping([0, 0, 8, 6, 1, 0, 0, 0, 0, 2, 4, 16, 16, 9, 14, 7, 7])",
-        "Confirmed",
+        "Confirmed(None)",
         "deadbeef-0003-00000001 11 ",
         "deadbeef-0003-00000000 10 ",
         "Error(\"a call ends with status UNIMPLEMENTED (12): unknown service a.B\")",
@@ -327,18 +327,26 @@ fn garbage_is_refused_or_waited_for() {
 
 #[test]
 fn what_grpc_has_not_is_refused() {
-    let calls =
-        CallTerms { depth: Depth::InFlight(9), reply: ReplyKind::TempQueue, service: None, calls: None };
+    let calls = CallTerms {
+        depth: Some(Depth::InFlight(9)),
+        reply: ReplyKind::TempQueue,
+        service: None,
+        calls: None,
+    };
     for (calls, told) in [
         (calls, None),
         (CallTerms { calls: Some(CALLS_MAX - 1), ..calls }, None),
         (CallTerms { calls: Some(CALLS_MAX), ..calls }, Some("use more `--requesters`")),
-        (CallTerms { depth: Depth::All, ..calls }, Some("use a number for `--depth`")),
+        (CallTerms { depth: Some(Depth::All), ..calls }, Some("use a number for `--depth`")),
         (CallTerms { reply: ReplyKind::Named, ..calls }, Some("leave `--reply` out")),
     ] {
         let refused = Grpc.check_calls(calls).err().map(|error| error.to_string());
         assert_eq!(refused.is_some(), told.is_some(), "{refused:?}");
         assert!(refused.unwrap_or_default().contains(told.unwrap_or_default()));
     }
-    assert!(Grpc.check(Terms::default()).is_err() && Grpc.check_queues().is_err());
+    assert!(
+        Grpc.check(Terms::default()).is_err()
+            && Grpc.check_confirms().is_err()
+            && Grpc.check_queues().is_err()
+    );
 }

@@ -96,7 +96,7 @@ fn a_conversation_reads_the_same_in_any_pieces() {
     let bytes = [handshake("REP"), replies()].concat();
     let whole = heard(Zmtp::Req, &bytes, || bytes.len());
     assert_eq!(whole.len(), 4, "{whole:?}");
-    assert_eq!(whole[0], "Confirmed");
+    assert_eq!(whole[0], "Confirmed(None)");
     assert!(whole[2].starts_with("Ping("), "{whole:?}");
     for size in 1..bytes.len() {
         assert_eq!(heard(Zmtp::Req, &bytes, || size), whole, "{size}");
@@ -222,13 +222,13 @@ fn garbage_is_refused_or_waited_for() {
 
 #[test]
 fn what_has_no_broker_is_refused() {
-    let calls =
-        CallTerms { depth: Depth::InFlight(1), reply: ReplyKind::TempQueue, service: None, calls: None };
-    let many = CallTerms { depth: Depth::InFlight(2), ..calls };
+    let calls = CallTerms { depth: None, reply: ReplyKind::TempQueue, service: None, calls: None };
+    let many = CallTerms { depth: Some(Depth::InFlight(2)), ..calls };
     for (socket, calls, told) in [
         (Zmtp::Req, calls, None),
+        (Zmtp::Req, CallTerms { depth: Some(Depth::InFlight(1)), ..calls }, None),
         (Zmtp::Dealer, many, None),
-        (Zmtp::Dealer, CallTerms { depth: Depth::All, ..calls }, None),
+        (Zmtp::Dealer, CallTerms { depth: Some(Depth::All), ..calls }, None),
         (Zmtp::Req, many, Some("one call in flight")),
         (Zmtp::Req, CallTerms { reply: ReplyKind::Named, ..calls }, Some("leave `--reply` out")),
         (Zmtp::Req, CallTerms { service: Some("a"), ..calls }, Some("leave `--destination` out")),
@@ -237,6 +237,10 @@ fn what_has_no_broker_is_refused() {
         assert_eq!(refused.is_some(), told.is_some(), "{refused:?}");
         assert!(refused.unwrap_or_default().contains(told.unwrap_or_default()));
     }
-    assert!(Zmtp::Req.check(Terms::default()).is_err() && Zmtp::Req.check_queues().is_err());
+    assert!(
+        Zmtp::Req.check(Terms::default()).is_err()
+            && Zmtp::Req.check_confirms().is_err()
+            && Zmtp::Req.check_queues().is_err()
+    );
     taken(&Zmtp::Req, &handshake("REP")[..GREETING_BYTES], |heard| assert!(matches!(heard, Heard::Nothing)));
 }
