@@ -112,6 +112,18 @@ impl Requester {
         board.ledger.timeouts += given_up;
     }
 
+    /// Its connection broke: nobody knows what became of the calls in flight.
+    pub(crate) fn cut_off(&mut self, now: u64, board: &mut Asked) {
+        let mut unknown = 0;
+        self.calls.give_up_before(u64::MAX >> 1, |due| {
+            unknown += 1;
+            board.timeline.given_up(due, now);
+        });
+        self.in_flight = 0;
+        board.settled += unknown;
+        board.ledger.unknown += unknown;
+    }
+
     /// Takes a reply.
     pub(crate) fn reply(&mut self, reply: &Delivery<'_>, now: u64, board: &mut Asked) {
         let ledger = &mut board.ledger;

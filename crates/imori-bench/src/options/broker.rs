@@ -51,6 +51,13 @@ pub struct BrokerOptions {
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
     pub progress: bool,
+    /// Open a connection again when it breaks, instead of ending the run; what may have been on it is
+    /// counted as unknown.
+    #[arg(long)]
+    pub reconnect: bool,
+    /// Whether nothing is shown while it runs, because somebody else does.
+    #[arg(skip)]
+    pub is_quiet: bool,
     /// Load threads: 1 drives all connections, 2 gives each side a thread.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub threads: u8,
@@ -68,4 +75,17 @@ pub struct IdleOptions {
     /// How long to hold them before the memory is read.
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub hold: Duration,
+}
+
+#[cfg(test)]
+impl BrokerOptions {
+    /// Nothing but the URL is said.
+    pub(crate) fn at(url: &str) -> BrokerOptions {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            broker: BrokerOptions,
+        }
+        <Command as clap::Parser>::parse_from(["bench", "--url", url]).broker
+    }
 }

@@ -140,6 +140,8 @@ pub(crate) struct CallTerms<'a> {
     pub(crate) reply: ReplyKind,
     /// The name of the service, if it is not the one that is taken by default.
     pub(crate) service: Option<&'a str>,
+    /// Whether broken connections are opened again.
+    pub(crate) reconnects: bool,
     /// Calls of one requester, if the run is not bounded by time.
     pub(crate) calls: Option<u64>,
 }
@@ -174,6 +176,10 @@ pub(crate) fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()
     ensure!(
         calls.reply == ReplyKind::TempQueue,
         "{protocol} answers on the connection that asked; leave `--reply` out"
+    );
+    ensure!(
+        !calls.reconnects,
+        "{protocol} numbers its calls by connection here, and a new one would not know them; leave `--reconnect` out"
     );
     if let Some(service) = calls.service {
         bail!("{protocol} has no broker that knows `{service}`; leave `--destination` out");

@@ -7,7 +7,7 @@ mod nats_liar;
 mod peer_liar;
 
 use clap::Parser;
-use imori_bench::{BenchArgs, Ledger, Outcome, Report, Scenario};
+use imori_bench::{BenchArgs, Ledger, Outcome, Report};
 
 use liar::{Liar, Lie};
 use nats_liar::NatsLiar;
@@ -26,13 +26,7 @@ fn run(url: &str, arguments: &str) -> Report {
 
 fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
     let arguments = format!("bench {arguments} --url {url}");
-    match Command::parse_from(arguments.split_whitespace()).bench.scenario {
-        Scenario::Rpc(options) => imori_bench::run_rpc(&options),
-        Scenario::Queue(options) => imori_bench::run_queue(&options),
-        Scenario::Pubsub(options) => imori_bench::run_pubsub(&options),
-        Scenario::FanOut(options) => imori_bench::run_fan_out(&options),
-        Scenario::Idle(options) => imori_bench::run_idle(&options),
-    }
+    Command::parse_from(arguments.split_whitespace()).bench.scenario.measure()
 }
 
 #[test]

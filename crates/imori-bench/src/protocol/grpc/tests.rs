@@ -331,6 +331,7 @@ fn what_grpc_has_not_is_refused() {
         depth: Some(Depth::InFlight(9)),
         reply: ReplyKind::TempQueue,
         service: None,
+        reconnects: false,
         calls: None,
     };
     for (calls, told) in [
@@ -339,6 +340,7 @@ fn what_grpc_has_not_is_refused() {
         (CallTerms { calls: Some(CALLS_MAX), ..calls }, Some("use more `--requesters`")),
         (CallTerms { depth: Some(Depth::All), ..calls }, Some("use a number for `--depth`")),
         (CallTerms { reply: ReplyKind::Named, ..calls }, Some("leave `--reply` out")),
+        (CallTerms { reconnects: true, ..calls }, Some("leave `--reconnect` out")),
     ] {
         let refused = Grpc.check_calls(calls).err().map(|error| error.to_string());
         assert_eq!(refused.is_some(), told.is_some(), "{refused:?}");

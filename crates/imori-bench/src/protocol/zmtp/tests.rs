@@ -222,7 +222,8 @@ fn garbage_is_refused_or_waited_for() {
 
 #[test]
 fn what_has_no_broker_is_refused() {
-    let calls = CallTerms { depth: None, reply: ReplyKind::TempQueue, service: None, calls: None };
+    let calls =
+        CallTerms { depth: None, reply: ReplyKind::TempQueue, service: None, reconnects: false, calls: None };
     let many = CallTerms { depth: Some(Depth::InFlight(2)), ..calls };
     for (socket, calls, told) in [
         (Zmtp::Req, calls, None),
@@ -231,6 +232,7 @@ fn what_has_no_broker_is_refused() {
         (Zmtp::Dealer, CallTerms { depth: Some(Depth::All), ..calls }, None),
         (Zmtp::Req, many, Some("one call in flight")),
         (Zmtp::Req, CallTerms { reply: ReplyKind::Named, ..calls }, Some("leave `--reply` out")),
+        (Zmtp::Req, CallTerms { reconnects: true, ..calls }, Some("leave `--reconnect` out")),
         (Zmtp::Req, CallTerms { service: Some("a"), ..calls }, Some("leave `--destination` out")),
     ] {
         let refused = socket.check_calls(calls).err().map(|error| error.to_string());
