@@ -33,7 +33,7 @@ use crate::pulse::{Due, Pulse};
 use crate::repeat::Repeat;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::subscribe::{Wishes, unsubscribe};
+use crate::subscribe::Wishes;
 
 /// The inbound half of a connection.
 #[derive(Debug)]
@@ -335,11 +335,10 @@ impl Connection {
         shared: Option<&Bytes>,
         budget: &mut Budget,
     ) -> bool {
-        let kind = Kind::of(op);
-        if kind != Kind::Subscribe {
+        if self.wishes.come_before(op) {
             self.fulfil_wishes(world);
         }
-        match action(self.state, kind) {
+        match action(self.state, Kind::of(op)) {
             Action::Publish if world.is_alarmed() => {
                 if self.only_publishes(world) {
                     return false;
@@ -412,8 +411,11 @@ impl Connection {
                 }
             },
             ClientOp::Unsubscribe(op) => {
-                unsubscribe(&mut self.session, world, op);
-                self.session.agree(world);
+                self.wishes.end(&mut self.session, world, op);
+                if self.session.options.verbose {
+                    self.fulfil_wishes(world);
+                    self.session.agree(world);
+                }
             }
             ClientOp::Ping => self.answer_ping(world),
             ClientOp::Pong => self.pulse.answered(),
@@ -438,7 +440,7 @@ impl Connection {
         }
     }
 
-    /// Makes the subscriptions that the client has asked for.
+    /// Makes the subscriptions that the client has asked for, or ends those that it wants no more.
     #[inline]
     fn fulfil_wishes<W: World>(&mut self, world: &W) {
         if self.wishes.is_empty() || self.state == State::Closed {

@@ -45,6 +45,25 @@ fn a_turn_ends_after_its_budget() {
 }
 
 #[test]
+fn a_run_of_one_kind_makes_one_table() {
+    let rows = [
+        ("SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n", 1),
+        ("UNSUB 1\r\nUNSUB 2\r\nUNSUB 2\r\nUNSUB 3\r\n", 1),
+        ("UNSUB 1\r\nUNSUB nobody\r\n", 0),
+        ("SUB a 1\r\nSUB b 2\r\nUNSUB 1\r\nUNSUB 2\r\nSUB c 1\r\n", 3),
+        ("UNSUB 1 5\r\nPING\r\n", 0),
+        ("SUB d 4\r\nSUB e 5\r\nUNSUB 4 1\r\nUNSUB 5 1\r\n", 1),
+    ];
+    let world = TinyWorld::default();
+    let mut client = connected(&world);
+    for (input, expected) in rows {
+        let before = world.tables();
+        client.send(&world, input.as_bytes());
+        assert_eq!(world.tables() - before, expected, "{input}");
+    }
+}
+
+#[test]
 fn deliveries_count_towards_the_budget() {
     let world = TinyWorld::default();
     let mut readers: Vec<Client> = (0..100).map(|_| connected(&world)).collect();
@@ -92,6 +111,17 @@ fn subscriptions_of_a_turn_are_made_before_it_ends() {
     turn(&world, &mut reader, b"SUB a 1\r\nSUB b 2\r\nSUB c");
     turn(&world, &mut client, b"PUB a 1\r\nx\r\nPUB b 1\r\ny\r\nPUB c 1\r\nz\r\n");
     assert_eq!(reader.output(&world), b"MSG a 1 1\r\nx\r\nMSG b 2 1\r\ny\r\n");
+}
+
+#[test]
+fn subscriptions_have_ended_when_the_turn_ends() {
+    let world = TinyWorld::default();
+    let (mut reader, mut client) = (connected(&world), connected(&world));
+    reader.send(&world, b"SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n");
+    reader.output(&world);
+    turn(&world, &mut reader, b"UNSUB 1\r\nUNSUB 2 1\r\nUNSUB 3");
+    turn(&world, &mut client, b"PUB a 1\r\nx\r\nPUB b 1\r\ny\r\nPUB b 1\r\nz\r\nPUB c 1\r\nz\r\n");
+    assert_eq!(reader.output(&world), b"MSG b 2 1\r\ny\r\nMSG c 3 1\r\nz\r\n");
 }
 
 /// Decision 0011: what is published without being read arrives as what was read.
