@@ -23,7 +23,6 @@ use crate::decode::{Decoder, Step};
 use crate::encode::{PING, PONG, push_error, push_info};
 use crate::error::DecodeError;
 use crate::info::Info;
-use crate::limits::TABLE_CHANGE_COST;
 use crate::login::log_in;
 use crate::message::MessageEncoder;
 use crate::operation::{ClientOp, Publish};
@@ -388,8 +387,10 @@ impl Connection {
         if let ClientOp::Publish(publish) = op {
             return self.publish(world, publish, shared, budget);
         }
-        let changes_table = matches!(op, ClientOp::Subscribe(_) | ClientOp::Unsubscribe(_));
-        budget.spend(if changes_table { TABLE_CHANGE_COST } else { 1 }, 0, None);
+        match op {
+            ClientOp::Subscribe(_) | ClientOp::Unsubscribe(_) => budget.spend_change(),
+            _ => budget.spend(1, 0, None),
+        }
         if let ClientOp::Subscribe(subscribe) = op
             && self.wishes.has(&self.session, subscribe.sid)
         {

@@ -103,13 +103,12 @@ impl TinyWorld {
         }
     }
 
-    /// Bytes that waiting messages are charged with.
     /// How many routing tables were made.
-    #[allow(dead_code, reason = "only NATS makes several changes in one table")]
     pub(crate) fn tables(&self) -> usize {
         self.tables.get()
     }
 
+    /// Bytes that waiting messages are charged with.
     pub(crate) fn charged(&self) -> usize {
         self.gauge.bytes()
     }
