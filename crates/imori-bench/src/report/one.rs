@@ -82,7 +82,7 @@ fn write_times(page: &mut Markup, report: &Report) {
         ("confirm time", &report.confirm),
     ];
     let all = named.into_iter().filter_map(|(name, latency)| Some((name.to_owned(), latency.as_ref()?)));
-    let spread = report.spread.iter().map(|(name, latency)| (format!("{name} subscriber"), latency));
+    let spread = report.spread.iter().map(|(name, latency)| (name.clone(), latency));
     let mut table = Table::new(&["time", "samples", "p50", "p99", "p99.9", "p99.99", "max"]);
     for (name, latency) in all.chain(spread) {
         let mut cells = vec![name, grouped(latency.samples as f64)];
@@ -138,7 +138,10 @@ fn write_tiles(page: &mut Markup, report: &Report) {
         grouped(report.per_second),
         report.open.as_ref().map_or_else(
             || "closed loop: as fast as answers come".to_owned(),
-            |open| format!("of {} offered, {}", grouped(open.rate), open.arrival),
+            |open| {
+                let due = open.rate * report.fan_out.max(1) as f64;
+                format!("of {} offered, {}", grouped(due), open.arrival)
+            },
         ),
     )];
     if let Some(latency) = &report.latency {
@@ -266,9 +269,10 @@ fn write_heat(page: &mut Markup, report: &Report, buckets: &Buckets) {
         cells.push(during.map_or_else(|| "–".to_owned(), |stall| name(stall.verdict).to_owned()));
         table.rows.push(Row { place: Some(bucket.middle() / buckets.end), cells });
     }
-    let says = match stalls.list.len() {
-        0 => "No stall was found.",
-        _ => "Below: each stall in the lane of whoever is to blame.",
+    let says = match (&report.stalls, stalls.list.len()) {
+        (None, _) => "How many took how long, second by second.",
+        (Some(_), 0) => "No stall was found.",
+        (Some(_), _) => "Below: each stall in the lane of whoever is to blame.",
     };
     let title = match report.open {
         Some(_) => "Response times",

@@ -24,7 +24,8 @@ impl Display for Report {
         writeln!(f, "level        {level}  asked for: {}", asked.join(", "))?;
         write!(f, "throughput   {} {}/s", grouped(self.per_second), plain_line(&self.unit))?;
         if let Some(open) = &self.open {
-            write!(f, " of {} offered", grouped(open.rate))?;
+            let due = open.rate * self.fan_out.max(1) as f64;
+            write!(f, " of {} offered", grouped(due))?;
         }
         writeln!(
             f,
@@ -92,7 +93,8 @@ impl Report {
             }
         }
         for (receiver, latency) in &self.spread {
-            writeln!(f, "{:<12} {}", plain_line(receiver), percentiles(latency))?;
+            let receiver = plain_line(receiver.split(' ').next().unwrap_or_default());
+            writeln!(f, "{receiver:<12} {}", percentiles(latency))?;
         }
         Ok(())
     }
@@ -169,6 +171,7 @@ pub(crate) fn ending(report: &Report) -> (bool, String) {
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => "none".to_owned(),
         other => other.to_string(),
     }
 }
@@ -328,7 +331,7 @@ mod tests {
         let mut report = sample::report();
         let part = report.clone();
         report.parts.push(part);
-        report.spread.push(("last".to_owned(), report.service.clone().unwrap()));
+        report.spread.push(("last subscriber".to_owned(), report.service.clone().unwrap()));
         report.confirm = report.service.clone();
         for (objective, is_kept) in [("lost=0", true), ("p99<1ms", false)] {
             let (objective, found) = (objective.to_owned(), "that".to_owned());
