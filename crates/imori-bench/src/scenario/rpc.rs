@@ -20,7 +20,7 @@ use crate::protocol::template::Correlation;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
 use crate::scenario::stage::Stage;
-use crate::scenario::summary::{LEAD, Ran, Subject, asked, nanos, report};
+use crate::scenario::summary::{LEAD, Ran, Subject, asked, nanos, report, unsent_note};
 use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
 use crate::watch::cost::Cost;
@@ -185,8 +185,8 @@ impl Run<'_> {
         if let (Ended::TimeOver, Amount::Time(_)) = (ended, options.warmup()) {
             ended = self.settle();
         }
-        let begin = self.clock.now();
-        self.measured(begin, |run| match ended {
+        self.start_counting(self.clock.now());
+        self.measured(|run| match ended {
             Ended::Done | Ended::TimeOver => run.phase(options.measured(), "measure"),
             ended => ended,
         })
@@ -201,21 +201,48 @@ impl Run<'_> {
         let start = self.clock.now().saturating_add(nanos(LEAD));
         let begin = start.saturating_add(nanos(warmup));
         let end = begin.saturating_add(nanos(time));
-        for requester in self.loops.iter_mut().flat_map(requesters_of) {
-            requester.follow((start, end));
-        }
+        // Before the first is due, so that none is missed when the warm-up is over.
+        self.start_counting(begin);
+        self.each_requester(|requester, asked| requester.follow((start, end), asked));
         let ended = self.wait_until(begin, "warm-up");
-        self.measured(begin, |run| match ended {
+        let (cost, answered, ended) = self.measured(|run| match ended {
             Ended::Done | Ended::TimeOver => run.wait_until(end, "measure"),
             ended => ended,
-        })
+        })?;
+        let ended = match ended {
+            Ended::TimeOver => self.send_the_rest(),
+            ended => ended,
+        };
+        Ok((cost, answered, ended))
     }
 
-    /// Measures what a phase costs; says how many calls were answered in it.
-    fn measured(&mut self, begin: u64, phase: impl FnOnce(&mut Self) -> Ended) -> Result<(Cost, u64, Ended)> {
+    /// Sends what was due and had no room.
+    fn send_the_rest(&mut self) -> Ended {
+        let ended = self
+            .drive(Bounds::of(Amount::Count(0), false), "drain", None, |_, board| board.asked.scheduled == 0);
+        if ended == Ended::Done { Ended::TimeOver } else { ended }
+    }
+
+    /// From this time on it counts.
+    fn start_counting(&mut self, begin: u64) {
         for event_loop in &mut self.loops {
             event_loop.board.asked.timeline.start(begin);
         }
+    }
+
+    /// Does something to each requester, and to what its loop counts.
+    fn each_requester(&mut self, mut act: impl FnMut(&mut Requester, &mut Asked)) {
+        for event_loop in &mut self.loops {
+            let mut asked = std::mem::replace(&mut event_loop.board.asked, Asked::new());
+            for requester in requesters_of(event_loop) {
+                act(requester, &mut asked);
+            }
+            event_loop.board.asked = asked;
+        }
+    }
+
+    /// Measures what a phase costs; says how many calls were answered in it.
+    fn measured(&mut self, phase: impl FnOnce(&mut Self) -> Ended) -> Result<(Cost, u64, Ended)> {
         let before = self.answered();
         let meter = self.stage.watch.measure()?;
         let ended = phase(self);
@@ -231,6 +258,8 @@ impl Run<'_> {
 
     /// Waits for the replies that are due, and for those that nobody expects any more.
     fn settle_up(&mut self, mut ended: Ended) -> Ended {
+        let now = self.clock.now();
+        self.each_requester(|requester, asked| requester.leave_schedule(now, asked));
         if ended == Ended::TimeOver {
             ended = self.settle();
         }
@@ -321,13 +350,7 @@ impl Run<'_> {
         let is_waiting = self.options.depth() == Depth::All && answered_some && has_written && has_sent;
         if is_waiting {
             let now = self.clock.now();
-            for event_loop in &mut self.loops {
-                let mut asked = std::mem::replace(&mut event_loop.board.asked, Asked::new());
-                for requester in requesters_of(event_loop) {
-                    requester.give_up_before(u64::MAX >> 1, now, &mut asked);
-                }
-                event_loop.board.asked = asked;
-            }
+            self.each_requester(|requester, asked| requester.give_up_before(u64::MAX >> 1, now, asked));
         }
         is_waiting
     }
@@ -351,10 +374,11 @@ impl Run<'_> {
             // A request or its reply may have been on a connection that broke.
             report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
         }
-        if let Some(error) = &self.broken {
+        if matches!(report.outcome, Outcome::Broken | Outcome::Stopped) {
             report.ledger.unknown += unanswered;
-            report.notes.push(format!("{error:#}"));
         }
+        report.notes.extend(self.broken.as_ref().map(|error| format!("{error:#}")));
+        report.notes.extend(unsent_note(report.outcome, asked.unsent));
         report.counters = vec![
             Count::new("requests_sent", asked.ledger.sent),
             Count::new("requests_received", responded.received),

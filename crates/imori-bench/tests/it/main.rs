@@ -2,12 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
+mod breaking;
+mod confirms;
+mod frame;
 mod liar;
 mod nats_liar;
+mod open_loop;
 mod peer_liar;
+mod search;
+
+use std::thread::scope;
 
 use clap::Parser;
-use imori_bench::{BenchArgs, Ledger, Outcome, Report, Task};
+use imori_bench::{BenchArgs, Ledger, Outcome, Report, Second, Task};
 
 use liar::{Liar, Lie};
 use nats_liar::NatsLiar;
@@ -30,6 +37,16 @@ fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
         Task::Scenario(scenario) => scenario.measure(),
         task => anyhow::bail!("{task:?} is no scenario"),
     }
+}
+
+/// Adds up a column of the rows of a report.
+fn total(report: &Report, of: impl Fn(&Second) -> u64) -> u64 {
+    report.rows.iter().map(of).sum()
+}
+
+/// A counter of a report.
+fn counter(report: &Report, name: &str) -> Option<u64> {
+    report.counters.iter().find(|count| count.name == name).map(|count| count.value)
 }
 
 #[test]
@@ -116,19 +133,27 @@ fn each_lie_about_a_delivery_is_counted() {
         (Lie::Alter, Ledger { altered: 20, ..clean }),
         (Lie::Disguise, Ledger { altered: 20, ..clean }),
     ] {
-        for size in [16, 100] {
-            let arguments = format!(
-                "pubsub --closed --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"
-            );
-            let liar = Liar::start(lie, "/topic/", 100);
-            let report = run(&liar.url(), &arguments);
-            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {size}");
-            assert_eq!(liar.lies(), 20);
-            let liar = NatsLiar::start(lie, "imori-bench", 100);
-            let report = run(&liar.url(), &arguments);
-            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {size}");
-            assert_eq!(liar.lies(), 20);
-        }
+        // Side by side, because each waits for what is lost.
+        scope(|scope| {
+            for size in [16, 100] {
+                let arguments = format!(
+                    "pubsub --closed --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"
+                );
+                let of_nats = arguments.clone();
+                scope.spawn(move || {
+                    let liar = Liar::start(lie, "/topic/", 100);
+                    let report = run(&liar.url(), &arguments);
+                    assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {size}");
+                    assert_eq!(liar.lies(), 20);
+                });
+                scope.spawn(move || {
+                    let liar = NatsLiar::start(lie, "imori-bench", 100);
+                    let report = run(&liar.url(), &of_nats);
+                    assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {size}");
+                    assert_eq!(liar.lies(), 20);
+                });
+            }
+        });
     }
 }
 
