@@ -69,21 +69,33 @@ fn check_is_told(report: &Report, arguments: &str) {
 
 #[test]
 fn what_is_confirmed_and_dropped_is_lost_and_the_rest_of_a_broken_connection_unknown() {
-    for arguments in [
+    let rows = [
         "pubsub --closed --messages 3k --warmup 0 --confirm 8",
         "pubsub --closed --messages 3k --warmup 0 --confirm 8 --threads 2",
         "pubsub --rate 3000 --arrival fixed --time 1s --warmup 0 --confirm 400",
-    ] {
-        let (liar, report) = reconnecting(700, arguments);
-        let (ledger, deeds) = (report.ledger, liar.deeds());
-        assert_eq!(ledger.sent, 3_000, "{arguments}");
-        assert_eq!(ledger.good + ledger.lost + ledger.unknown, ledger.sent, "{arguments}: {ledger:?}");
-        assert_eq!(ledger.lost, deeds.lies, "{arguments}: {ledger:?}");
-        assert!(deeds.lies >= 20 && ledger.unknown >= deeds.breaks, "{arguments}: {ledger:?} {deeds:?}");
-        assert_eq!(total(&report, |row| row.reconnects), deeds.breaks, "{arguments}");
-        assert!(deeds.breaks >= 3, "{arguments}: {deeds:?}");
-        assert_eq!((report.outcome, report.exit_code()), (Outcome::Done, 3), "{arguments}");
-    }
+    ];
+    scope(|scope| {
+        for arguments in rows {
+            scope.spawn(move || {
+                let (liar, report) = reconnecting(700, arguments);
+                let (ledger, deeds) = (report.ledger, liar.deeds());
+                assert_eq!(ledger.sent, 3_000, "{arguments}");
+                assert_eq!(
+                    ledger.good + ledger.lost + ledger.unknown,
+                    ledger.sent,
+                    "{arguments}: {ledger:?}"
+                );
+                assert_eq!(ledger.lost, deeds.lies, "{arguments}: {ledger:?}");
+                assert!(
+                    deeds.lies >= 20 && ledger.unknown >= deeds.breaks,
+                    "{arguments}: {ledger:?} {deeds:?}"
+                );
+                assert_eq!(total(&report, |row| row.reconnects), deeds.breaks, "{arguments}");
+                assert!(deeds.breaks >= 3, "{arguments}: {deeds:?}");
+                assert_eq!((report.outcome, report.exit_code()), (Outcome::Done, 3), "{arguments}");
+            });
+        }
+    });
 }
 
 #[test]

@@ -9,19 +9,24 @@ use crate::{counter, run};
 
 #[test]
 fn what_is_confirmed_and_dropped_is_lost() {
-    for arguments in [
+    let rows = [
         "pubsub --closed --messages 2k --warmup 0 --confirm 8 --publishers 2",
         "queue --closed --messages 2k --warmup 0 --confirm 8 --threads 2 --ack client",
         "queue --rate 4000 --arrival fixed --time 500ms --warmup 0 --confirm 100",
-    ] {
-        let about = if arguments.starts_with("queue") { "/queue/" } else { "/topic/" };
-        let liar = Liar::start(Lie::Lose, about, 100);
-        let report = run(&liar.url(), arguments);
-        let expected = Ledger { sent: 2_000, good: 1_980, lost: 20, ..Ledger::default() };
-        assert_eq!((report.ledger, liar.lies()), (expected, 20), "{arguments}");
-        assert_eq!((report.outcome, report.exit_code()), (Outcome::Done, 3), "{arguments}");
-        assert_eq!(report.confirm.unwrap().samples, 2_000, "{arguments}");
-    }
+    ];
+    scope(|scope| {
+        for arguments in rows {
+            scope.spawn(move || {
+                let about = if arguments.starts_with("queue") { "/queue/" } else { "/topic/" };
+                let liar = Liar::start(Lie::Lose, about, 100);
+                let report = run(&liar.url(), arguments);
+                let expected = Ledger { sent: 2_000, good: 1_980, lost: 20, ..Ledger::default() };
+                assert_eq!((report.ledger, liar.lies()), (expected, 20), "{arguments}");
+                assert_eq!((report.outcome, report.exit_code()), (Outcome::Done, 3), "{arguments}");
+                assert_eq!(report.confirm.unwrap().samples, 2_000, "{arguments}");
+            });
+        }
+    });
 }
 
 #[test]

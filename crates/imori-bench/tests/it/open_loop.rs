@@ -91,22 +91,18 @@ fn each_lie_is_counted_in_an_open_loop_too() {
             Ledger { altered: 20, ..deliveries },
         ),
     ];
+    let check = |url: String, arguments: &str, lie: Lie, ledger: Ledger| {
+        let report = run(&url, arguments);
+        assert_eq!((report.ledger, report.exit_code()), (ledger, 3), "{lie:?} {url} {arguments}");
+    };
     scope(|scope| {
         for (lie, of_calls, of_deliveries) in rows {
             let (rpc, pubsub) = (&rpc, &pubsub);
+            scope.spawn(move || check(Liar::start(lie, "/reply-queue/", 100).url(), rpc, lie, of_calls));
+            scope.spawn(move || check(NatsLiar::start(lie, "_INBOX.", 100).url(), rpc, lie, of_calls));
+            scope.spawn(move || check(Liar::start(lie, "/topic/", 100).url(), pubsub, lie, of_deliveries));
             scope.spawn(move || {
-                let urls = |stomp, nats| {
-                    let (stomp, nats) = (Liar::start(lie, stomp, 100), NatsLiar::start(lie, nats, 100));
-                    [stomp.url(), nats.url()]
-                };
-                for url in urls("/reply-queue/", "_INBOX.") {
-                    let report = run(&url, rpc);
-                    assert_eq!((report.ledger, report.exit_code()), (of_calls, 3), "{lie:?} {url}");
-                }
-                for url in urls("/topic/", "imori-bench") {
-                    let report = run(&url, pubsub);
-                    assert_eq!((report.ledger, report.exit_code()), (of_deliveries, 3), "{lie:?} {url}");
-                }
+                check(NatsLiar::start(lie, "imori-bench", 100).url(), pubsub, lie, of_deliveries)
             });
         }
     });
