@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use crate::options::{BrokerOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
 use crate::record::report::Report;
 use crate::scenario;
+use crate::versus::{self, ExperimentArgs, GuardArgs, PeersArgs, VersusArgs};
 
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
@@ -30,6 +31,19 @@ pub enum Scenario {
     Pubsub(PubsubOptions),
     /// Connections that do nothing, for their memory.
     Idle(IdleOptions),
+    /// The same scenario against several peers in turns, with medians and quotients.
+    ///
+    /// Peers are imori, nats-server, rabbitmq, artemis, relay, zeromq and grpc, each with its protocol
+    /// if it speaks several: imori:nats; the path of another program imori; the URL of what runs
+    /// already; and any other name with --peer-url. Options that are not listed here are the scenario's.
+    Versus(VersusArgs),
+    /// An experiment of RPCBench, for Imori and those it was compared with.
+    Experiment(ExperimentArgs),
+    /// What is on this machine to compare with; or one of them, run by hand.
+    Peers(PeersArgs),
+    /// What stands between a comparison and a broker.
+    #[command(hide = true)]
+    Guard(GuardArgs),
 }
 
 /// Runs the scenario, prints or writes the report, and returns the exit code of the command.
@@ -39,6 +53,10 @@ pub fn run(args: &BenchArgs) -> Result<u8> {
         Scenario::Queue(options) => (scenario::run_queue(options)?, &options.broker),
         Scenario::Pubsub(options) => (scenario::run_pubsub(options)?, &options.broker),
         Scenario::Idle(options) => (scenario::run_idle(options)?, &options.broker),
+        Scenario::Versus(args) => return versus::run_versus(args),
+        Scenario::Experiment(args) => return versus::run_experiment(args),
+        Scenario::Peers(args) => return versus::run_peers(args).map(|()| 0),
+        Scenario::Guard(args) => return versus::run_guard(args).map(|()| 0),
     };
     publish(&report, options)?;
     Ok(report.exit_code())

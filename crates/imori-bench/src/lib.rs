@@ -4,6 +4,7 @@
 //! the broker. It never links the server, so a fault of the broker is not repeated by its judge.
 
 mod command;
+mod versus;
 mod scenario;
 mod load;
 mod protocol;
@@ -30,3 +31,7 @@ pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
 pub use scenario::{run_idle, run_pubsub, run_queue, run_rpc};
 pub use url::{Scheme, Url};
+pub use versus::{
+    Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Run, Settings,
+    VersusArgs,
+};

@@ -4,6 +4,7 @@
 
 mod liar;
 mod nats_liar;
+mod versus;
 
 use clap::Parser;
 use imori_bench::{BenchArgs, Ledger, Outcome, Report, Scenario};
@@ -29,6 +30,7 @@ fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
         Scenario::Queue(options) => imori_bench::run_queue(&options),
         Scenario::Pubsub(options) => imori_bench::run_pubsub(&options),
         Scenario::Idle(options) => imori_bench::run_idle(&options),
+        other => anyhow::bail!("{other:?} makes no report"),
     }
 }
 
