@@ -3,13 +3,16 @@
 use std::fs;
 use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 
-use crate::options::{BrokerOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
+use crate::interrupt;
+use crate::options::{
+    BrokerOptions, FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
+};
 use crate::record::report::Report;
 use crate::scenario;
-use crate::versus::{self, ExperimentArgs, GuardArgs, PeersArgs, VersusArgs};
+use crate::versus::Beside;
 
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
@@ -27,38 +30,56 @@ pub enum Scenario {
     /// Publishers, queues, consumers with acknowledgement; not with core NATS, which keeps nothing.
     Queue(QueueOptions),
     /// Publishers, subjects, subscribers to each subject, nothing stored.
-    #[command(visible_alias = "fan-out")]
     Pubsub(PubsubOptions),
+    /// One publisher and many subscribers: when the first, the middle and the last has each message.
+    FanOut(FanOutOptions),
+    /// All of these at once at a moderate rate, for hours.
+    Soak(SoakOptions),
     /// Connections that do nothing, for their memory.
     Idle(IdleOptions),
-    /// The same scenario against several peers in turns, with medians and quotients.
-    ///
-    /// Peers are imori, nats-server, rabbitmq, artemis, relay, zeromq and grpc, each with its protocol
-    /// if it speaks several: imori:nats; the path of another program imori; the URL of what runs
-    /// already; and any other name with --peer-url. Options that are not listed here are the scenario's.
-    Versus(VersusArgs),
-    /// An experiment of RPCBench, for Imori and those it was compared with.
-    Experiment(ExperimentArgs),
-    /// What is on this machine to compare with; or one of them, run by hand.
-    Peers(PeersArgs),
-    /// What stands between a comparison and a broker.
-    #[command(hide = true)]
-    Guard(GuardArgs),
+    /// What compares several brokers.
+    #[command(flatten)]
+    Beside(Beside),
+}
+
+impl Scenario {
+    /// Runs it; an error says why it could not be run at all.
+    pub fn measure(&self) -> Result<Report> {
+        match self {
+            Scenario::Rpc(options) => scenario::measure(options),
+            Scenario::Queue(options) => scenario::measure(options),
+            Scenario::Pubsub(options) => scenario::measure(options),
+            Scenario::FanOut(options) => scenario::measure(options),
+            Scenario::Soak(options) => scenario::measure(options),
+            Scenario::Idle(options) => scenario::run_idle(options),
+            Scenario::Beside(_) => bail!("a comparison has many reports; run it as a command"),
+        }
+    }
+
+    /// Where its broker is, and where its results go.
+    fn broker(&self) -> Option<&BrokerOptions> {
+        Some(match self {
+            Scenario::Rpc(options) => &options.broker,
+            Scenario::Queue(options) => &options.broker,
+            Scenario::Pubsub(options) => &options.broker,
+            Scenario::FanOut(options) => &options.broker,
+            Scenario::Soak(options) => &options.broker,
+            Scenario::Idle(options) => &options.broker,
+            Scenario::Beside(_) => return None,
+        })
+    }
 }
 
 /// Runs the scenario, prints or writes the report, and returns the exit code of the command.
 pub fn run(args: &BenchArgs) -> Result<u8> {
-    let (report, options) = match &args.scenario {
-        Scenario::Rpc(options) => (scenario::run_rpc(options)?, &options.broker),
-        Scenario::Queue(options) => (scenario::run_queue(options)?, &options.broker),
-        Scenario::Pubsub(options) => (scenario::run_pubsub(options)?, &options.broker),
-        Scenario::Idle(options) => (scenario::run_idle(options)?, &options.broker),
-        Scenario::Versus(args) => return versus::run_versus(args),
-        Scenario::Experiment(args) => return versus::run_experiment(args),
-        Scenario::Peers(args) => return versus::run_peers(args).map(|()| 0),
-        Scenario::Guard(args) => return versus::run_guard(args).map(|()| 0),
-    };
-    publish(&report, options)?;
+    if let Scenario::Beside(beside) = &args.scenario {
+        return beside.run();
+    }
+    interrupt::listen()?;
+    let report = args.scenario.measure()?;
+    if let Some(options) = args.scenario.broker() {
+        publish(&report, options)?;
+    }
     Ok(report.exit_code())
 }
 

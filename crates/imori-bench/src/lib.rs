@@ -13,6 +13,7 @@ mod watch;
 mod record;
 mod options;
 mod clock;
+mod interrupt;
 mod stamp;
 mod url;
 mod amount;
@@ -21,17 +22,16 @@ mod limits;
 pub use amount::Amount;
 pub use command::{BenchArgs, Scenario, run};
 pub use options::{
-    AckMode, BrokerOptions, Depth, IdleOptions, PubsubOptions, QueueOptions, QueuePhase, ReplyKind,
-    RpcOptions, Style,
+    AckMode, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, LoadOptions, Objective,
+    PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
 pub use record::latency::{Latency, LatencyKind};
 pub use record::ledger::Ledger;
 pub use record::machine::Machine;
 pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
-pub use scenario::{run_idle, run_pubsub, run_queue, run_rpc};
 pub use url::{Scheme, Url};
 pub use versus::{
-    Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Run, Settings,
-    VersusArgs,
+    Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Run,
+    Settings, VersusArgs,
 };

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 
 use crate::load::flow::Flow;
 use crate::load::seen::Seen;
+use crate::load::spread::Spread;
 use crate::options::AckMode;
 use crate::protocol::driver::{Delivery, Driver};
-use crate::record::latency::Recorder;
+use crate::record::Timeline;
 use crate::record::ledger::Ledger;
 use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
 
@@ -20,8 +21,8 @@ pub(crate) struct Received {
     pub(crate) unreadable: u64,
     /// Deliveries of this run, wanted or not.
     pub(crate) deliveries: u64,
-    /// How long deliveries took from the publisher's buffer to here.
-    pub(crate) recorder: Recorder,
+    /// When each subscriber has a message, if that is asked for.
+    pub(crate) spread: Option<Spread>,
     /// What has arrived, for each place where a message is due once.
     pub(crate) places: Vec<Place>,
 }
@@ -41,9 +42,15 @@ impl Received {
             ledger: Ledger::default(),
             unreadable: 0,
             deliveries: 0,
-            recorder: Recorder::new(),
+            spread: None,
             places: std::iter::repeat_with(Place::default).take(places).collect(),
         }
+    }
+
+    /// At how many of its places a message of a publisher has not arrived.
+    pub(crate) fn missing(&self, publisher: u16, number: u32, stride: usize) -> u64 {
+        let places = self.places.iter().skip(usize::from(publisher).saturating_mul(stride)).take(stride);
+        places.filter(|place| !place.seen.contains(number)).count() as u64
     }
 
     /// Different messages that have arrived, over all places; an unreadable one counts as one.
@@ -116,7 +123,7 @@ impl Consumer {
         &mut self,
         delivery: &Delivery<'_>,
         now: u64,
-        board: &mut Received,
+        (board, timeline): (&mut Received, &mut Timeline),
         out: &mut Vec<u8>,
     ) {
         match self.ack {
@@ -128,7 +135,7 @@ impl Consumer {
             AckMode::ClientIndividual => self.driver.acknowledge(delivery.ack, out),
         }
         match Stamp::read(delivery.body, self.run) {
-            Ok(stamp) => self.judge(stamp, delivery, now, board),
+            Ok(stamp) => self.judge(stamp, delivery, now, board, timeline),
             Err(NoStamp::Foreign) => board.ledger.foreign += 1,
             Err(NoStamp::Altered) => {
                 board.ledger.altered += 1;
@@ -150,7 +157,14 @@ impl Consumer {
         }
     }
 
-    fn judge(&mut self, stamp: Stamp, delivery: &Delivery<'_>, now: u64, board: &mut Received) {
+    fn judge(
+        &mut self,
+        stamp: Stamp,
+        delivery: &Delivery<'_>,
+        now: u64,
+        board: &mut Received,
+        timeline: &mut Timeline,
+    ) {
         let ledger = &mut board.ledger;
         let publisher = usize::from(stamp.publisher);
         let place = publisher.saturating_mul(self.stride).saturating_add(self.offset);
@@ -181,7 +195,14 @@ impl Consumer {
             place.next = number.saturating_add(1);
         }
         let micros = ((now / 1_000) as u32).wrapping_sub(stamp.sent_micros);
-        board.recorder.record(u64::from(micros).saturating_mul(1_000));
+        let took = u64::from(micros).saturating_mul(1_000);
+        let due = (now - now % 1_000).saturating_sub(took);
+        timeline.response(due, self.flow.lag(stamp.publisher, stamp.number), due.saturating_add(took));
+        if let Some(spread) = &mut board.spread
+            && due >= timeline.begin()
+        {
+            spread.note(stamp.number, took);
+        }
         match delivery.body.get(STAMP_BYTES..) == Some(&*self.filler) {
             true => ledger.good += 1,
             false => ledger.altered += 1,
@@ -208,7 +229,7 @@ mod tests {
 
     fn hear(consumer: &mut Consumer, board: &mut Received, delivery: Delivery<'_>, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        consumer.delivery(&Delivery { body, ..delivery }, 2_000, board, &mut out);
+        consumer.delivery(&Delivery { body, ..delivery }, 2_000, (board, &mut Timeline::new()), &mut out);
         out
     }
 

@@ -5,20 +5,30 @@
 //! the broker does not get.
 
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use mio::net::TcpStream;
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
 use crate::clock::Clock;
-use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES};
-use crate::protocol::driver::{Heard, Reader};
-use crate::protocol::session::Session;
+use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES, REOPEN_TIMEOUT, REOPENING_NANOS_MAX};
+use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms};
+use crate::protocol::session::{Parts, Session};
+use crate::url::Url;
 
 /// The token of the waker; connections count from 0.
 const WAKER: Token = Token(usize::MAX);
+
+/// The token of the timer.
+const TIMER: Token = Token(usize::MAX - 1);
 
 /// What one connection says and hears.
 pub(crate) trait Role {
@@ -37,6 +47,15 @@ pub(crate) trait Role {
     /// Whether `fill` must be tried in every turn, because something else than a frame makes room.
     fn is_producer(&self) -> bool;
 
+    /// When a producer has something to send next, in nanoseconds; none if no time makes it so.
+    fn next_due(&self) -> Option<u64>;
+
+    /// The connection broke and will be opened again: what was under way on it is not heard of any more.
+    fn cut_off(&mut self, now: u64, board: &mut Self::Board);
+
+    /// The connection is open again.
+    fn reopened(&mut self, now: u64, board: &mut Self::Board);
+
     /// Lets time pass.
     fn tick(&mut self, now: u64, board: &mut Self::Board);
 }
@@ -46,6 +65,7 @@ pub(crate) struct EventLoop<R: Role> {
     poll: Poll,
     events: Events,
     waker: Arc<Waker>,
+    timer: Timer,
     links: Vec<Link<R>>,
     producers: Vec<usize>,
     /// Connections with something to do; each is in it once.
@@ -55,6 +75,8 @@ pub(crate) struct EventLoop<R: Role> {
     /// Shared by all connections: what a frame leaves over moves to its connection.
     buffer: Vec<u8>,
     clock: Clock,
+    /// How broken connections are opened again, if they are.
+    reopening: Option<Reopening>,
     /// What the roles count together.
     pub(crate) board: R::Board,
     /// Frames read so far.
@@ -63,9 +85,18 @@ pub(crate) struct EventLoop<R: Role> {
     pub(crate) bytes_written: u64,
 }
 
+/// How broken connections are opened again.
+struct Reopening {
+    driver: &'static dyn Driver,
+    url: Url,
+}
+
 struct Link<R> {
     socket: TcpStream,
     role: R,
+    subscriptions: Vec<(Place, Terms)>,
+    /// Since when it is broken, and why; none while it is open.
+    broken: Option<(u64, Error)>,
     reader: Box<dyn Reader>,
     /// The beginning of a frame whose rest has not come.
     partial: Vec<u8>,
@@ -82,25 +113,34 @@ impl<R: Role> EventLoop<R> {
     pub(crate) fn new(board: R::Board, clock: Clock) -> Result<EventLoop<R>> {
         let poll = Poll::new().context("the kernel gives no epoll")?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let timer = Timer::new()?;
+        poll.registry().register(&mut SourceFd(&timer.0.as_raw_fd()), TIMER, Interest::READABLE)?;
         Ok(EventLoop {
             poll,
             events: Events::with_capacity(1024),
             waker,
+            timer,
             links: Vec::new(),
             producers: Vec::new(),
             active: Vec::new(),
             serving: Vec::new(),
             buffer: vec![0; READ_BYTES],
             clock,
+            reopening: None,
             board,
             frames_read: 0,
             bytes_written: 0,
         })
     }
 
+    /// From now on a connection that breaks does not end the run but is opened again.
+    pub(crate) fn reopen(&mut self, driver: &'static dyn Driver, url: &Url) {
+        self.reopening = Some(Reopening { driver, url: url.clone() });
+    }
+
     /// Takes over a connection.
     pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
-        let (socket, reader, partial) = session.into_parts()?;
+        let Parts { socket, reader, unread, subscriptions } = session.into_parts()?;
         let mut socket = TcpStream::from_std(socket);
         let index = self.links.len();
         self.poll.registry().register(&mut socket, Token(index), Interest::READABLE | Interest::WRITABLE)?;
@@ -111,8 +151,10 @@ impl<R: Role> EventLoop<R> {
         self.links.push(Link {
             socket,
             role,
+            subscriptions,
+            broken: None,
             reader,
-            partial,
+            partial: unread,
             out: Vec::new(),
             written: 0,
             is_readable: true,
@@ -145,18 +187,59 @@ impl<R: Role> EventLoop<R> {
         }
     }
 
-    /// Lets time pass for every role.
-    pub(crate) fn tick(&mut self) {
+    /// Lets time pass for every role, and opens again what is broken.
+    pub(crate) fn tick(&mut self) -> Result<()> {
         let now = self.clock.now();
-        for link in &mut self.links {
-            link.role.tick(now, &mut self.board);
+        for index in 0..self.links.len() {
+            self.mend(index, now)?;
+            if let Some(link) = self.links.get_mut(index) {
+                link.role.tick(now, &mut self.board);
+            }
         }
         self.kick();
+        Ok(())
+    }
+
+    /// Tries to open a broken connection again, until that has been tried for too long.
+    fn mend(&mut self, index: usize, now: u64) -> Result<()> {
+        let (Some(link), Some(reopening)) = (self.links.get_mut(index), &self.reopening) else {
+            return Ok(());
+        };
+        let Some((since, _)) = link.broken else {
+            return Ok(());
+        };
+        match reopening.session(&link.subscriptions) {
+            Ok(Parts { socket, reader, unread, .. }) => {
+                let mut socket = TcpStream::from_std(socket);
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                self.poll.registry().register(&mut socket, Token(index), interest)?;
+                link.socket = socket;
+                link.reader = reader;
+                link.partial = unread;
+                link.broken = None;
+                (link.is_readable, link.is_writable) = (true, true);
+                link.role.reopened(now, &mut self.board);
+                Ok(())
+            }
+            Err(_) if now.saturating_sub(since) < REOPENING_NANOS_MAX => Ok(()),
+            Err(error) => Err(error.context("a broken connection cannot be opened again")),
+        }
     }
 
     /// Waits for sockets, at most this long, and serves them once.
     pub(crate) fn turn(&mut self, timeout: Duration) -> Result<()> {
-        let timeout = if self.active.is_empty() { timeout } else { Duration::ZERO };
+        let timeout = match self.next_due() {
+            _ if !self.active.is_empty() => Duration::ZERO,
+            Some(due) => match due.checked_sub(self.clock.now()) {
+                None | Some(0) => Duration::ZERO,
+                Some(wait) => {
+                    // The timeout of a poll counts milliseconds, which is too coarse for a schedule.
+                    self.timer.set(Duration::from_nanos(wait))?;
+                    timeout
+                }
+            },
+            None => timeout,
+        };
         match self.poll.poll(&mut self.events, Some(timeout)) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
             _ => {}
@@ -172,8 +255,12 @@ impl<R: Role> EventLoop<R> {
                 self.active.push(event.token().0);
             }
         }
+        let now = self.clock.now();
         for at in 0..self.producers.len() {
-            if let Some(index) = self.producers.get(at).copied() {
+            if let Some(index) = self.producers.get(at).copied()
+                && let Some(link) = self.links.get(index)
+                && link.role.next_due().is_none_or(|due| due <= now)
+            {
                 self.activate(index);
             }
         }
@@ -185,6 +272,15 @@ impl<R: Role> EventLoop<R> {
         }
         self.serving.clear();
         Ok(())
+    }
+
+    /// When the first of the producers that can write is due.
+    fn next_due(&self) -> Option<u64> {
+        let links = self.producers.iter().filter_map(|index| self.links.get(*index));
+        links
+            .filter(|link| link.unwritten() < BACKLOG_BYTES_MAX)
+            .filter_map(|link| link.role.next_due())
+            .min()
     }
 
     fn activate(&mut self, index: usize) {
@@ -202,12 +298,25 @@ impl<R: Role> EventLoop<R> {
             return Ok(());
         };
         link.is_active = false;
-        if link.may_read() {
-            self.frames_read += link.read(&mut self.buffer, self.clock, &mut self.board)?;
+        if link.broken.is_some() {
+            return Ok(());
         }
-        let has_more = link.unwritten() < BACKLOG_BYTES_MAX
-            && link.role.fill(self.clock.now(), &mut self.board, &mut link.out);
-        self.bytes_written += link.flush()?;
+        let mut has_more = false;
+        match link.exchange(&mut self.buffer, self.clock, &mut self.board, &mut has_more) {
+            Ok((frames, bytes)) => {
+                self.frames_read += frames;
+                self.bytes_written += bytes;
+            }
+            Err(error) if self.reopening.is_some() => {
+                let now = self.clock.now();
+                link.broken = Some((now, error));
+                link.out.clear();
+                link.written = 0;
+                link.role.cut_off(now, &mut self.board);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
         if link.may_read() || (has_more && link.is_writable) {
             self.activate(index);
         }
@@ -215,7 +324,52 @@ impl<R: Role> EventLoop<R> {
     }
 }
 
+/// Wakes the loop to the microsecond.
+struct Timer(OwnedFd);
+
+impl Timer {
+    fn new() -> Result<Timer> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags).context("the kernel gives no timer")?))
+    }
+
+    fn set(&self, wait: Duration) -> Result<()> {
+        let once = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec {
+                tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(wait.subsec_nanos()),
+            },
+        };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once).context("the timer cannot be set")?;
+        Ok(())
+    }
+}
+
+impl Reopening {
+    fn session(&self, subscriptions: &[(Place, Terms)]) -> Result<Parts> {
+        let mut session = Session::open_within(self.driver, &self.url, REOPEN_TIMEOUT)?;
+        for (place, terms) in subscriptions {
+            session.subscribe(place, *terms)?;
+        }
+        session.into_parts()
+    }
+}
+
 impl<R: Role> Link<R> {
+    /// Reads once, fills and writes; says how many frames and bytes that were.
+    fn exchange(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        clock: Clock,
+        board: &mut R::Board,
+        has_more: &mut bool,
+    ) -> Result<(u64, u64)> {
+        let frames = if self.may_read() { self.read(buffer, clock, board)? } else { 0 };
+        *has_more = self.unwritten() < BACKLOG_BYTES_MAX && self.role.fill(clock.now(), board, &mut self.out);
+        Ok((frames, self.flush()?))
+    }
+
     fn unwritten(&self) -> usize {
         self.out.len().saturating_sub(self.written)
     }

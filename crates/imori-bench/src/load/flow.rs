@@ -3,6 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// Lags kept for all publishers together, and the least and most for one.
+const LAGS: usize = 1 << 20;
+const LAGS_MIN: usize = 1 << 8;
+const LAGS_MAX: usize = 1 << 16;
+
 /// What publishers and consumers tell each other, also across threads.
 #[derive(Debug)]
 pub(crate) struct Flow {
@@ -14,6 +19,8 @@ pub(crate) struct Flow {
     pub(crate) fan_out: u64,
     /// Messages that may be on their way.
     pub(crate) window: u64,
+    /// By publisher: how late the last messages were sent, in an open loop.
+    lags: Vec<Vec<AtomicU64>>,
     /// What the publishers may send.
     phase: Mutex<Phase>,
     /// Set by a publisher that the window has stopped and that waits to be woken.
@@ -26,6 +33,10 @@ pub(crate) struct Phase {
     pub(crate) number: u64,
     /// Messages of each publisher in this phase.
     pub(crate) share: u64,
+    /// From when on it is measured, in nanoseconds of the run's clock.
+    pub(crate) measured_from: u64,
+    /// First and last time of the schedule, in an open loop.
+    pub(crate) span: Option<(u64, u64)>,
 }
 
 impl Flow {
@@ -36,15 +47,46 @@ impl Flow {
             passed: AtomicU64::new(0),
             fan_out,
             window,
+            lags: Vec::new(),
             phase: Mutex::new(Phase::default()),
             is_waiting: AtomicBool::new(false),
         }
     }
 
-    /// Lets each publisher send so many more.
-    pub(crate) fn begin(&self, share: u64) {
+    /// The same for an open loop of so many publishers.
+    pub(crate) fn open(fan_out: u64, window: u64, publishers: usize) -> Flow {
+        let kept = (LAGS / publishers.max(1)).clamp(LAGS_MIN, LAGS_MAX);
+        let lags = || std::iter::repeat_with(|| AtomicU64::new(u64::MAX)).take(kept).collect();
+        Flow { lags: std::iter::repeat_with(lags).take(publishers).collect(), ..Flow::new(fan_out, window) }
+    }
+
+    /// Lets each publisher send so many more; from a time on it counts.
+    pub(crate) fn begin(&self, share: u64, measured_from: u64) {
         let mut phase = self.phase();
-        *phase = Phase { number: phase.number + 1, share };
+        *phase = Phase { number: phase.number + 1, share, measured_from, span: None };
+    }
+
+    /// Lets each publisher send by its schedule; from a time on it counts.
+    pub(crate) fn begin_open(&self, span: (u64, u64), measured_from: u64) {
+        let mut phase = self.phase();
+        *phase = Phase { number: phase.number + 1, share: u64::MAX, measured_from, span: Some(span) };
+    }
+
+    /// Notes by how many nanoseconds a message was sent late.
+    pub(crate) fn note_lag(&self, publisher: u16, number: u32, lag: u64) {
+        let lags = self.lags.get(usize::from(publisher)).map(Vec::as_slice).unwrap_or_default();
+        if let Some(place) = lags.get(number as usize % lags.len().max(1)) {
+            let micros = u32::try_from(lag / 1_000).unwrap_or(u32::MAX);
+            place.store(u64::from(number) << 32 | u64::from(micros), Ordering::Relaxed);
+        }
+    }
+
+    /// By how many nanoseconds a message was sent late; none in a closed loop, and of one that was
+    /// sent too long ago.
+    pub(crate) fn lag(&self, publisher: u16, number: u32) -> Option<u64> {
+        let lags = self.lags.get(usize::from(publisher))?;
+        let noted = lags.get(number as usize % lags.len().max(1))?.load(Ordering::Relaxed);
+        (noted >> 32 == u64::from(number)).then_some((noted & u64::from(u32::MAX)) * 1_000)
     }
 
     /// Lets no publisher send any more; when this returns, `published` is final.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use crate::limits::{CALLS_MAX, FILL_BYTES};
 use crate::load::calls::{Calls, Settled};
+use crate::load::publisher::Pace;
+use crate::load::schedule::Schedule;
 use crate::options::Depth;
 use crate::protocol::driver::Delivery;
 use crate::protocol::template::{Correlation, RequestTemplate, put_decimal};
-use crate::record::latency::Recorder;
+use crate::record::Timeline;
 use crate::record::ledger::Ledger;
 
 /// What the requesters of a loop count together.
@@ -17,21 +19,21 @@ pub(crate) struct Asked {
     pub(crate) ledger: Ledger,
     /// Calls that are answered or given up.
     pub(crate) settled: u64,
-    /// How long the calls took.
-    pub(crate) recorder: Recorder,
+    /// What happened when, and how long the calls took.
+    pub(crate) timeline: Timeline,
 }
 
 impl Asked {
     /// Nothing asked yet.
     pub(crate) fn new() -> Asked {
-        Asked { ledger: Ledger::default(), settled: 0, recorder: Recorder::new() }
+        Asked { ledger: Ledger::default(), settled: 0, timeline: Timeline::new() }
     }
 
     /// Adds what the requesters of another loop counted.
-    pub(crate) fn add(&mut self, other: &Asked) {
+    pub(crate) fn add(&mut self, other: &mut Asked) {
         self.ledger.add(&other.ledger);
         self.settled += other.settled;
-        self.recorder.add(&other.recorder);
+        self.timeline.add(&mut other.timeline);
     }
 }
 
@@ -50,6 +52,9 @@ pub(crate) struct Requester {
     in_flight: u64,
     /// Calls to send, those of earlier phases included.
     until: u64,
+    /// The pace of an open loop, and the schedule of its phase.
+    pace: Option<Pace>,
+    schedule: Option<Schedule>,
 }
 
 impl Requester {
@@ -61,6 +66,7 @@ impl Requester {
         size: usize,
         depth: Depth,
         timeout: Duration,
+        pace: Option<Pace>,
     ) -> Requester {
         Requester {
             template,
@@ -72,11 +78,20 @@ impl Requester {
             calls: Calls::default(),
             in_flight: 0,
             until: 0,
+            pace,
+            schedule: None,
         }
+    }
+
+    /// Lets it send by its schedule from a time to another, in nanoseconds of the run's clock.
+    pub(crate) fn follow(&mut self, span: (u64, u64)) {
+        self.until = CALLS_MAX;
+        self.schedule = self.pace.map(|pace| pace.schedule(span));
     }
 
     /// Lets it send so many more.
     pub(crate) fn extend(&mut self, count: u64) {
+        self.schedule = None;
         self.until = self.calls.sent().saturating_add(count).min(CALLS_MAX);
     }
 
@@ -86,11 +101,27 @@ impl Requester {
     }
 
     /// Gives up what was sent before this time.
-    pub(crate) fn give_up_before(&mut self, time: u64, board: &mut Asked) {
-        let given_up = self.calls.give_up_before(time);
+    pub(crate) fn give_up_before(&mut self, time: u64, now: u64, board: &mut Asked) {
+        let mut given_up = 0;
+        self.calls.give_up_before(time, |due| {
+            given_up += 1;
+            board.timeline.given_up(due, now);
+        });
         self.in_flight = self.in_flight.saturating_sub(given_up);
         board.settled += given_up;
         board.ledger.timeouts += given_up;
+    }
+
+    /// Its connection broke: nobody knows what became of the calls in flight.
+    pub(crate) fn cut_off(&mut self, now: u64, board: &mut Asked) {
+        let mut unknown = 0;
+        self.calls.give_up_before(u64::MAX >> 1, |due| {
+            unknown += 1;
+            board.timeline.given_up(due, now);
+        });
+        self.in_flight = 0;
+        board.settled += unknown;
+        board.ledger.unknown += unknown;
     }
 
     /// Takes a reply.
@@ -105,10 +136,10 @@ impl Requester {
             return;
         }
         match self.calls.answer(u64::from(correlation.number)) {
-            Settled::InTime(sent_at) => {
+            Settled::InTime(due, lag) => {
                 self.in_flight = self.in_flight.saturating_sub(1);
                 board.settled += 1;
-                board.recorder.record(now.saturating_sub(sent_at));
+                board.timeline.response(due, self.pace.map(|_| lag), now);
             }
             Settled::Late => ledger.late += 1,
             Settled::Again => {
@@ -135,14 +166,43 @@ impl Requester {
         let due = room.min(self.until.saturating_sub(self.calls.sent()));
         let mut sent = 0;
         while sent < due && out.len() < FILL_BYTES {
+            let due_at = match (&mut self.schedule, self.pace) {
+                (Some(schedule), _) => match schedule.peek().filter(|at| *at <= now) {
+                    Some(at) => {
+                        schedule.advance();
+                        board.timeline.sent_due(at, now);
+                        at
+                    }
+                    None => break,
+                },
+                (None, Some(_)) => break,
+                (None, None) => now,
+            };
             let number = self.calls.sent();
             self.template.append(out, number as u32, self.value(number));
-            self.calls.send(now);
+            self.calls.send(due_at, now);
             sent += 1;
+        }
+        if self.pace.is_none() {
+            board.timeline.sent(now, sent);
         }
         self.in_flight += sent;
         board.ledger.sent += sent;
-        sent < due
+        sent < due && out.len() >= FILL_BYTES
+    }
+
+    /// When the next call is due; none if there is none, or no room for it.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let has_room = match self.depth {
+            Depth::InFlight(depth) => self.in_flight < u64::from(depth),
+            Depth::All => true,
+        };
+        self.schedule.as_ref().filter(|_| has_room).and_then(Schedule::peek)
+    }
+
+    /// Whether it is paced by a schedule.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.pace.is_some()
     }
 
     /// With depth `all` nothing is read before all is written.
@@ -157,7 +217,7 @@ impl Requester {
     pub(crate) fn tick(&mut self, now: u64, board: &mut Asked) {
         if self.depth != Depth::All {
             let timeout = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
-            self.give_up_before(now.saturating_sub(timeout), board);
+            self.give_up_before(now.saturating_sub(timeout), now, board);
         }
     }
 
@@ -186,7 +246,7 @@ mod tests {
 
     fn requester(depth: Depth) -> Requester {
         let template = RequestTemplate::new(&IDENTITY.to_string(), "\n", 8, b"");
-        Requester::new(IDENTITY, 2, template, 8, depth, Duration::from_secs(1))
+        Requester::new(IDENTITY, 2, template, 8, depth, Duration::from_secs(1), None)
     }
 
     fn hear(requester: &mut Requester, board: &mut Asked, correlation: &str, body: &str) {

@@ -32,7 +32,8 @@ pub(crate) trait Driver: Debug + Sync {
     fn request(&self, service: &Place, replies: &Replies, size: usize, first: Correlation)
     -> RequestTemplate;
 
-    /// A message for a place; the filler follows the stamp.
+    /// A message for a place; the filler follows the stamp. With the wish it is heard as confirmed by
+    /// its number.
     fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate;
 
     /// Appends a reply that has the body of the request, and says where that begins.
@@ -43,6 +44,9 @@ pub(crate) trait Driver: Debug + Sync {
 
     /// Refuses terms that the protocol has not, rather than do something near.
     fn check(&self, terms: Terms) -> Result<()>;
+
+    /// Refuses to ask for confirms where the protocol has none.
+    fn check_confirms(&self) -> Result<()>;
 
     /// Refuses queues where the protocol keeps no messages.
     fn check_queues(&self) -> Result<()>;
@@ -69,8 +73,8 @@ pub(crate) trait Reader: Debug + Send {
 pub(crate) enum Heard<'a> {
     /// A message.
     Delivery(Delivery<'a>),
-    /// What was to be confirmed is.
-    Confirmed,
+    /// What was to be confirmed is; a message is told by its number.
+    Confirmed(Option<u32>),
     /// It asks whether we are there; this is the answer.
     Ping(&'static [u8]),
     /// It refuses something, in its words.

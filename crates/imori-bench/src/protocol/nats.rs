@@ -101,6 +101,10 @@ impl Driver for Nats {
         check_no_terms(terms, "core NATS")
     }
 
+    fn check_confirms(&self) -> Result<()> {
+        bail!("core NATS confirms nothing that is published; leave `--confirm` out")
+    }
+
     fn check_queues(&self) -> Result<()> {
         bail!("core NATS keeps no messages and promises none; use `pubsub`, or `rpc` for queue groups")
     }
@@ -129,7 +133,7 @@ impl Reader for NatsReader {
         let heard = match op {
             ServerOp::Message(message) => heard(&message),
             ServerOp::Ping => Heard::Ping(PONG),
-            ServerOp::Pong => Heard::Confirmed,
+            ServerOp::Pong => Heard::Confirmed(None),
             ServerOp::Ok => Heard::Nothing,
             ServerOp::Err(complaint) => Heard::Error(text(complaint)),
             ServerOp::Info(json) => {
@@ -249,14 +253,14 @@ mod tests {
         for (wish, end) in [(Wish::Nothing, ""), (Wish::Confirm, "PING\r\n")] {
             let template = Nats.message(&Place::Topic("t".to_owned()), b"fill", wish);
             let expected = format!("PUB t 20\r\n0123456789abcdeffill\r\n{end}");
-            assert_eq!(written(|out| template.append(out, b"0123456789abcdef")), expected);
+            assert_eq!(written(|out| template.append(out, 0, b"0123456789abcdef")), expected);
         }
     }
 
     #[test]
     fn what_a_server_says_beside_messages_is_understood() {
         for (bytes, expected) in [
-            (&b"PONG\r\n"[..], "Confirmed"),
+            (&b"PONG\r\n"[..], "Confirmed(None)"),
             (b"+OK\r\n", "Nothing"),
             (b"PING\r\n", "Ping([80, 79, 78, 71, 13, 10])"),
             (b"-ERR 'Authorization Violation'\r\n", "Error(\"Authorization Violation\")"),

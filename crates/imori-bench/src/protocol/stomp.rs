@@ -6,7 +6,7 @@ use imori_stomp::frame::HeaderTable;
 
 use crate::options::{AckMode, ReplyKind, Style};
 use crate::protocol::driver::{Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, text};
-use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal};
+use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal, read_number};
 use crate::url::Url;
 
 use crate::protocol::stomp_frame::{Frame, FrameReader};
@@ -86,18 +86,22 @@ impl Driver for Stomp {
     }
 
     fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate {
-        let receipt = match wish {
-            Wish::Confirm => "receipt:last\n",
-            Wish::Nothing => "",
-        };
         let head = |size: usize| {
             format!(
-                "SEND\ndestination:{}\n{}{receipt}content-length:{size}\n\n",
+                "SEND\ndestination:{}\n{}content-length:{size}\n",
                 self.destination(place),
                 self.kind_header("destination-type", place),
             )
         };
-        MessageTemplate::new(head, filler, b"\0")
+        match wish {
+            Wish::Confirm => MessageTemplate::numbered(
+                |size| format!("{}receipt:00000000", head(size)),
+                "\n\n",
+                filler,
+                b"\0",
+            ),
+            Wish::Nothing => MessageTemplate::new(|size| head(size) + "\n", filler, b"\0"),
+        }
     }
 
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize {
@@ -128,6 +132,10 @@ impl Driver for Stomp {
             terms.prefetch.is_none() || self.0 == Style::Rabbitmq,
             "this style knows no `prefetch-count`; leave `--prefetch` out"
         );
+        Ok(())
+    }
+
+    fn check_confirms(&self) -> Result<()> {
         Ok(())
     }
 
@@ -185,14 +193,14 @@ impl Reader for StompReader {
         };
         let heard = match frame.command {
             Command::Message => Heard::Delivery(delivery(&frame)),
-            Command::Receipt => Heard::Confirmed,
+            Command::Receipt => Heard::Confirmed(read_number(frame.receipt_id)),
             Command::Error => Heard::Error(frame.error_text()),
             _ => {
                 if frame.version != b"1.2" {
                     bail!("the broker speaks STOMP `{}`; this tool needs 1.2", text(frame.version));
                 }
                 self.server = text(frame.server);
-                Heard::Confirmed
+                Heard::Confirmed(None)
             }
         };
         Ok(Some((heard, used)))
@@ -290,8 +298,8 @@ mod tests {
     fn a_message_carries_its_stamp_and_filler() {
         let template = ARTEMIS.message(&Place::Topic("t".to_owned()), b"fill", Wish::Confirm);
         assert_eq!(
-            written(|out| template.append(out, b"0123456789abcdef")),
-            "SEND\ndestination:t\ndestination-type:MULTICAST\nreceipt:last\ncontent-length:20\n\n\
+            written(|out| template.append(out, 0x1f, b"0123456789abcdef")),
+            "SEND\ndestination:t\ndestination-type:MULTICAST\ncontent-length:20\nreceipt:0000001f\n\n\
              0123456789abcdeffill\0"
         );
     }

@@ -57,6 +57,8 @@ pub(super) struct Frame<'a> {
     pub(super) correlation_id: &'a [u8],
     /// `message`: the short text of an error.
     pub(super) message: &'a [u8],
+    /// `receipt-id`.
+    pub(super) receipt_id: &'a [u8],
     /// `redelivered`.
     pub(super) redelivered: &'a [u8],
     /// `reply-to`.
@@ -80,6 +82,7 @@ impl<'a> Frame<'a> {
             ack: &[],
             correlation_id: &[],
             message: &[],
+            receipt_id: &[],
             redelivered: &[],
             reply_to: &[],
             server: &[],
@@ -91,6 +94,7 @@ impl<'a> Frame<'a> {
                 b"ack" => &mut view.ack,
                 b"correlation-id" => &mut view.correlation_id,
                 b"message" => &mut view.message,
+                b"receipt-id" => &mut view.receipt_id,
                 b"redelivered" => &mut view.redelivered,
                 b"reply-to" => &mut view.reply_to,
                 b"server" => &mut view.server,

@@ -75,10 +75,11 @@ impl RequestTemplate {
     }
 }
 
-/// A message of one publisher, complete but for its stamp.
+/// A message of one publisher, complete but for its stamp and, if it is to be confirmed, its number.
 #[derive(Debug)]
 pub(crate) struct MessageTemplate {
     bytes: Vec<u8>,
+    number_at: Option<usize>,
     body_at: usize,
 }
 
@@ -90,15 +91,31 @@ impl MessageTemplate {
         bytes.resize(body_at + STAMP_BYTES, 0);
         bytes.extend_from_slice(filler);
         bytes.extend_from_slice(end);
-        MessageTemplate { bytes, body_at }
+        MessageTemplate { bytes, number_at: None, body_at }
     }
 
-    /// Appends the message with this stamp.
-    pub(crate) fn append(&self, out: &mut Vec<u8>, stamp: &[u8; STAMP_BYTES]) {
-        let at = out.len() + self.body_at;
+    /// The same of which the head ends with a place for its number, eight hexadecimal digits.
+    pub(crate) fn numbered(
+        head: impl FnOnce(usize) -> String,
+        before_body: &str,
+        filler: &[u8],
+        end: &[u8],
+    ) -> MessageTemplate {
+        let template = MessageTemplate::new(|size| head(size) + before_body, filler, end);
+        let number_at = template.body_at.checked_sub(before_body.len() + NUMBER_BYTES);
+        MessageTemplate { number_at, ..template }
+    }
+
+    /// Appends the message with this number and stamp.
+    pub(crate) fn append(&self, out: &mut Vec<u8>, number: u32, stamp: &[u8; STAMP_BYTES]) {
+        let from = out.len();
         out.extend_from_slice(&self.bytes);
-        if let Some(place) = out.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        let message = out.get_mut(from..).unwrap_or_default();
+        if let Some(place) = message.get_mut(self.body_at..).and_then(|rest| rest.first_chunk_mut()) {
             *place = *stamp;
+        }
+        if let Some(number_at) = self.number_at {
+            put_hex(message.get_mut(number_at..).and_then(|rest| rest.first_chunk_mut()), number);
         }
     }
 }
@@ -144,6 +161,11 @@ fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
         *byte = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
         value >>= 4;
     }
+}
+
+/// The number that a confirm names; none if it is not one of a message.
+pub(crate) fn read_number(text: &[u8]) -> Option<u32> {
+    hex(text.first_chunk::<NUMBER_BYTES>().filter(|chunk| chunk.len() == text.len())?)
 }
 
 /// At most eight digits, so the value fits.

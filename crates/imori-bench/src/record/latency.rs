@@ -12,6 +12,8 @@ const NANOS_MAX: u64 = 3_600_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
+    /// Completion minus the time at which the schedule had it: what a user waits.
+    Response,
     /// Completion minus actual send, one operation in flight: what the broker took.
     Service,
     /// Completion minus actual send, many in flight: mostly the wait behind one another.
@@ -31,6 +33,9 @@ pub struct Latency {
     pub p99_us: Option<f64>,
     /// 999 of 1000 took at most this.
     pub p999_us: Option<f64>,
+    /// 9,999 of 10,000 took at most this.
+    #[serde(default)]
+    pub p9999_us: Option<f64>,
     /// The longest.
     pub max_us: Option<f64>,
 }
@@ -67,25 +72,64 @@ impl Recorder {
     /// What may be said about the times.
     pub(crate) fn summary(&self, kind: LatencyKind) -> Latency {
         let samples = self.histogram.len();
-        let at = |per_mille: u64| {
-            is_carried(samples, per_mille)
-                .then(|| micros(self.histogram.value_at_quantile(per_mille as f64 / 1_000.0)))
-        };
         Latency {
             kind,
             samples,
-            p50_us: at(500),
-            p99_us: at(990),
-            p999_us: at(999),
-            max_us: (samples > 0).then(|| micros(self.histogram.max())),
+            p50_us: self.quantile_us(0.5),
+            p99_us: self.quantile_us(0.99),
+            p999_us: self.quantile_us(0.999),
+            p9999_us: self.quantile_us(0.9999),
+            max_us: self.max_us(),
         }
     }
-}
 
-/// Whether at least ten samples lie above the percentile.
-fn is_carried(samples: u64, per_mille: u64) -> bool {
-    let above = samples.saturating_mul(1_000u64.saturating_sub(per_mille)) / 1_000;
-    above >= SAMPLES_ABOVE_MIN
+    /// The longest in microseconds, if there is any.
+    pub(crate) fn max_us(&self) -> Option<f64> {
+        (self.samples() > 0).then(|| micros(self.histogram.max()))
+    }
+
+    /// A quantile in microseconds, if the samples carry it.
+    pub(crate) fn quantile_us(&self, quantile: f64) -> Option<f64> {
+        let above = (self.histogram.len() as f64 * (1.0 - quantile) + 1e-6) as u64;
+        (above >= SAMPLES_ABOVE_MIN).then(|| micros(self.histogram.value_at_quantile(quantile)))
+    }
+
+    /// Quantiles and the microseconds at them, each step a tenth nearer to all than the one before.
+    pub(crate) fn curve(&self) -> Vec<(f64, f64)> {
+        let steps = (0..=60).map(|step| 1.0 - 10f64.powf(-f64::from(step) / 10.0));
+        steps.map_while(|quantile| Some((quantile, self.quantile_us(quantile)?))).collect()
+    }
+
+    /// How many times were recorded.
+    pub(crate) fn samples(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Share of the times that are at most this long; none of none.
+    pub(crate) fn share_within(&self, nanos: u64) -> Option<f64> {
+        let samples = self.histogram.len();
+        (samples > 0).then(|| self.histogram.count_between(0, nanos) as f64 / samples as f64)
+    }
+
+    /// Each time that was recorded, with how often; what is equal to three digits is one.
+    pub(crate) fn counts(&self) -> Vec<(u64, u32)> {
+        self.histogram
+            .iter_recorded()
+            .map(|step| {
+                (
+                    step.value_iterated_to(),
+                    u32::try_from(step.count_since_last_iteration()).unwrap_or(u32::MAX),
+                )
+            })
+            .collect()
+    }
+
+    /// Adds what `counts` gave.
+    pub(crate) fn add_counts(&mut self, counts: &[(u64, u32)]) {
+        for (nanos, count) in counts {
+            self.histogram.saturating_record_n(*nanos, u64::from(*count));
+        }
+    }
 }
 
 fn micros(nanos: u64) -> f64 {
@@ -116,6 +160,17 @@ mod tests {
                 [latency.p50_us, latency.p99_us, latency.p999_us, latency.max_us].map(|p| p.is_some());
             assert_eq!(printed, [p50, p99, p999, max], "{samples} samples");
         }
+    }
+
+    #[test]
+    fn counts_make_the_same_histogram_again() {
+        let (mut recorder, mut again) = (Recorder::new(), Recorder::new());
+        for nanos in (1..1_000u64).map(|number| number * number * number) {
+            recorder.record(nanos);
+        }
+        again.add_counts(&recorder.counts());
+        assert_eq!(again.curve(), recorder.curve());
+        assert_eq!(again.share_within(1_000_000), recorder.share_within(1_000_000));
     }
 
     #[test]

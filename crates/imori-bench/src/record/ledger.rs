@@ -25,13 +25,16 @@ pub struct Ledger {
     pub timeouts: u64,
     /// Replies to calls that were given up before.
     pub late: u64,
+    /// Under way when a connection broke, so that they may have been taken or not.
+    #[serde(default)]
+    pub unknown: u64,
 }
 
 impl Ledger {
     /// Adds what another part of the run counted.
     pub(crate) fn add(&mut self, other: &Ledger) {
         let Ledger { sent, good, lost, duplicated, redelivered, .. } = other;
-        let Ledger { altered, reordered, foreign, timeouts, late, .. } = other;
+        let Ledger { altered, reordered, foreign, timeouts, late, unknown, .. } = other;
         self.sent += sent;
         self.good += good;
         self.lost += lost;
@@ -42,6 +45,7 @@ impl Ledger {
         self.foreign += foreign;
         self.timeouts += timeouts;
         self.late += late;
+        self.unknown += unknown;
     }
 
     /// Whether the broker lost, repeated, changed or re-ordered anything.

@@ -53,11 +53,6 @@ impl SlowStretches {
         self.push(Slow { begin: due, end: ended, operations: 1, worst: took, sum: took });
     }
 
-    /// Forgets everything, when the warm-up is over.
-    pub(crate) fn clear(&mut self) {
-        *self = SlowStretches::default();
-    }
-
     /// Adds those of another thread.
     pub(crate) fn add(&mut self, other: &SlowStretches) {
         let mut all = std::mem::take(&mut self.stretches);

@@ -26,6 +26,7 @@ impl Display for Report {
         )?;
         if let Some(latency) = &self.latency {
             let name = match latency.kind {
+                LatencyKind::Response => "response",
                 LatencyKind::Service => "service",
                 LatencyKind::Queueing => "queueing",
             };

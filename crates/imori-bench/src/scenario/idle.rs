@@ -15,8 +15,8 @@ use crate::record::report::{Count, Report};
 use crate::scenario::summary::{Subject, asked, report};
 
 /// Runs the scenario.
-pub fn run(options: &IdleOptions) -> Result<Report> {
-    let progress = Progress::new(options.broker.progress);
+pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
+    let progress = Progress::new(&options.broker);
     let mut idle = EventLoop::new((), Clock::start())?;
     let meter = Meter::start(&options.broker.pid)?;
     let mut server = String::new();
@@ -50,7 +50,7 @@ pub fn run(options: &IdleOptions) -> Result<Report> {
         threads: 1,
     };
     let connections = u64::from(options.connections);
-    let mut report = report(subject, &options.broker, &opened, connections, 0);
+    let mut report = report(subject, &options.broker, None, &opened, connections, 0);
     report.notes.clear();
     report.counters.push(Count::new("still_open", idle.roles().count() as u64));
     if let Some(broker) = &mut report.broker {
@@ -85,6 +85,14 @@ impl Role for IdleRole {
     fn is_producer(&self) -> bool {
         false
     }
+
+    fn next_due(&self) -> Option<u64> {
+        None
+    }
+
+    fn cut_off(&mut self, _now: u64, _board: &mut ()) {}
+
+    fn reopened(&mut self, _now: u64, _board: &mut ()) {}
 
     fn tick(&mut self, _now: u64, _board: &mut ()) {}
 }

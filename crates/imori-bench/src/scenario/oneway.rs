@@ -1,182 +1,124 @@
-//! Scenarios `queue` and `pubsub`: messages go one way, and every delivery is checked.
+//! Messages that go one way: publishers and consumers, of which every delivery is checked.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
-use serde_json::json;
+use anyhow::{Error, Result, anyhow};
 
 use crate::amount::Amount;
 use crate::clock::Clock;
-use crate::limits::{CALLS_MAX, TICK};
+use crate::limits::CALLS_MAX;
 use crate::load::consumer::{Consumer, Places, Received};
 use crate::load::event_loop::{EventLoop, Role};
 use crate::load::flow::Flow;
+use crate::load::other_thread::OtherThread;
 use crate::load::phase::{Bounds, Ended, Meter, Progress, drive};
-use crate::load::publisher::Publisher;
-use crate::options::{BrokerOptions, FlowOptions, PubsubOptions, QueueOptions, QueuePhase};
+use crate::load::publisher::{Confirms, Pace, Publisher, Publishing};
+use crate::load::spread::Spread;
+use crate::options::{BrokerOptions, FlowOptions};
 use crate::protocol::driver::{Heard, Place, Terms, Wish};
 use crate::protocol::session::{Session, driver};
+use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
-use crate::scenario::summary::{Subject, asked, report};
-use crate::stamp::{STAMP_BYTES, filler, run_id};
+use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report};
+use crate::stamp::{STAMP_BYTES, filler};
 use crate::watch::cost::Cost;
 
 /// How long to listen for deliveries that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
 /// How long a missing message may be outstanding after nothing else moves.
 const DRAIN: Duration = Duration::from_secs(1);
-/// How long the broker may settle after it was filled, before its memory is read.
-const SETTLE: Duration = Duration::from_secs(2);
-
-/// Runs scenario `queue`.
-pub fn run_queue(options: &QueueOptions) -> Result<Report> {
-    driver(&options.broker).check_queues()?;
-    options.check()?;
-    let run = run_id() as u16;
-    let name = &options.flow.destination;
-    let queues: Vec<Place> =
-        (0..options.queues).map(|index| Place::Queue(format!("{name}-{index}"))).collect();
-    let is_filled_first = options.phase == QueuePhase::FillDrain;
-    let shape = Shape {
-        subjects: cycled(&queues, options.publishers),
-        sources: cycled(&queues, options.consumers).into_iter().map(|queue| (queue, 0)).collect(),
-        fan_out: 1,
-        stride: 1,
-        size: options.size,
-        is_filled_first,
-    };
-    let subject = Subject {
-        scenario: "queue",
-        mode: if is_filled_first { "CLOSED fill, then drain".to_owned() } else { closed(&options.flow) },
-        depth: None,
-        server: String::new(),
-        asked: asked([
-            ("publishers", json!(options.publishers)),
-            ("queues", json!(options.queues)),
-            ("consumers", json!(options.consumers)),
-            ("size", json!(options.size)),
-            ("ack", json!(options.flow.ack)),
-            ("prefetch", json!(options.flow.prefetch)),
-            ("style", json!(driver(&options.broker).name())),
-            ("level", json!("memory")),
-        ]),
-        unit: "deliveries",
-        threads: options.broker.threads.into(),
-    };
-    let run = Run::open(run, &options.broker, &options.flow, &shape, subject)?;
-    match is_filled_first {
-        true => run.fill_and_drain(&shape),
-        false => run.steady(),
-    }
-}
-
-/// Runs scenario `pubsub`, which is also `fan-out`.
-pub fn run_pubsub(options: &PubsubOptions) -> Result<Report> {
-    options.check()?;
-    let run = run_id() as u16;
-    // A subject of this run only, so that nobody else hears or says anything on it.
-    let subjects: Vec<Place> = (0..options.subjects())
-        .map(|index| Place::Topic(format!("{}.{run:04x}.{index}", options.flow.destination)))
-        .collect();
-    let sources = subjects
-        .iter()
-        .flat_map(|subject| (0..options.subscribers).map(|offset| (subject.clone(), offset as usize)))
-        .collect();
-    let shape = Shape {
-        subjects: cycled(&subjects, options.publishers),
-        sources,
-        fan_out: u64::from(options.subscribers),
-        stride: options.subscribers as usize,
-        size: options.size,
-        is_filled_first: false,
-    };
-    let subject = Subject {
-        scenario: "pubsub",
-        mode: closed(&options.flow),
-        depth: None,
-        server: String::new(),
-        asked: asked([
-            ("publishers", json!(options.publishers)),
-            ("subjects", json!(options.subjects())),
-            ("subscribers_each", json!(options.subscribers)),
-            ("size", json!(options.size)),
-            ("ack", json!(options.flow.ack)),
-            ("prefetch", json!(options.flow.prefetch)),
-            ("style", json!(driver(&options.broker).name())),
-            ("level", json!("memory")),
-        ]),
-        unit: "deliveries",
-        threads: options.broker.threads.into(),
-    };
-    Run::open(run, &options.broker, &options.flow, &shape, subject)?.steady()
-}
 
 /// Who sends where and who hears what.
-struct Shape {
+pub(super) struct Shape {
     /// For each publisher, where it sends.
-    subjects: Vec<Place>,
+    pub(super) subjects: Vec<Place>,
     /// For each consumer, what it reads and which place of a publisher that is.
-    sources: Vec<(Place, usize)>,
+    pub(super) sources: Vec<(Place, usize)>,
     /// Deliveries of each message.
-    fan_out: u64,
+    pub(super) fan_out: u64,
     /// Places of each publisher.
-    stride: usize,
+    pub(super) stride: usize,
     /// Bytes of each body.
-    size: usize,
+    pub(super) size: usize,
     /// Whether consumers subscribe only after everything is published.
-    is_filled_first: bool,
+    pub(super) is_filled_first: bool,
+    /// Whether each message is followed over so many subscribers.
+    pub(super) spread_over: Option<u32>,
 }
 
-fn cycled(places: &[Place], count: u32) -> Vec<Place> {
+/// So many places, of these in turns.
+pub(super) fn cycled(places: &[Place], count: u32) -> Vec<Place> {
     places.iter().cycle().take(count as usize).cloned().collect()
 }
 
-fn terms(flow: &FlowOptions) -> Terms {
+/// How consumers are served.
+pub(super) fn terms(flow: &FlowOptions) -> Terms {
     Terms { ack: flow.ack, prefetch: flow.prefetch }
 }
 
-fn closed(flow: &FlowOptions) -> String {
-    format!("CLOSED window {}", flow.window)
+/// The consumers of a loop.
+pub(super) fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator<Item = &mut Consumer> {
+    consumers.roles().filter_map(|role| match role {
+        FlowRole::Consumer(consumer) => Some(&mut **consumer),
+        FlowRole::Publisher(_) => None,
+    })
 }
 
 /// A run that is connected.
-struct Run<'a> {
-    broker: &'a BrokerOptions,
-    options: &'a FlowOptions,
-    flow: Arc<Flow>,
-    consumers: EventLoop<FlowRole>,
+pub(super) struct Run<'a> {
+    pub(super) broker: &'a BrokerOptions,
+    pub(super) options: &'a FlowOptions,
+    pub(super) pids: Vec<u32>,
+    pub(super) flow: Arc<Flow>,
+    pub(super) consumers: EventLoop<FlowRole>,
     /// The publishers, if they have a thread of their own.
-    publishers: Option<OtherThread>,
-    publisher_count: u64,
+    publishers: Option<OtherThread<FlowRole>>,
+    pub(super) publisher_count: u64,
+    /// Places of each publisher.
+    stride: usize,
     /// Messages that should be published by now, as far as that is known.
     expected: u64,
+    clock: Clock,
     subject: Subject,
-    progress: Progress,
+    pub(super) progress: Progress,
+    /// Why the run ended early, if a connection broke.
+    broken: Option<Error>,
 }
 
 impl<'a> Run<'a> {
-    fn open(
+    /// Connects everybody, and subscribes unless the queues are filled first.
+    pub(super) fn open(
         run: u16,
-        broker: &'a BrokerOptions,
+        (broker, clock): (&'a BrokerOptions, Clock),
         options: &'a FlowOptions,
         shape: &Shape,
         mut subject: Subject,
     ) -> Result<Run<'a>> {
         let driver = driver(broker);
         driver.check(terms(options))?;
-        let window = if shape.is_filled_first { u64::MAX } else { options.window };
-        let flow = Arc::new(Flow::new(shape.fan_out, window));
-        let clock = Clock::start();
+        if options.confirm.is_some() {
+            driver.check_confirms()?;
+        }
+        let window = if shape.is_filled_first { u64::MAX } else { options.in_flight_max() };
+        let flow = Arc::new(match options.load.open_rate() {
+            Some(_) => Flow::open(shape.fan_out, window, shape.subjects.len()),
+            None => Flow::new(shape.fan_out, window),
+        });
         let places = shape.subjects.len().saturating_mul(shape.stride);
-        let mut consumers = EventLoop::new(FlowBoard::new(places), clock)?;
+        let mut consumers = EventLoop::<FlowRole>::new(FlowBoard::new(places), clock)?;
+        consumers.board.received.spread = shape.spread_over.map(Spread::new);
         let mut publishers = match broker.threads {
             1 => None,
             _ => Some(EventLoop::new(FlowBoard::new(0), clock)?),
         };
+        if broker.reconnect {
+            for event_loop in [Some(&mut consumers), publishers.as_mut()].into_iter().flatten() {
+                event_loop.reopen(driver, &broker.url);
+            }
+        }
         let filler: Arc<[u8]> = filler(shape.size - STAMP_BYTES, run).into();
         for (source, offset) in &shape.sources {
             let mut session = Session::open(driver, &broker.url)?;
@@ -188,18 +130,27 @@ impl<'a> Run<'a> {
             let consumer = Consumer::new(driver, run, options.ack, filler, flow, places);
             consumers.add(session, FlowRole::Consumer(Box::new(consumer)))?;
         }
-        for (index, place) in shape.subjects.iter().enumerate() {
+        for (index, place) in (0_u32..).zip(&shape.subjects) {
             let session = Session::open(driver, &broker.url)?;
             session.check_body(shape.size)?;
             session.server().clone_into(&mut subject.server);
-            let publisher = Publisher::new(
-                run,
-                index as u16,
+            let templates = (
                 driver.message(place, &filler, Wish::Nothing),
                 driver.message(place, &filler, Wish::Confirm),
-                shape.is_filled_first,
-                Arc::clone(&flow),
             );
+            let confirms = match options.confirm {
+                Some(window) => Confirms::Each(window),
+                None if shape.is_filled_first => Confirms::Last,
+                None => Confirms::None,
+            };
+            let pace = options.load.open_rate().map(|rate| Pace {
+                rate,
+                arrival: options.load.arrival,
+                seed: options.load.seed,
+                share: (index, shape.subjects.len() as u32),
+            });
+            let publishing = Publishing { run, index: index as u16, templates, confirms, pace };
+            let publisher = Publisher::new(publishing, Arc::clone(&flow));
             publishers
                 .as_mut()
                 .unwrap_or(&mut consumers)
@@ -208,87 +159,94 @@ impl<'a> Run<'a> {
         Ok(Run {
             broker,
             options,
+            pids: broker.pid.clone(),
             flow: Arc::clone(&flow),
             consumers,
             publishers: publishers.map(OtherThread::start),
             publisher_count: shape.subjects.len() as u64,
+            stride: shape.stride,
             expected: 0,
+            clock,
             subject,
-            progress: Progress::new(broker.progress),
+            progress: Progress::new(&broker),
+            broken: None,
         })
     }
 
     /// Publishes and consumes at the same time.
-    fn steady(mut self) -> Result<Report> {
-        let mut ended = self.phase(self.options.warmup(), "warm-up")?;
-        if ended == Ended::TimeOver {
-            self.flow.stop();
-            ended = self.wait(Bounds::of(Amount::Count(0), false), None, "drain")?;
-        }
-        let before = self.consumers.board.received.deliveries;
-        self.consumers.board.received.recorder.clear();
-        let meter = Meter::start(&self.broker.pid)?;
-        if ended != Ended::Blocked {
-            ended = self.phase(self.options.measured(), "measure")?;
-        }
-        let cost = meter.stop()?;
-        let deliveries = self.consumers.board.received.deliveries - before;
-        let latency = self.consumers.board.received.recorder.summary(LatencyKind::Queueing);
-        let mut report = report(self.subject.clone(), self.broker, &cost, deliveries, deliveries);
-        report.latency = Some(latency);
+    pub(super) fn steady(mut self) -> Result<Ran> {
+        let (cost, deliveries, ended) = match self.options.load.open_rate() {
+            Some(_) => self.measure_open()?,
+            None => self.measure_closed()?,
+        };
+        let report = self.report(&cost, deliveries);
         self.finish(report, ended)
     }
 
-    /// Publishes everything, reads the broker's memory, then consumes everything.
-    fn fill_and_drain(mut self, shape: &Shape) -> Result<Report> {
-        let count = self.options.messages / self.publisher_count;
-        let goal = count.saturating_mul(self.publisher_count);
-        let (flow, progress) = (Arc::clone(&self.flow), &self.progress);
-        flow.begin(count);
-        let fill = Meter::start(&self.broker.pid)?;
-        let confirmed = self.publisher_count;
-        let ended = drive(
-            &mut self.consumers,
-            Bounds::of(Amount::Count(goal), true),
-            |board| board.confirms >= confirmed,
-            |_| progress.show("fill", flow.published.load(Ordering::SeqCst), Some(goal)),
-        )?;
-        let filled = fill.stop()?;
-        let settling = Bounds { time: Some(SETTLE), ..Bounds::quiet(SETTLE) };
-        drive(&mut self.consumers, settling, |_| false, |_| {})?;
-        let settled = Meter::start(&self.broker.pid)?.stop()?;
-        let sources = shape.sources.iter();
-        for (consumer, (source, _)) in consumers_of(&mut self.consumers).zip(sources) {
-            let mut subscribe = Vec::new();
-            driver(self.broker).subscribe(source, terms(self.options), Wish::Nothing, &mut subscribe);
-            consumer.subscribe(subscribe);
+    /// A report of this run; ledger and times are added when it is finished.
+    pub(super) fn report(&self, cost: &Cost, deliveries: u64) -> Report {
+        report(self.subject.clone(), self.broker, Some(&self.options.load), cost, deliveries, deliveries)
+    }
+
+    /// Each message is sent when the window has room for it.
+    fn measure_closed(&mut self) -> Result<(Cost, u64, Ended)> {
+        let mut ended = self.phase(self.options.warmup(), u64::MAX, "warm-up");
+        if ended == Ended::TimeOver {
+            self.flow.stop();
+            ended = self.wait(Bounds::of(Amount::Count(0), false), None, "drain");
         }
-        let drain = Meter::start(&self.broker.pid)?;
-        let ended = match ended {
-            Ended::Blocked => Ended::Blocked,
-            _ => drive(
-                &mut self.consumers,
-                Bounds::of(Amount::Count(goal), false),
-                |board| board.received.deliveries >= goal,
-                |board| progress.show("drain", board.received.deliveries, Some(goal)),
-            )?,
+        let before = self.consumers.board.received.deliveries;
+        let begin = self.clock.now();
+        self.start_counting(begin);
+        let meter = Meter::start(&self.pids)?;
+        if ended <= Ended::TimeOver {
+            ended = self.phase(self.options.measured(), begin, "measure");
+        }
+        let cost = meter.stop()?;
+        Ok((cost, self.consumers.board.received.deliveries - before, ended))
+    }
+
+    /// Each message is sent when it is due, whatever became of those before.
+    fn measure_open(&mut self) -> Result<(Cost, u64, Ended)> {
+        let (Amount::Time(warmup), Amount::Time(time)) = (self.options.warmup(), self.options.measured())
+        else {
+            return Err(anyhow!("an open loop goes on for a time; say it with `--time 10s`"));
         };
-        let drained = drain.stop()?;
-        let deliveries = self.consumers.board.received.deliveries;
-        let mut report = report(self.subject.clone(), self.broker, &drained, deliveries, deliveries);
-        if let Some(broker) = &mut report.broker {
-            broker.rss_start = filled.broker_before.rss_bytes;
-            broker.rss_peak = broker.rss_peak.max(filled.broker_rss_peak);
+        let start = self.clock.now().saturating_add(nanos(LEAD));
+        let begin = start.saturating_add(nanos(warmup));
+        let end = begin.saturating_add(nanos(time));
+        self.start_counting(begin);
+        self.flow.begin_open((start, end), begin);
+        self.wake_publishers();
+        let mut ended = self.wait(self.until(begin), None, "warm-up");
+        let before = self.consumers.board.received.deliveries;
+        let meter = Meter::start(&self.pids)?;
+        if ended <= Ended::TimeOver {
+            ended = self.wait(self.until(end), None, "measure");
         }
-        report.counters = fill_counters(&filled, &settled, goal);
-        report.notes.push("throughput is that of the drain; the fill is in the counters".to_owned());
-        self.finish(report, ended)
+        let cost = meter.stop()?;
+        Ok((cost, self.consumers.board.received.deliveries - before, ended))
+    }
+
+    /// From this time on deliveries count.
+    fn start_counting(&mut self, begin: u64) {
+        let board = &mut self.consumers.board;
+        board.timeline.start(begin);
+        if let Some(spread) = &mut board.received.spread {
+            spread.clear();
+        }
+    }
+
+    /// Bounds of a phase that ends at a time; a broker that stands still does not end it.
+    fn until(&self, end: u64) -> Bounds {
+        let time = Duration::from_nanos(end.saturating_sub(self.clock.now()));
+        Bounds { time: Some(time), quiet: Duration::MAX, writes_count: false }
     }
 
     /// Publishes for this amount and waits for the deliveries, or until the time is over.
-    fn phase(&mut self, amount: Amount, name: &str) -> Result<Ended> {
+    fn phase(&mut self, amount: Amount, measured_from: u64, name: &str) -> Ended {
         let share = match amount {
-            Amount::Count(0) => return Ok(Ended::Done),
+            Amount::Count(0) => return Ended::Done,
             Amount::Count(count) => count.div_ceil(self.publisher_count),
             Amount::Time(_) => CALLS_MAX,
         };
@@ -296,15 +254,19 @@ impl<'a> Run<'a> {
         if let Some(total) = total {
             self.expected = self.flow.published.load(Ordering::SeqCst).saturating_add(total);
         }
-        self.flow.begin(share);
-        if let Some(publishers) = &self.publishers {
-            publishers.waker.wake()?;
-        }
+        self.flow.begin(share, measured_from);
+        self.wake_publishers();
         self.wait(Bounds::of(amount, false), total, name)
     }
 
+    fn wake_publishers(&self) {
+        if let Some(publishers) = &self.publishers {
+            publishers.wake();
+        }
+    }
+
     /// Turns until everything due has passed: this many messages, or all that were published.
-    fn wait(&mut self, bounds: Bounds, total: Option<u64>, name: &str) -> Result<Ended> {
+    fn wait(&mut self, bounds: Bounds, total: Option<u64>, name: &str) -> Ended {
         let (flow, progress) = (&self.flow, &self.progress);
         let before = flow.passed.load(Ordering::SeqCst);
         let goal = match (total, bounds.time) {
@@ -312,87 +274,121 @@ impl<'a> Run<'a> {
             (None, Some(_)) => u64::MAX,
             (None, None) => flow.due(),
         };
-        let waker = self.publishers.as_ref().map(|publishers| &publishers.waker);
+        let publishers = self.publishers.as_ref();
         let is_over = |_: &mut FlowBoard| {
-            if let Some(waker) = waker
+            if let Some(publishers) = publishers
                 && flow.takes_waiting()
             {
-                // A wake-up that cannot be sent costs one tick at most.
-                let _ = waker.wake();
+                publishers.wake();
             }
-            flow.passed.load(Ordering::SeqCst) >= goal
+            flow.passed.load(Ordering::SeqCst) >= goal || publishers.is_some_and(OtherThread::is_over)
         };
         let show = |_: &FlowBoard| {
             progress.show(name, (flow.passed.load(Ordering::SeqCst) - before) / flow.fan_out, total);
         };
-        drive(&mut self.consumers, bounds, is_over, show)
+        let ended = drive(&mut self.consumers, bounds, is_over, show);
+        let is_other_broken = self.publishers.as_ref().is_some_and(OtherThread::is_over);
+        match ended {
+            Ok(_) if is_other_broken => Ended::Broken,
+            Ok(ended) => ended,
+            Err(error) => {
+                self.broken.get_or_insert(error);
+                Ended::Broken
+            }
+        }
     }
 
     /// Waits for stragglers and closes the ledger.
-    fn finish(mut self, mut report: Report, ended: Ended) -> Result<Report> {
+    pub(super) fn finish(mut self, mut report: Report, ended: Ended) -> Result<Ran> {
         self.flow.stop();
         let due = self.flow.due();
-        drive(&mut self.consumers, Bounds::quiet(DRAIN), |board| board.received.arrived() >= due, |_| {})?;
-        drive(&mut self.consumers, Bounds::quiet(LINGER), |_| false, |_| {})?;
-        self.progress.clear();
-        if let Some(publishers) = self.publishers {
-            publishers.stop()?;
+        if ended != Ended::Broken {
+            drive(
+                &mut self.consumers,
+                Bounds::quiet(DRAIN),
+                |board| board.received.arrived() >= due,
+                |_| {},
+            )?;
+            drive(&mut self.consumers, Bounds::quiet(LINGER), |_| false, |_| {})?;
         }
-        let received = &self.consumers.board.received;
+        self.progress.clear();
+        let unwritten = self.consumers.unwritten();
+        let board = &mut self.consumers.board;
+        if let Some(publishers) = self.publishers {
+            let (mut other, turned) = publishers.stop()?;
+            board.timeline.add(&mut other.timeline);
+            board.unknown.append(&mut other.unknown);
+            if let Err(error) = turned {
+                self.broken.get_or_insert(error);
+            }
+        }
+        let received = &board.received;
         let published = self.flow.published.load(Ordering::SeqCst);
         report.ledger = received.ledger;
         report.ledger.sent = published;
         report.ledger.lost = due.saturating_sub(received.arrived());
+        if board.timeline.reconnects() > 0 {
+            // Without confirms nobody knows what a broken connection had carried to the broker.
+            let unknown = match self.options.confirm {
+                Some(_) => board.unknown.iter().map(|(p, n)| received.missing(*p, *n, self.stride)).sum(),
+                None => report.ledger.lost,
+            };
+            report.ledger.unknown = unknown.min(report.ledger.lost);
+            report.ledger.lost -= report.ledger.unknown;
+        }
+        if let Some(spread) = &received.spread {
+            report.spread = spread.summary(match report.open {
+                Some(_) => LatencyKind::Response,
+                None => LatencyKind::Queueing,
+            });
+        }
         // If everything was published and only deliveries are missing, they are lost and the ledger says so.
-        let is_all_taken = published >= self.expected && self.consumers.unwritten() == 0;
-        if ended == Ended::Blocked && !is_all_taken {
-            report.outcome = Outcome::Blocked;
+        let is_all_taken = published >= self.expected && unwritten == 0;
+        report.outcome = match ended {
+            Ended::Broken => Outcome::Broken,
+            Ended::Stopped => Outcome::Stopped,
+            Ended::Blocked if !is_all_taken => Outcome::Blocked,
+            _ => Outcome::Done,
+        };
+        if let Some(error) = self.broken {
+            // What was under way when the connection broke may or may not have been taken.
+            report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
+            report.notes.push(format!("{error:#}"));
         }
         report.counters.extend([
             Count::new("published", published),
             Count::new("deliveries_due", due),
             Count::new("deliveries", received.deliveries),
         ]);
-        Ok(report)
+        let timeline = std::mem::replace(&mut board.timeline, Timeline::new());
+        Ok(Ran::new(report, timeline, &self.options.load, LatencyKind::Queueing, self.flow.fan_out))
     }
 }
 
-fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator<Item = &mut Consumer> {
-    consumers.roles().filter_map(|role| match role {
-        FlowRole::Consumer(consumer) => Some(&mut **consumer),
-        FlowRole::Publisher(_) => None,
-    })
-}
-
-/// What filling cost, and what the broker's memory is when it is full and quiet.
-fn fill_counters(filled: &Cost, settled: &Cost, messages: u64) -> Vec<Count> {
-    let grown = settled.broker_after.rss_bytes.saturating_sub(filled.broker_before.rss_bytes);
-    let cpu_s = filled.broker_after.cpu_seconds_since(&filled.broker_before);
-    vec![
-        Count::new("fill_ms", filled.elapsed.as_millis() as u64),
-        Count::new("fill_per_s", (messages as f64 / filled.elapsed.as_secs_f64()) as u64),
-        Count::new("fill_broker_cpu_ms", (cpu_s * 1_000.0) as u64),
-        Count::new("rss_empty_bytes", filled.broker_before.rss_bytes),
-        Count::new("rss_full_bytes", settled.broker_after.rss_bytes),
-        Count::new("rss_bytes_per_message", grown / messages.max(1)),
-    ]
-}
-
 /// A connection of these scenarios.
-enum FlowRole {
+pub(super) enum FlowRole {
     Publisher(Box<Publisher>),
     Consumer(Box<Consumer>),
 }
 
-struct FlowBoard {
-    received: Received,
-    /// Publishers whose last message the broker has confirmed.
-    confirms: u64,
+/// What the connections of a loop count together.
+pub(super) struct FlowBoard {
+    pub(super) received: Received,
+    timeline: Timeline,
+    /// Messages whose confirm a broken connection may have carried, by publisher and number.
+    unknown: Vec<(u16, u32)>,
+    /// Confirms that the broker has sent.
+    pub(super) confirms: u64,
 }
 
 impl FlowBoard {
     fn new(places: usize) -> FlowBoard {
-        FlowBoard { received: Received::new(places), confirms: 0 }
+        FlowBoard {
+            received: Received::new(places),
+            timeline: Timeline::new(),
+            unknown: Vec::new(),
+            confirms: 0,
+        }
     }
 }
 
@@ -401,17 +397,22 @@ impl Role for FlowRole {
 
     fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) {
         match (self, heard) {
-            (FlowRole::Publisher(_), Heard::Confirmed) => board.confirms += 1,
+            (FlowRole::Publisher(publisher), Heard::Confirmed(number)) => {
+                board.confirms += 1;
+                if let Some(number) = number {
+                    publisher.confirm(*number, now, &mut board.timeline);
+                }
+            }
             (FlowRole::Consumer(consumer), Heard::Delivery(delivery)) => {
-                consumer.delivery(delivery, now, &mut board.received, out);
+                consumer.delivery(delivery, now, (&mut board.received, &mut board.timeline), out);
             }
             _ => {}
         }
     }
 
-    fn fill(&mut self, now: u64, _board: &mut FlowBoard, out: &mut Vec<u8>) -> bool {
+    fn fill(&mut self, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) -> bool {
         match self {
-            FlowRole::Publisher(publisher) => publisher.fill(now, out),
+            FlowRole::Publisher(publisher) => publisher.fill(now, &mut board.timeline, out),
             FlowRole::Consumer(consumer) => {
                 consumer.fill(out);
                 false
@@ -427,33 +428,22 @@ impl Role for FlowRole {
         matches!(self, FlowRole::Publisher(_))
     }
 
+    fn next_due(&self) -> Option<u64> {
+        match self {
+            FlowRole::Publisher(publisher) => publisher.next_due(),
+            FlowRole::Consumer(_) => None,
+        }
+    }
+
+    fn cut_off(&mut self, _now: u64, board: &mut FlowBoard) {
+        if let FlowRole::Publisher(publisher) = self {
+            board.unknown.extend(publisher.cut_off());
+        }
+    }
+
+    fn reopened(&mut self, now: u64, board: &mut FlowBoard) {
+        board.timeline.reconnected(now);
+    }
+
     fn tick(&mut self, _now: u64, _board: &mut FlowBoard) {}
-}
-
-/// The publishers on a thread of their own.
-struct OtherThread {
-    is_stopped: Arc<AtomicBool>,
-    waker: Arc<mio::Waker>,
-    thread: JoinHandle<Result<()>>,
-}
-
-impl OtherThread {
-    fn start(mut publishers: EventLoop<FlowRole>) -> OtherThread {
-        let is_stopped = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&is_stopped);
-        let waker = publishers.waker();
-        let thread = std::thread::spawn(move || {
-            while !seen.load(Ordering::SeqCst) {
-                publishers.turn(TICK)?;
-            }
-            Ok(())
-        });
-        OtherThread { is_stopped, waker, thread }
-    }
-
-    fn stop(self) -> Result<()> {
-        self.is_stopped.store(true, Ordering::SeqCst);
-        self.waker.wake()?;
-        self.thread.join().map_err(|_| anyhow!("the publishers' thread panicked"))?
-    }
 }

@@ -1,14 +1,22 @@
 //! Makes a report of what a scenario measured.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::limits::SHORT_RUN;
-use crate::options::BrokerOptions;
+use crate::options::{BrokerOptions, LoadOptions};
+use crate::record::Timeline;
+use crate::record::latency::LatencyKind;
 use crate::record::ledger::Ledger;
 use crate::record::machine::Machine;
-use crate::record::report::{Broker, Client, FORMAT, Outcome, Report};
+use crate::record::report::{Broker, Client, FORMAT, OpenLoop, Outcome, Report};
+use crate::scenario::objectives;
 use crate::watch::cost::Cost;
 use crate::watch::process::cpus_allowed;
+
+/// How far ahead the schedule of an open loop begins, so that everybody is ready.
+pub(crate) const LEAD: Duration = Duration::from_millis(5);
 
 /// What a scenario knows of itself before it is measured.
 #[derive(Debug, Clone)]
@@ -27,6 +35,7 @@ pub(crate) struct Subject {
 pub(crate) fn report(
     subject: Subject,
     options: &BrokerOptions,
+    load: Option<&LoadOptions>,
     cost: &Cost,
     operations: u64,
     deliveries: u64,
@@ -66,10 +75,12 @@ pub(crate) fn report(
         mode: subject.mode,
         depth: subject.depth,
         command: Vec::new(),
-        seed: 0,
-        started_at: 0,
+        seed: load.map_or(0, |load| load.seed),
+        started_at: 0.0,
         machine: Machine::default(),
-        open: None,
+        open: load.and_then(|load| {
+            load.open_rate().map(|rate| OpenLoop { rate, arrival: load.arrival.to_string() })
+        }),
         url: options.url.to_string(),
         server: subject.server,
         asked: subject.asked,
@@ -79,11 +90,16 @@ pub(crate) fn report(
         operations,
         per_second: ratio(operations as f64, seconds).unwrap_or(0.0),
         deliveries,
+        fan_out: 0,
         deliveries_per_second: ratio(deliveries as f64, seconds).unwrap_or(0.0),
         latency: None,
         service: None,
         curve: Vec::new(),
         service_curve: Vec::new(),
+        confirm: None,
+        spread: Vec::new(),
+        objectives: Vec::new(),
+        steps: Vec::new(),
         rows: Vec::new(),
         stalls: None,
         broker,
@@ -96,7 +112,45 @@ pub(crate) fn report(
         },
         ledger: Ledger::default(),
         counters: Vec::new(),
+        parts: Vec::new(),
         notes,
+    }
+}
+
+/// What a scenario measured: the report, and the times that it was made from.
+pub(crate) struct Ran {
+    /// The report, complete but for what was seen beside the load.
+    pub(crate) report: Report,
+    /// All times, finished.
+    pub(crate) timeline: Timeline,
+}
+
+impl Ran {
+    /// Adds to a report, whose ledger is closed, what the times say; each operation that was sent is
+    /// due `fan_out` times. In a closed loop they are of this kind.
+    pub(crate) fn new(
+        mut report: Report,
+        mut timeline: Timeline,
+        load: &LoadOptions,
+        closed_kind: LatencyKind,
+        fan_out: u64,
+    ) -> Ran {
+        timeline.finish();
+        let kind = if report.open.is_some() { LatencyKind::Response } else { closed_kind };
+        report.latency = Some(timeline.total().summary(kind));
+        report.curve = timeline.total().curve();
+        if timeline.service().samples() > 0 {
+            report.service = Some(timeline.service().summary(LatencyKind::Service));
+            report.service_curve = timeline.service().curve();
+        }
+        if timeline.confirms().samples() > 0 {
+            report.confirm = Some(timeline.confirms().summary(kind));
+        }
+        report.fan_out = fan_out;
+        report.rows = timeline.rows(fan_out);
+        report.objectives =
+            load.slo.as_ref().map(|slo| objectives::judge(slo, &report, &timeline)).unwrap_or_default();
+        Ran { report, timeline }
     }
 }
 
@@ -107,4 +161,28 @@ pub(crate) fn asked<const N: usize>(options: [(&str, Value); N]) -> Map<String, 
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
+}
+
+/// A time in nanoseconds of the run's clock.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A report of nothing.
+    pub(crate) fn empty() -> Report {
+        let subject = Subject {
+            scenario: "rpc",
+            mode: String::new(),
+            depth: None,
+            server: String::new(),
+            asked: Map::new(),
+            unit: "requests",
+            threads: 1,
+        };
+        report(subject, &BrokerOptions::at("nats://127.0.0.1"), None, &Cost::default(), 0, 0)
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, CommandFactory, Parser};
 
-use crate::options::{IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
+use crate::options::{FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions};
 use crate::versus::found::Places;
 use crate::versus::peer::Own;
 
@@ -113,16 +113,12 @@ impl VersusArgs {
         let mut own_words = OwnWords { turns: self.turns.clone(), own: self.own.clone() };
         own_words.update_from(ours);
         ensure!(!peers.is_empty(), "peers are needed, such as `{scenario} imori rabbitmq`");
-        let scenario = match scenario.as_str() {
-            "fan-out" => "pubsub",
-            other => other,
-        };
         check(scenario, &arguments)?;
         let OwnOptions { peer_url, peer_start, peer_stop } = own_words.own;
         Ok(Asked {
             turns: own_words.turns,
             own: Own { urls: peer_url, starts: peer_start, stops: peer_stop },
-            scenario: scenario.to_owned(),
+            scenario: scenario.clone(),
             peers: peers.to_vec(),
             arguments,
         })
@@ -155,24 +151,27 @@ fn split(options: &[String]) -> Result<(Vec<String>, Vec<String>)> {
 pub(crate) fn check(scenario: &str, arguments: &[String]) -> Result<()> {
     for word in arguments {
         let name = word.split('=').next().unwrap_or_default();
-        if matches!(name, "--url" | "--pid" | "--json") {
+        if matches!(name, "--url" | "--pid" | "--json" | "--html" | "--csv") {
             bail!("`{name}` is filled in for each turn; leave it out");
         }
     }
     match scenario {
-        "rpc" => check_by::<RpcOptions>(scenario, arguments),
-        "queue" => check_by::<QueueOptions>(scenario, arguments),
-        "pubsub" => check_by::<PubsubOptions>(scenario, arguments),
-        "idle" => check_by::<IdleOptions>(scenario, arguments),
-        _ => bail!("`{scenario}` is no scenario; use `rpc`, `queue`, `pubsub` or `idle`"),
+        "rpc" => check_by(arguments, RpcOptions::check),
+        "queue" => check_by(arguments, QueueOptions::check),
+        "pubsub" => check_by(arguments, PubsubOptions::check),
+        "fan-out" => check_by(arguments, |options: &FanOutOptions| options.flow.load.check_is_said()),
+        "soak" => check_by(arguments, SoakOptions::check),
+        "idle" => check_by(arguments, |_: &IdleOptions| Ok(())),
+        _ => bail!("`{scenario}` is no scenario; use `rpc`, `queue`, `pubsub`, `fan-out`, `soak` or `idle`"),
     }
 }
 
-fn check_by<Options: Args>(scenario: &str, arguments: &[String]) -> Result<()> {
-    let command = Options::augment_args(clap::Command::new("scenario"));
-    let words = std::iter::once(scenario).chain(arguments.iter().map(String::as_str));
-    match command.try_get_matches_from(words) {
-        Ok(_) => Ok(()),
+fn check_by<Options: Args>(arguments: &[String], check: fn(&Options) -> Result<()>) -> Result<()> {
+    let command = Options::augment_args(clap::Command::new("scenario").no_binary_name(true));
+    let parsed =
+        command.try_get_matches_from(arguments).and_then(|matches| Options::from_arg_matches(&matches));
+    match parsed {
+        Ok(options) => check(&options),
         Err(refusal) => bail!("{}", refusal.to_string().trim_start_matches("error: ").trim_end()),
     }
 }
@@ -208,8 +207,8 @@ mod tests {
 
     #[test]
     fn what_is_not_said_has_a_default() {
-        let asked = asked("fan-out imori").unwrap();
-        assert_eq!((asked.scenario.as_str(), asked.turns.rounds()), ("pubsub", 5));
+        let asked = asked("fan-out imori --closed").unwrap();
+        assert_eq!((asked.scenario.as_str(), asked.turns.rounds()), ("fan-out", 5));
         assert_eq!(asked.turns.places().peers, PathBuf::from(".tools/peers"));
     }
 
@@ -227,6 +226,7 @@ mod tests {
             ("chaos imori", "`chaos` is no scenario"),
             ("rpc imori --deep 3", "--deep"),
             ("rpc imori --depth none", "depth"),
+            ("pubsub imori", "nothing says how fast to send"),
             ("rpc imori --rounds", "`--rounds` needs a value"),
             ("rpc imori --url stomp://h", "`--url` is filled in for each turn"),
             ("rpc imori --pid=9", "`--pid` is filled in for each turn"),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::interrupt;
 use crate::url::Url;
 use crate::versus::found::Found;
 use crate::versus::guard::OUTPUT;
@@ -94,6 +95,9 @@ impl Running {
             let has_ended = self.guard.as_ref().is_some_and(|guard| stop.is_none() && guard.has_ended());
             if has_ended {
                 bail!("it ended before it answered{}", self.last_output());
+            }
+            if interrupt::is_asked_for() {
+                bail!("stopped by hand before it answered");
             }
             if Instant::now() >= deadline {
                 bail!(
@@ -234,6 +238,10 @@ fn answers(url: &str, protocol: Protocol) -> Result<bool> {
         Protocol::ZmqRep | Protocol::ZmqRouter | Protocol::Grpc => (String::new(), ""),
     };
     let mut socket = TcpStream::connect_timeout(&address(place(url))?, ANSWER_AFTER_MAX)?;
+    // A port that nobody listens at yet can be given to this very socket, which then talks to itself.
+    if socket.local_addr()? == socket.peer_addr()? {
+        return Ok(false);
+    }
     socket.set_read_timeout(Some(ANSWER_AFTER_MAX))?;
     socket.write_all(login.as_bytes())?;
     let mut heard = String::new();

@@ -1,4 +1,4 @@
-//! What processes cost, as the kernel counts it: CPU time and resident memory of a whole tree.
+//! What processes cost, as the kernel counts it: CPU, memory, disk and switches of a whole tree.
 
 use std::fs;
 
@@ -19,6 +19,12 @@ pub(crate) struct Usage {
     pub processes: u32,
     /// Number of threads.
     pub threads: u64,
+    /// Times that a thread that still lives gave up or lost its CPU.
+    pub context_switches: u64,
+    /// Bytes read from disks; 0 if the kernel does not tell us.
+    pub read_bytes: u64,
+    /// Bytes written to disks; 0 if the kernel does not tell us.
+    pub write_bytes: u64,
 }
 
 impl Usage {
@@ -30,41 +36,49 @@ impl Usage {
 
 /// One process, as `/proc/PID/stat` shows it.
 #[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    parent: u32,
-    cpu_ticks: u64,
-    threads: u64,
+pub(crate) struct Stat {
+    /// `S` asleep, `D` waiting for a disk, `T` stopped, and so on.
+    pub(crate) state: u8,
+    pub(crate) parent: u32,
+    pub(crate) cpu_ticks: u64,
+    pub(crate) threads: u64,
 }
 
 /// Adds up these processes and everything that descends from them; none are an empty sum.
 pub(crate) fn usage(roots: &[u32]) -> Result<Usage> {
+    let tree = tree(roots)?;
+    if let Some(pid) = roots.iter().find(|pid| stat(**pid).is_none()) {
+        return Err(anyhow!("process `{pid}` is gone; name the running broker with `--pid`"));
+    }
+    Ok(usage_of(&tree))
+}
+
+/// Adds up these processes and nothing else; those that are gone are left out.
+pub(crate) fn usage_of(pids: &[u32]) -> Usage {
     let mut sum = Usage::default();
-    for pid in tree(roots)? {
-        let is_root = roots.contains(&pid);
-        let Some(stat) = stat(pid) else {
-            if is_root {
-                return Err(anyhow!("process `{pid}` is gone; name the running broker with `--pid`"));
-            }
+    for pid in pids {
+        let Some(stat) = stat(*pid) else {
             continue;
         };
+        let (read, written) = disk_bytes(*pid).unwrap_or_default();
         sum.cpu_ticks = sum.cpu_ticks.saturating_add(stat.cpu_ticks);
         sum.threads = sum.threads.saturating_add(stat.threads);
-        sum.rss_bytes = sum.rss_bytes.saturating_add(rss_bytes(pid).unwrap_or(0));
+        sum.rss_bytes = sum.rss_bytes.saturating_add(rss_bytes(*pid).unwrap_or(0));
+        sum.read_bytes = sum.read_bytes.saturating_add(read);
+        sum.write_bytes = sum.write_bytes.saturating_add(written);
+        sum.context_switches = sum.context_switches.saturating_add(context_switches(*pid));
         sum.processes = sum.processes.saturating_add(1);
     }
-    Ok(sum)
+    sum
 }
 
 /// CPU and memory of this process.
 pub(crate) fn own_usage() -> Result<Usage> {
-    let pid = std::process::id();
-    let stat = stat(pid).ok_or_else(|| anyhow!("`/proc/self/stat` cannot be read; mount `/proc`"))?;
-    Ok(Usage {
-        cpu_ticks: stat.cpu_ticks,
-        rss_bytes: rss_bytes(pid).unwrap_or(0),
-        processes: 1,
-        threads: stat.threads,
-    })
+    let own = usage_of(&[std::process::id()]);
+    if own.processes == 0 {
+        return Err(anyhow!("`/proc/self/stat` cannot be read; mount `/proc`"));
+    }
+    Ok(own)
 }
 
 /// The CPUs a process may run on, as the kernel writes lists: `0-1`.
@@ -80,7 +94,7 @@ pub(crate) fn is_running(pid: u32) -> bool {
     state.is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
-/// These processes and everything that descends from them.
+/// These processes and all that descend from them.
 pub(crate) fn tree(roots: &[u32]) -> Result<Vec<u32>> {
     if roots.is_empty() {
         return Ok(Vec::new());
@@ -111,12 +125,13 @@ fn descendants(roots: &[u32], parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
-fn stat(pid: u32) -> Option<Stat> {
+/// One process; none if it is gone.
+pub(crate) fn stat(pid: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The second field is a name in parentheses that may hold spaces and parentheses itself.
-fn parse_stat(text: &str) -> Option<Stat> {
+/// Reads the line. The second field is a name in parentheses that may hold spaces and parentheses itself.
+pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
     let (_, after_name) = text.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -125,7 +140,37 @@ fn parse_stat(text: &str) -> Option<Stat> {
     for at in 11..=14 {
         cpu_ticks = cpu_ticks.saturating_add(number(at)?);
     }
-    Some(Stat { parent: u32::try_from(number(1)?).ok()?, cpu_ticks, threads: number(17)? })
+    let state = *fields.first()?.as_bytes().first()?;
+    Some(Stat { state, parent: u32::try_from(number(1)?).ok()?, cpu_ticks, threads: number(17)? })
+}
+
+/// Bytes that a process and the children it waited for read from disks and wrote to them.
+pub(crate) fn disk_bytes(pid: u32) -> Option<(u64, u64)> {
+    let io = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let number = |name| status_field(&io, name)?.parse().ok();
+    Some((number("read_bytes:")?, number("write_bytes:")?))
+}
+
+/// The threads of a process.
+pub(crate) fn threads(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Switches of all threads: the kernel counts them for each alone.
+fn context_switches(pid: u32) -> u64 {
+    let of_thread = |thread| {
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok()?;
+        parse_switches(&status)
+    };
+    threads(pid).into_iter().filter_map(of_thread).fold(0, u64::saturating_add)
+}
+
+fn parse_switches(status: &str) -> Option<u64> {
+    let number = |name| status_field(status, name)?.parse::<u64>().ok();
+    number("voluntary_ctxt_switches:")?.checked_add(number("nonvoluntary_ctxt_switches:")?)
 }
 
 fn rss_bytes(pid: u32) -> Option<u64> {
@@ -151,7 +196,11 @@ mod tests {
         let rest = "S 7 1 1 0 -1 4194560 10 0 0 0 150 50 30 20 20 0 27 0 100 1 1 1";
         for (name, is_stat) in [("beam.smp", true), ("a b", true), ("a) S 9 (b", true), ("", true)] {
             let stat = parse_stat(&format!("42 ({name}) {rest}"));
-            assert_eq!(stat == Some(Stat { parent: 7, cpu_ticks: 250, threads: 27 }), is_stat, "{name}");
+            assert_eq!(
+                stat == Some(Stat { state: b'S', parent: 7, cpu_ticks: 250, threads: 27 }),
+                is_stat,
+                "{name}"
+            );
         }
         for text in ["", "42 (x", "42 (x) S", "42 (x) S a 1 1 0 -1 4194560 10 0 0 0 1 1 1 1 20 0 1"] {
             assert_eq!(parse_stat(text), None, "{text}");
@@ -171,6 +220,16 @@ mod tests {
     }
 
     #[test]
+    fn switches_of_both_kinds_are_added() {
+        for (status, expected) in [
+            ("voluntary_ctxt_switches:\t20\nnonvoluntary_ctxt_switches:\t3\n", Some(23)),
+            ("nonvoluntary_ctxt_switches:\t3\n", None),
+        ] {
+            assert_eq!(parse_switches(status), expected);
+        }
+    }
+
+    #[test]
     fn a_tree_holds_each_descendant_once() {
         let parents = [(2, 1), (3, 2), (4, 1), (5, 9), (9, 5)];
         let mut found = descendants(&[1, 2], &parents);
@@ -182,7 +241,7 @@ mod tests {
     #[test]
     fn this_process_has_a_cost() {
         let own = usage(&[std::process::id()]).unwrap();
-        assert!(own.rss_bytes > 0 && own.threads > 0);
+        assert!(own.rss_bytes > 0 && own.threads > 0 && own.context_switches > 0);
         assert_eq!(usage(&[]).unwrap(), Usage::default());
     }
 }

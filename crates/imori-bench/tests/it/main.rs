@@ -7,7 +7,7 @@ mod nats_liar;
 mod versus;
 
 use clap::Parser;
-use imori_bench::{BenchArgs, Ledger, Outcome, Report, Scenario};
+use imori_bench::{BenchArgs, Ledger, Outcome, Report};
 
 use liar::{Liar, Lie};
 use nats_liar::NatsLiar;
@@ -25,13 +25,7 @@ fn run(url: &str, arguments: &str) -> Report {
 
 fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
     let arguments = format!("bench {arguments} --url {url}");
-    match Command::parse_from(arguments.split_whitespace()).bench.scenario {
-        Scenario::Rpc(options) => imori_bench::run_rpc(&options),
-        Scenario::Queue(options) => imori_bench::run_queue(&options),
-        Scenario::Pubsub(options) => imori_bench::run_pubsub(&options),
-        Scenario::Idle(options) => imori_bench::run_idle(&options),
-        other => anyhow::bail!("{other:?} makes no report"),
-    }
+    Command::parse_from(arguments.split_whitespace()).bench.scenario.measure()
 }
 
 #[test]
@@ -41,11 +35,15 @@ fn an_honest_broker_has_a_clean_ledger() {
         ("rpc --requests 1k --warmup 0 --depth 16 --threads 2 --reply named", 1_000, 1_000),
         ("rpc --requests 5k --warmup 10 --depth all", 5_010, 5_010),
         ("rpc --time 300ms --warmup 50ms --depth 4 --requesters 2", 0, 0),
-        ("queue --messages 1k --warmup 100 --publishers 4 --consumers 3 --queues 2", 1_100, 1_100),
-        ("queue --messages 1k --ack client-individual --prefetch 10 --window 20 --warmup 0", 1_000, 1_000),
-        ("queue --messages 1k --phase fill-drain --ack client", 1_000, 1_000),
-        ("pubsub --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
-        ("pubsub --time 300ms --warmup 50ms --publishers 2 --subscribers 2", 0, 0),
+        ("queue --closed --messages 1k --warmup 100 --publishers 4 --consumers 3 --queues 2", 1_100, 1_100),
+        (
+            "queue --closed --messages 1k --ack client-individual --prefetch 10 --window 20 --warmup 0",
+            1_000,
+            1_000,
+        ),
+        ("queue --closed --messages 1k --phase fill-drain --ack client", 1_000, 1_000),
+        ("pubsub --closed --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
+        ("pubsub --closed --time 300ms --warmup 50ms --publishers 2 --subscribers 2", 0, 0),
     ] {
         let report = run(&Liar::start(Lie::None, "/", 0).url(), arguments);
         check_clean(&report, arguments, sent, good);
@@ -59,8 +57,12 @@ fn an_honest_nats_server_has_a_clean_ledger() {
         ("rpc --requests 1k --warmup 100 --requesters 3 --independent", 1_100, 1_100),
         ("rpc --time 300ms --warmup 50ms --requesters 2 --independent", 0, 0),
         ("rpc --requests 5k --warmup 10 --depth all --threads 2", 5_010, 5_010),
-        ("pubsub --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
-        ("pubsub --messages 1k --warmup 0 --publishers 4 --subjects 2 --subscribers 3", 1_000, 3_000),
+        ("pubsub --closed --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
+        (
+            "pubsub --closed --messages 1k --warmup 0 --publishers 4 --subjects 2 --subscribers 3",
+            1_000,
+            3_000,
+        ),
     ] {
         let report = run(&NatsLiar::start(Lie::None, "", 0).url(), arguments);
         check_clean(&report, arguments, sent, good);
@@ -111,8 +113,9 @@ fn each_lie_about_a_delivery_is_counted() {
         (Lie::Disguise, Ledger { altered: 20, ..clean }),
     ] {
         for size in [16, 100] {
-            let arguments =
-                format!("pubsub --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}");
+            let arguments = format!(
+                "pubsub --closed --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"
+            );
             let liar = Liar::start(lie, "/topic/", 100);
             let report = run(&liar.url(), &arguments);
             assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {size}");
@@ -138,9 +141,9 @@ fn idle_connections_stay_open() {
 fn what_nats_has_not_is_refused() {
     let url = NatsLiar::start(Lie::None, "", 0).url();
     for (arguments, told) in [
-        ("queue", "keeps no messages"),
-        ("pubsub --ack client", "no acknowledgement"),
-        ("pubsub --prefetch 1", "no credit"),
+        ("queue --closed", "keeps no messages"),
+        ("pubsub --closed --ack client", "no acknowledgement"),
+        ("pubsub --closed --prefetch 1", "no credit"),
         ("rpc --reply named", "inboxes only"),
     ] {
         let error = attempt(&url, arguments).unwrap_err().to_string();

@@ -1,0 +1,89 @@
+//! Where the broker is, whom to account, where the results go.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::amount::duration;
+use crate::url::Url;
+
+/// A STOMP broker's way of naming what is sent to and subscribed to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Style {
+    /// Prefixes: `/queue/name`, `/topic/name`.
+    #[default]
+    Rabbitmq,
+    /// Bare addresses, the kind in a header of its own: `destination-type:ANYCAST`.
+    Artemis,
+}
+
+/// Where the broker is, whom to account, and where the results go.
+#[derive(Debug, Clone, Args)]
+pub struct BrokerOptions {
+    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`.
+    #[arg(long, default_value = "stomp://127.0.0.1:61613")]
+    pub url: Url,
+    /// How this broker wants queues and topics named, with STOMP.
+    #[arg(long, value_enum, default_value_t)]
+    pub destination_style: Style,
+    /// A process of the broker on this machine; its descendants are counted too. Repeatable; unless
+    /// said, whoever listens at the port of a local URL.
+    #[arg(long)]
+    pub pid: Vec<u32>,
+    /// File for the result as JSON, `-` for standard output instead of the text.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<String>,
+    /// Folder for `seconds.csv` and `stalls.csv`.
+    #[arg(long, value_name = "FOLDER")]
+    pub csv: Option<String>,
+    /// File for the result as one page to look at.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<String>,
+    /// Folder on the broker's file system, in which the disk canary writes and syncs 4 KiB ten times a
+    /// second; the broker's own if it is found, else that for temporary files.
+    #[arg(long, value_name = "FOLDER")]
+    pub disk_canary: Option<PathBuf>,
+    /// Show progress on standard error even if it is not a terminal.
+    #[arg(long)]
+    pub progress: bool,
+    /// Open a connection again when it breaks, instead of ending the run; what may have been on it is
+    /// counted as unknown.
+    #[arg(long)]
+    pub reconnect: bool,
+    /// Whether nothing is shown while it runs, because somebody else does.
+    #[arg(skip)]
+    pub is_quiet: bool,
+    /// Load threads: 1 drives all connections, 2 gives each side a thread.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub threads: u8,
+}
+
+/// Connections that do nothing, for what they cost.
+#[derive(Debug, Clone, Args)]
+pub struct IdleOptions {
+    /// Broker, accounting and output.
+    #[command(flatten)]
+    pub broker: BrokerOptions,
+    /// Connections to open.
+    #[arg(long, default_value_t = 10_000)]
+    pub connections: u32,
+    /// How long to hold them before the memory is read.
+    #[arg(long, value_parser = duration, default_value = "5s")]
+    pub hold: Duration,
+}
+
+#[cfg(test)]
+impl BrokerOptions {
+    /// Nothing but the URL is said.
+    pub(crate) fn at(url: &str) -> BrokerOptions {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            broker: BrokerOptions,
+        }
+        <Command as clap::Parser>::parse_from(["bench", "--url", url]).broker
+    }
+}
