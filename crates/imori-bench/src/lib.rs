@@ -30,8 +30,16 @@ pub use record::ledger::Ledger;
 pub use record::machine::Machine;
 pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
+pub use report::axis::{Axis, Scale, Unit};
+pub use report::compare::{CompareOptions, Share, compare};
+pub use report::csv::{seconds_csv, stalls_csv};
+pub use report::html::{Link, html_of, html_of_many};
+pub use report::live::Live;
+pub use report::plot::{Look, Plot, Point, Series};
+pub use report::runs::{Run, Runs};
+pub use report::write::Outputs;
 pub use url::{Scheme, Url};
 pub use versus::{
-    Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Run,
-    Settings, VersusArgs,
+    Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Settings,
+    Turn, VersusArgs,
 };

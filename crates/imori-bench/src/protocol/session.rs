@@ -8,15 +8,21 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::options::{BrokerOptions, Style};
-use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms, Wish};
+use crate::protocol::driver::{Driver, Heard, Place, Reader, Replies, Terms, Wish};
+use crate::protocol::grpc::Grpc;
 use crate::protocol::nats::Nats;
 use crate::protocol::stomp::Stomp;
+use crate::protocol::template::{Correlation, RequestTemplate};
+use crate::protocol::zmtp::Zmtp;
 use crate::url::{Scheme, Url};
 
 /// The driver of the protocol that the URL names.
 pub(crate) fn driver(broker: &BrokerOptions) -> &'static dyn Driver {
     match (broker.url.scheme, broker.destination_style) {
         (Scheme::Nats, _) => &Nats,
+        (Scheme::ZmqRep, _) => &Zmtp::Req,
+        (Scheme::ZmqRouter, _) => &Zmtp::Dealer,
+        (Scheme::Grpc, _) => &Grpc,
         (Scheme::Stomp, Style::Rabbitmq) => &Stomp(Style::Rabbitmq),
         (Scheme::Stomp, Style::Artemis) => &Stomp(Style::Artemis),
     }
@@ -89,6 +95,19 @@ impl Session {
         self.confirmed()?;
         self.subscriptions.push((place.clone(), terms));
         Ok(())
+    }
+
+    /// The requests of a requester that has this connection.
+    pub(crate) fn request(
+        &mut self,
+        service: &Place,
+        replies: &Replies,
+        size: usize,
+        first: Correlation,
+    ) -> RequestTemplate {
+        let mut request = self.driver.request(service, replies, size, first);
+        self.reader.serve(first, &mut request);
+        request
     }
 
     /// Hands the connection over.

@@ -14,7 +14,7 @@ use crate::load::publisher::Pace;
 use crate::load::requester::{Asked, Requester};
 use crate::load::responder::{Answered, Responder};
 use crate::options::{BrokerOptions, Depth, LoadOptions, RpcOptions};
-use crate::protocol::driver::{Heard, Place, Terms};
+use crate::protocol::driver::{CallTerms, Heard, Place, Terms};
 use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::record::latency::LatencyKind;
@@ -26,6 +26,10 @@ use crate::watch::cost::Cost;
 
 /// How long to listen for replies that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
+
+/// Counters of responders, where there are some.
+const SEEN_BY_RESPONDERS: [&str; 4] =
+    ["requests_received", "replies_sent", "foreign_requests", "unreadable_requests"];
 
 impl Measurable for RpcOptions {
     fn broker(&mut self) -> &mut BrokerOptions {
@@ -48,14 +52,15 @@ impl Measurable for RpcOptions {
 fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
     let run = run_id();
     let driver = driver(&options.broker);
+    driver.check_calls(call_terms(options))?;
+    let responders = responders(options);
     let service = Place::Service(options.destination.clone());
     let loop_count = if options.independent { options.requesters } else { 1 };
     let mut loops = Vec::new();
     for _ in 0..loop_count {
         loops.push(EventLoop::new(RpcBoard::new(), clock)?);
     }
-
-    let mut other = match options.independent || options.broker.threads > 1 {
+    let mut other = match (options.independent || options.broker.threads > 1) && responders > 0 {
         true => Some(EventLoop::new(RpcBoard::new(), clock)?),
         false => None,
     };
@@ -64,7 +69,7 @@ fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
             event_loop.reopen(driver, &options.broker.url);
         }
     }
-    for _ in 0..options.responders {
+    for _ in 0..responders {
         let mut session = Session::open(driver, &options.broker.url)?;
         session.subscribe(&service, Terms::default())?;
         let responders = other.as_mut().or(loops.first_mut());
@@ -82,7 +87,7 @@ fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
         }
         session.check_body(options.size)?;
         session.server().clone_into(&mut server);
-        let template = driver.request(&service, &replies, options.size, first);
+        let template = session.request(&service, &replies, options.size, first);
         let pace = options.load.open_rate().map(|rate| Pace {
             rate,
             arrival: options.load.arrival,
@@ -122,7 +127,36 @@ fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
             run.broken.get_or_insert(error);
         }
     }
-    Ok(run.finish(report, ended, responded))
+    let mut ran = run.finish(report, ended, responded);
+    if driver.answers_itself() {
+        ran.report.counters.retain(|count| !SEEN_BY_RESPONDERS.contains(&count.name.as_ref()));
+        ran.report.notes.push("no broker: the peer answers itself, and `--responders` has no say".to_owned());
+    }
+    Ok(ran)
+}
+
+/// How many responders are opened.
+fn responders(options: &RpcOptions) -> u32 {
+    match driver(&options.broker).answers_itself() {
+        true => 0,
+        false => options.responders,
+    }
+}
+
+/// How calls are made, for the driver to judge.
+fn call_terms(options: &RpcOptions) -> CallTerms<'_> {
+    let each = |amount: Amount| match amount {
+        Amount::Count(count) => Some(count / u64::from(options.requesters) + 1),
+        Amount::Time(_) => None,
+    };
+    let (warmup, measured) = (each(options.warmup()), each(options.measured()));
+    CallTerms {
+        depth: options.depth,
+        reply: options.reply,
+        service: options.named_service(),
+        reconnects: options.broker.reconnect,
+        calls: warmup.zip(measured).map(|(warmup, measured)| warmup.saturating_add(measured)),
+    }
 }
 
 /// A run that is connected.
@@ -353,7 +387,7 @@ fn subject(options: &RpcOptions, server: String, threads: u32) -> Subject {
         server,
         asked: asked([
             ("requesters", json!(options.requesters)),
-            ("responders", json!(options.responders)),
+            ("responders", json!(responders(options))),
             ("depth", json!(depth)),
             ("size", json!(options.size)),
             ("reply", json!(options.reply)),

@@ -9,6 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::report::html::{Link, html_of_many};
+use crate::report::runs::{Run, Runs};
 use crate::versus::arguments::{TurnOptions, VersusArgs};
 use crate::versus::comparison::{Comparison, FORMAT, Job, LeftOut, PeerFacts, Settings};
 use crate::versus::found::{Found, Places, find};
@@ -20,6 +22,7 @@ use crate::versus::turns::{self, Side, say};
 /// The files in the folder of results.
 const JSON: &str = "versus.json";
 const TEXT: &str = "README.md";
+const PAGE: &str = "report.html";
 
 /// Exit code of a comparison whose difference may not be told.
 const INCONCLUSIVE: u8 = 4;
@@ -42,6 +45,7 @@ pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     };
     make(&folder)?;
     turns::run(&sides, &ours, &mut comparison, |comparison| keep(comparison, &folder))?;
+    page(&comparison, &folder)?;
     let text = markdown(&comparison);
     std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
     say(&format!("kept in `{}`", folder.display()));
@@ -126,6 +130,20 @@ fn keep(comparison: &Comparison, folder: &Path) -> Result<()> {
     comparison.save(&folder.join(JSON))?;
     let file = folder.join(TEXT);
     fs::write(&file, markdown(comparison)).with_context(|| format!("`{}` cannot be written", file.display()))
+}
+
+/// Writes the page to look at, if there is anything to see.
+fn page(comparison: &Comparison, folder: &Path) -> Result<()> {
+    let counting = comparison.runs.iter().filter(|turn| turn.counts());
+    let runs: Vec<Run> =
+        counting.map(|turn| Run { side: turn.peer.clone(), report: turn.report.clone() }).collect();
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let links = [JSON, TEXT].map(|name| Link { name: name.to_owned(), path: name.to_owned() });
+    let file = folder.join(PAGE);
+    fs::write(&file, html_of_many(&comparison.title, &Runs::new(runs), &links))
+        .with_context(|| format!("`{}` cannot be written", file.display()))
 }
 
 /// Ten thousand connections need as many descriptors on both sides, and children inherit the limit.

@@ -30,7 +30,7 @@ pub struct Comparison {
     /// Who was asked for and is not in it.
     pub left_out: Vec<LeftOut>,
     /// Every run, in the order in which they were made.
-    pub runs: Vec<Run>,
+    pub runs: Vec<Turn>,
     /// Every turn that did not end in a report.
     pub failures: Vec<Failure>,
 }
@@ -52,7 +52,7 @@ pub struct Settings {
     pub load_before: String,
 }
 
-/// One run of a turn.
+/// What is run in a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// What it is called in tables.
@@ -85,10 +85,11 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// A run with its report.
+/// A run of a turn, with its report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct Turn {
     /// Against whom.
+    #[serde(rename = "side")]
     pub peer: String,
     /// In which round, from 1.
     pub turn: u32,
@@ -96,7 +97,9 @@ pub struct Run {
     pub job: String,
     /// How the command ended.
     pub exit_code: i32,
-    /// What it found.
+    /// What it found. It stands among the other fields, so that whoever reads reports of several
+    /// sides reads a comparison too.
+    #[serde(flatten)]
     pub report: Report,
 }
 
@@ -113,7 +116,7 @@ pub struct Failure {
     pub why: String,
 }
 
-impl Run {
+impl Turn {
     /// Whether its numbers may be compared: it came to its end, and nothing was lost or altered.
     pub(crate) fn counts(&self) -> bool {
         self.report.outcome == Outcome::Done && !self.report.ledger.is_broken()

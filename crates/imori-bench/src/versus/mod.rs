@@ -21,7 +21,7 @@ use clap::Subcommand;
 use crate::interrupt;
 
 pub use arguments::VersusArgs;
-pub use comparison::{Comparison, Failure, Job, LeftOut, PeerFacts, Run, Settings};
+pub use comparison::{Comparison, Failure, Job, LeftOut, PeerFacts, Settings, Turn};
 pub use experiment::ExperimentArgs;
 pub use guard::GuardArgs;
 pub use hand::PeersArgs;

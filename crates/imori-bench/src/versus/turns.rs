@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::interrupt;
 use crate::record::report::Report;
-use crate::versus::comparison::{Comparison, Failure, Job, Run};
+use crate::versus::comparison::{Comparison, Failure, Job, Turn};
 use crate::versus::found::Found;
 use crate::versus::ourselves::Ourselves;
 use crate::versus::peer::Peer;
@@ -67,7 +67,7 @@ fn one(side: &Side, turn: u32, ours: &Ourselves, comparison: &mut Comparison) ->
         match measure(side, &running, &job, ours, comparison.settings.cpus_client.as_deref()) {
             Ok((report, exit_code)) => {
                 let peer = side.peer.name.clone();
-                comparison.runs.push(Run { peer, turn, job: job.name, exit_code, report });
+                comparison.runs.push(Turn { peer, turn, job: job.name, exit_code, report });
             }
             Err(error) => fail(comparison, side, turn, Some(job.name), &error),
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::*;
-use crate::versus::comparison::{Job, PeerFacts, Run, Settings};
+use crate::versus::comparison::{Job, PeerFacts, Settings, Turn};
 
 /// A report of an RPC run with this throughput and client canary.
 fn report(per_second: f64, canary_us: f64) -> Report {
@@ -43,7 +43,7 @@ fn with_canaries(peers: &[(&str, &[f64])], canaries: &HashMap<(&str, u32), f64>)
         for (turn, value) in (1..).zip(*values) {
             let canary = canaries.get(&(*name, turn)).copied().unwrap_or(100.0);
             let report = report(*value, canary);
-            runs.push(Run { peer: (*name).to_owned(), turn, job: "rpc".to_owned(), exit_code: 0, report });
+            runs.push(Turn { peer: (*name).to_owned(), turn, job: "rpc".to_owned(), exit_code: 0, report });
         }
     }
     Comparison {
