@@ -50,9 +50,9 @@ pub(crate) const OUTPUT: &str = "output.log";
 pub(crate) fn run(args: &GuardArgs) -> Result<()> {
     set_child_subreaper(Some(getpid())).context("orphans cannot be adopted")?;
     let mut child = start(args)?;
+    // If the comparison has ended already, nobody hears it, and the end of input comes at once.
     let mut out = std::io::stdout();
-    writeln!(out, "{}", child.id())?;
-    out.flush()?;
+    let _ = writeln!(out, "{}", child.id()).and_then(|()| out.flush());
     wait_for_the_end_of_input();
     if let Some(stop) = &args.stop {
         run_stop(stop, args.grace);
