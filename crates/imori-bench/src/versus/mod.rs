@@ -14,6 +14,8 @@ mod found;
 mod peer;
 mod ourselves;
 mod guard;
+#[cfg(test)]
+mod sample;
 
 use anyhow::Result;
 use clap::Subcommand;

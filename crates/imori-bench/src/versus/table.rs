@@ -87,6 +87,7 @@ fn described(peer: &PeerFacts) -> String {
 fn unequal(comparison: &Comparison) -> Vec<String> {
     let mut found = Vec::new();
     let mut protocols: Vec<&str> = comparison.peers.iter().map(|peer| peer.protocol.as_str()).collect();
+    protocols.sort_unstable();
     protocols.dedup();
     if protocols.len() > 1 {
         found.push(format!("the peers are spoken to by {}", protocols.join(", ")));
@@ -265,7 +266,7 @@ pub(crate) fn line(text: &mut String, words: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::versus::figures::tests::comparison;
+    use crate::versus::sample::comparison;
 
     #[test]
     fn numbers_have_three_digits_and_groups() {
@@ -303,7 +304,7 @@ mod tests {
         comparison.runs[1].report.asked.insert("level".to_owned(), "disk".into());
         let text = markdown(&comparison);
         for part in [
-            "UNEQUAL: the peers are spoken to by stomp, nats",
+            "UNEQUAL: the peers are spoken to by nats, stomp",
             "UNEQUAL: the levels are \"disk\", \"memory\"",
         ] {
             assert!(text.contains(part), "`{part}` is not in\n{text}");
