@@ -48,3 +48,11 @@ pub const TURN_COMMANDS_MAX: usize = 256;
 
 /// Deliveries that one turn of a connection may cause.
 pub const TURN_RECEIVERS_MAX: usize = 1024;
+
+/// Changes of the routing table that one turn of a connection may ask for. Each takes as long as several
+/// messages; those of a turn can share the copy of what lies on the way to them.
+pub const TURN_CHANGES_MAX: usize = 32;
+
+/// The same while others have turns on the same cell: each adds a microsecond or more to what a single
+/// message of theirs may take. Fewer would share less.
+pub const TURN_CHANGES_BESIDE_OTHERS_MAX: usize = 8;
