@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::delivery::Delivery;
 use crate::id::ReaderId;
-use crate::message::{Address, Deaths, Message};
+use crate::message::{Address, AddressView, Deaths, Message};
 
 /// Who gets a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Waiting {
     pub(super) fn delivery(&self) -> Delivery<'_> {
         Delivery {
             message: self.message.view(),
-            address: &self.address,
+            address: AddressView::Kept(&self.address),
             deaths: self.deaths.as_ref(),
             failures: 0,
             is_redelivered: false,

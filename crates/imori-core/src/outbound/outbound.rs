@@ -16,7 +16,7 @@ use crate::confirm::{Confirm, JournalPosition};
 use crate::delivery::{About, Delivery, Place, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
-use crate::message::{Address, DEFAULT_EXCHANGE, Publication};
+use crate::message::{Address, AddressView, DEFAULT_EXCHANGE, Publication};
 use crate::name::Name;
 
 /// A body from this size on waits as a message, below as the bytes of its frame:
@@ -492,7 +492,7 @@ impl Outbound {
             return Reply::Gone;
         };
         let address = Arc::clone(&inbox.address);
-        let delivery = About { address: &address, deaths: None }.fresh(publication.view());
+        let delivery = About { address: AddressView::Kept(&address), deaths: None }.fresh(publication.view());
         let receiver = Receiver::Inbox(to.index);
         if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken
@@ -692,7 +692,7 @@ impl Outbound {
             self.backlog.push(Waiting {
                 receiver,
                 message: publication.stored(&self.gauge),
-                address: delivery.address.clone(),
+                address: delivery.address.keep(),
                 deaths: delivery.deaths.cloned(),
             });
         } else {

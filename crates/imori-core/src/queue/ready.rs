@@ -5,7 +5,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 use crate::delivery::Delivery;
-use crate::message::{Envelope, Message};
+use crate::message::{AddressView, Envelope, Message};
 
 /// A message in a queue.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ impl Entry {
     pub(super) fn delivery(&self) -> Delivery<'_> {
         Delivery {
             message: self.message.view(),
-            address: &self.envelope.address,
+            address: AddressView::Kept(&self.envelope.address),
             deaths: self.envelope.deaths.as_ref(),
             failures: self.envelope.failures,
             is_redelivered: self.envelope.is_redelivered,
