@@ -1,0 +1,100 @@
+//! Searches of eight bytes at a time: the fields of a control line are too short for a search by vectors,
+//! which takes longer to begin.
+
+const LOW_BITS: u64 = u64::MAX / 255;
+const HIGH_BITS: u64 = LOW_BITS << 7;
+const DOTS: u64 = LOW_BITS * b'.' as u64;
+const AFTER_BLANK: u64 = LOW_BITS * (b' ' + 1) as u64;
+
+/// Where the first blank or control character stands; the length where there is none.
+#[inline]
+pub(crate) fn blank_at(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The lowest bit is that of the first byte below; a borrow reaches bytes behind it only.
+        let found = word.wrapping_sub(AFTER_BLANK) & !word & HIGH_BITS;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    words.len() * 8 + rest.iter().position(|byte| *byte <= b' ').unwrap_or(rest.len())
+}
+
+/// Whether two dots follow each other, or one stands at an end, or there is nothing.
+#[inline]
+pub(crate) fn has_gap(subject: &[u8]) -> bool {
+    let (words, rest) = subject.as_chunks::<8>();
+    // Before the first byte and behind the last there is as good as a dot.
+    let mut before = 0x80;
+    for word in words {
+        let dots = dots(u64::from_le_bytes(*word));
+        if dots & (dots << 8 | before) != 0 {
+            return true;
+        }
+        before = dots >> 56;
+    }
+    let mut is_after_dot = before != 0;
+    for byte in rest {
+        let is_dot = *byte == b'.';
+        if is_dot && is_after_dot {
+            return true;
+        }
+        is_after_dot = is_dot;
+    }
+    is_after_dot
+}
+
+/// The highest bit of each byte that is a dot.
+#[inline]
+fn dots(word: u64) -> u64 {
+    let other = word ^ DOTS;
+    // No sum of seven bits reaches the next byte.
+    !((other & !HIGH_BITS) + !HIGH_BITS | other) & HIGH_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Bytes that differ from those looked for by one bit or by one, and these.
+    fn near() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            3 => prop::sample::select(&b".-/\x0e\xae !\x1f\xa0\0\x7f\x80\xff"[..]),
+            2 => Just(b'a'),
+            1 => any::<u8>(),
+        ];
+        prop::collection::vec(byte, 0..40)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(5000))]
+
+        #[test]
+        fn words_find_what_bytes_find(bytes in near()) {
+            let blank = bytes.iter().position(|byte| *byte <= b' ').unwrap_or(bytes.len());
+            prop_assert_eq!(blank_at(&bytes), blank);
+            let is_empty = bytes.split(|byte| *byte == b'.').any(<[u8]>::is_empty);
+            prop_assert_eq!(has_gap(&bytes), is_empty);
+        }
+    }
+
+    #[test]
+    fn each_place_of_a_word_is_looked_at() {
+        for len in 1..30 {
+            for at in 0..len {
+                let mut bytes = vec![b'a'; len];
+                bytes[at] = b' ';
+                assert_eq!(blank_at(&bytes), at);
+                bytes[at] = b'.';
+                assert_eq!(has_gap(&bytes), at == 0 || at + 1 == len, "{at} of {len}");
+                if at + 1 < len {
+                    bytes[at + 1] = b'.';
+                    assert!(has_gap(&bytes), "{at} of {len}");
+                }
+            }
+        }
+    }
+}
