@@ -9,7 +9,7 @@ use crate::message::{AddressView, Deaths, MessageView};
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// Where it was published to.
-    pub address: AddressView<'a>,
+    pub address: &'a AddressView<'a>,
     /// Its history of deaths, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
 }
@@ -28,7 +28,7 @@ pub struct Delivery<'a> {
     /// The message.
     pub message: MessageView<'a>,
     /// Where it was published to.
-    pub address: AddressView<'a>,
+    pub address: &'a AddressView<'a>,
     /// Its history of deaths, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
     /// Deliveries that failed before.

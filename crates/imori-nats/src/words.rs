@@ -9,33 +9,49 @@ const AFTER_BLANK: u64 = LOW_BITS * (b' ' + 1) as u64;
 /// Where the first blank or control character stands; the length where there is none.
 #[inline]
 pub(crate) fn blank_at(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
+    let Some(last) = bytes.last_chunk::<8>() else {
+        let mut len = 0;
+        while bytes.get(len).is_some_and(|byte| *byte > b' ') {
+            len += 1;
+        }
+        return len;
+    };
+    let (words, _) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // The lowest bit is that of the first byte below; a borrow reaches bytes behind it only.
-        let found = word.wrapping_sub(AFTER_BLANK) & !word & HIGH_BITS;
+        let found = blanks(*word);
         if found != 0 {
             return index * 8 + found.trailing_zeros() as usize / 8;
         }
     }
-    words.len() * 8 + rest.iter().position(|byte| *byte <= b' ').unwrap_or(rest.len())
+    // What is left, and some that was looked at.
+    let found = blanks(*last);
+    bytes.len() - if found == 0 { 0 } else { 8 - found.trailing_zeros() as usize / 8 }
 }
 
 /// Whether two dots follow each other, or one stands at an end, or there is nothing.
 #[inline]
 pub(crate) fn has_gap(subject: &[u8]) -> bool {
-    let (words, rest) = subject.as_chunks::<8>();
-    // Before the first byte and behind the last there is as good as a dot.
+    let Some(last) = subject.last_chunk::<8>() else {
+        return has_gap_bytewise(subject);
+    };
+    let (words, _) = subject.as_chunks::<8>();
+    // Before the first byte there is as good as a dot.
     let mut before = 0x80;
     for word in words {
-        let dots = dots(u64::from_le_bytes(*word));
+        let dots = dots(*word);
         if dots & (dots << 8 | before) != 0 {
             return true;
         }
         before = dots >> 56;
     }
-    let mut is_after_dot = before != 0;
-    for byte in rest {
+    // What is left, and some that was looked at.
+    let dots = dots(*last);
+    (dots & dots << 8) | dots >> 63 != 0
+}
+
+fn has_gap_bytewise(subject: &[u8]) -> bool {
+    let mut is_after_dot = true;
+    for byte in subject {
         let is_dot = *byte == b'.';
         if is_dot && is_after_dot {
             return true;
@@ -45,12 +61,20 @@ pub(crate) fn has_gap(subject: &[u8]) -> bool {
     is_after_dot
 }
 
+/// Not zero if a byte is a blank or a control character, and the lowest bit is that of the first of them. Bytes
+/// behind it can have theirs wrongly.
+#[inline]
+fn blanks(word: [u8; 8]) -> u64 {
+    let word = u64::from_le_bytes(word);
+    word.wrapping_sub(AFTER_BLANK) & !word & HIGH_BITS
+}
+
 /// The highest bit of each byte that is a dot.
 #[inline]
-fn dots(word: u64) -> u64 {
-    let other = word ^ DOTS;
+fn dots(word: [u8; 8]) -> u64 {
+    let other = u64::from_le_bytes(word) ^ DOTS;
     // No sum of seven bits reaches the next byte.
-    !((other & !HIGH_BITS) + !HIGH_BITS | other) & HIGH_BITS
+    !(((other & !HIGH_BITS) + !HIGH_BITS) | other) & HIGH_BITS
 }
 
 #[cfg(test)]

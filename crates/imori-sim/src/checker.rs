@@ -287,7 +287,7 @@ fn charges() -> (usize, usize) {
     let name = Name::from("q");
     let mut queue = Queue::new(VhostId(0), name, QueueSettings::default(), gauge.clone(), Time(0));
     let address = Arc::new(Address::new(b"", b"q"));
-    let arrival = Arrival { address: AddressView::Kept(&address), deaths: None, now: Time(0) };
+    let arrival = Arrival { address: &AddressView::new(&address), deaths: None, now: Time(0) };
     queue.enqueue(&Publication::of_stored(&message), &arrival, &mut Vec::new());
     (message.charge(), gauge.bytes() - message.charge())
 }

@@ -330,7 +330,7 @@ mod tests {
         let message = MessageView { head: &head, text: text.as_bytes(), body: b"hi" };
         let delivery = Delivery {
             message,
-            address: AddressView::Kept(&address),
+            address: &AddressView::new(&address),
             deaths: deaths.as_ref(),
             failures: 0,
             is_redelivered: false,

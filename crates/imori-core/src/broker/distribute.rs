@@ -12,7 +12,7 @@ use crate::delivery::About;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use crate::message::{AddressView, Deaths, HeaderReader, MessageView, PassingAddress, Publication, Value};
+use crate::message::{AddressView, Deaths, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::queue::{Arrival, Dead};
@@ -36,7 +36,7 @@ pub struct PublishReport {
 pub(super) struct Letter<'a> {
     pub(super) vhost: VhostId,
     /// Where they were published to.
-    pub(super) address: AddressView<'a>,
+    pub(super) address: &'a AddressView<'a>,
     pub(super) run: &'a [Publication<'a>],
     pub(super) deaths: Option<Arc<Deaths>>,
     /// A connection whose own subscriptions do not get it.
@@ -88,14 +88,11 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
-    /// The address as its sender wrote it.
-    pub(super) fn passing<'a>(&'a self, subject: &'a [u8]) -> PassingAddress<'a> {
-        PassingAddress::new(&self.route.address.exchange, subject)
-    }
-
-    /// Where the message was published to.
-    pub(super) fn address<'a>(&'a self, passing: &'a PassingAddress<'a>) -> AddressView<'a> {
-        if self.is_own { AddressView::Kept(&self.route.address) } else { AddressView::Passing(passing) }
+    /// Where a message with this subject was published to.
+    #[inline]
+    pub(super) fn address<'a>(&'a self, subject: &'a [u8]) -> AddressView<'a> {
+        let address = &self.route.address;
+        if self.is_own { AddressView::new(address) } else { AddressView::passing(&address.exchange, subject) }
     }
 }
 
@@ -167,7 +164,7 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
         };
         let sent = Letter {
             vhost,
-            address: AddressView::Kept(&route.address),
+            address: &AddressView::new(&route.address),
             run: slice::from_ref(&publication),
             deaths: Some(Arc::clone(&letter.deaths)),
             echo_to: None,
@@ -334,7 +331,7 @@ fn send_to_one<W: World>(
 pub(super) fn send_to_own<W: World>(
     world: &W,
     route: &Route,
-    address: AddressView<'_>,
+    address: &AddressView<'_>,
     vhost: VhostId,
     connection: ConnectionId,
     publication: &Publication<'_>,

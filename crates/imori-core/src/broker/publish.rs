@@ -32,10 +32,9 @@ pub fn publish<W: World>(
     }
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
     let found = resolve_passing(world, actor.vhost, exchange, subject, &publication.view())?;
-    let passing = found.passing(subject);
     let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
     let run = slice::from_ref(publication);
-    Ok(deliver(world, actor, &found.route, found.address(&passing), run, &mut shared))
+    Ok(deliver(world, actor, &found.route, &found.address(subject), run, &mut shared))
 }
 
 /// Gives a message of the broker's own to one subscription of the actor's connection that hears this
@@ -51,9 +50,8 @@ pub fn notify<W: World>(
     publication: &Publication<'_>,
 ) -> Result<bool, BrokerError> {
     let found = resolve_passing(world, actor.vhost, exchange, subject, &publication.view())?;
-    let passing = found.passing(subject);
-    let address = found.address(&passing);
-    Ok(send_to_own(world, &found.route, address, actor.vhost, actor.connection, publication))
+    let address = found.address(subject);
+    Ok(send_to_own(world, &found.route, &address, actor.vhost, actor.connection, publication))
 }
 
 /// What a publisher that repeats itself need not have found and written again.
@@ -108,7 +106,7 @@ pub fn publish_again<W: World>(
     };
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
     world.count_many(Event::Published, run.len());
-    Ok(deliver(world, actor, route, AddressView::Kept(&route.address), run, &mut repetition.shared))
+    Ok(deliver(world, actor, route, &AddressView::new(&route.address), run, &mut repetition.shared))
 }
 
 #[inline]
@@ -116,7 +114,7 @@ fn deliver<W: World>(
     world: &W,
     actor: &Actor<'_>,
     route: &Route,
-    address: AddressView<'_>,
+    address: &AddressView<'_>,
     run: &[Publication<'_>],
     shared: &mut SharedHeaders,
 ) -> PublishReport {

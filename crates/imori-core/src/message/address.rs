@@ -27,60 +27,47 @@ impl Address {
     }
 }
 
-/// An address whose subject is in its sender's buffer, made an [`Address`] when somebody has to keep it.
+/// An address as those see it to whom a message comes: made an [`Address`] when somebody has to keep it.
 ///
 /// That of a reply is used once, and mostly by nobody who keeps it.
 #[derive(Debug)]
-pub struct PassingAddress<'a> {
+pub struct AddressView<'a> {
     exchange: &'a Name,
     subject: &'a [u8],
+    source: Option<&'a Arc<Address>>,
     kept: OnceCell<Arc<Address>>,
 }
 
-impl<'a> PassingAddress<'a> {
-    /// An address that nobody keeps yet.
-    pub fn new(exchange: &'a Name, subject: &'a [u8]) -> PassingAddress<'a> {
-        PassingAddress { exchange, subject, kept: OnceCell::new() }
-    }
-}
-
-/// An address as those see it to whom a message comes.
-#[derive(Debug, Clone, Copy)]
-pub enum AddressView<'a> {
-    /// Somebody keeps it.
-    Kept(&'a Arc<Address>),
-    /// Nobody may have kept it so far.
-    Passing(&'a PassingAddress<'a>),
-}
-
 impl<'a> AddressView<'a> {
+    /// A view of an address that is kept already.
+    #[inline]
+    pub fn new(address: &'a Arc<Address>) -> AddressView<'a> {
+        let Address { exchange, subject } = &**address;
+        AddressView { exchange, subject: subject.as_bytes(), source: Some(address), kept: OnceCell::new() }
+    }
+
+    /// A view of an address whose subject is in its sender's buffer.
+    #[inline]
+    pub fn passing(exchange: &'a Name, subject: &'a [u8]) -> AddressView<'a> {
+        AddressView { exchange, subject, source: None, kept: OnceCell::new() }
+    }
+
     /// The exchange; empty for the default exchange.
     #[inline]
-    pub fn exchange(self) -> &'a [u8] {
-        match self {
-            AddressView::Kept(address) => address.exchange.as_bytes(),
-            AddressView::Passing(address) => address.exchange.as_bytes(),
-        }
+    pub fn exchange(&self) -> &'a [u8] {
+        self.exchange.as_bytes()
     }
 
     /// The subject.
     #[inline]
-    pub fn subject(self) -> &'a [u8] {
-        match self {
-            AddressView::Kept(address) => address.subject.as_bytes(),
-            AddressView::Passing(address) => address.subject,
-        }
+    pub fn subject(&self) -> &'a [u8] {
+        self.subject
     }
 
     /// The address in a form that can be kept: one for all who ask.
-    pub fn keep(self) -> Arc<Address> {
-        let kept = match self {
-            AddressView::Kept(address) => address,
-            AddressView::Passing(PassingAddress { exchange, subject, kept }) => kept.get_or_init(|| {
-                Arc::new(Address { exchange: Name::clone(exchange), subject: Name::new(subject) })
-            }),
-        };
-        Arc::clone(kept)
+    pub fn keep(&self) -> Arc<Address> {
+        let make = || Arc::new(Address { exchange: self.exchange.clone(), subject: Name::new(self.subject) });
+        Arc::clone(self.source.unwrap_or_else(|| self.kept.get_or_init(make)))
     }
 }
 
@@ -91,12 +78,11 @@ mod tests {
     #[test]
     fn all_who_keep_a_passing_address_share_it() {
         let exchange = Name::from("amq.topic");
-        let passing = PassingAddress::new(&exchange, b"a.b");
-        let view = AddressView::Passing(&passing);
+        let view = AddressView::passing(&exchange, b"a.b");
         assert_eq!((view.exchange(), view.subject()), (&b"amq.topic"[..], &b"a.b"[..]));
         let kept = view.keep();
         assert_eq!(*kept, Address::new(b"amq.topic", b"a.b"));
         assert!(Arc::ptr_eq(&kept, &view.keep()));
-        assert!(Arc::ptr_eq(&kept, &AddressView::Kept(&kept).keep()));
+        assert!(Arc::ptr_eq(&kept, &AddressView::new(&kept).keep()));
     }
 }

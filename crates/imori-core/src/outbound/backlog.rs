@@ -25,10 +25,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn delivery(&self) -> Delivery<'_> {
+    pub(super) fn address(&self) -> AddressView<'_> {
+        AddressView::new(&self.address)
+    }
+
+    pub(super) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
         Delivery {
             message: self.message.view(),
-            address: AddressView::Kept(&self.address),
+            address,
             deaths: self.deaths.as_ref(),
             failures: 0,
             is_redelivered: false,

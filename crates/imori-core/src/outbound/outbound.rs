@@ -492,7 +492,8 @@ impl Outbound {
             return Reply::Gone;
         };
         let address = Arc::clone(&inbox.address);
-        let delivery = About { address: AddressView::Kept(&address), deaths: None }.fresh(publication.view());
+        let address = AddressView::new(&address);
+        let delivery = About { address: &address, deaths: None }.fresh(publication.view());
         let receiver = Receiver::Inbox(to.index);
         if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken
@@ -729,7 +730,9 @@ impl Outbound {
         while self.buffer.unsent() < until_bytes
             && let Some(waiting) = self.backlog.pop()
         {
-            self.encode(waiting.receiver, &waiting.delivery(), &mut SharedHeaders::for_receivers(1));
+            let address = waiting.address();
+            let delivery = waiting.delivery(&address);
+            self.encode(waiting.receiver, &delivery, &mut SharedHeaders::for_receivers(1));
         }
     }
 

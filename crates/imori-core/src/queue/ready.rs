@@ -18,10 +18,14 @@ impl Entry {
     /// Bytes that an entry keeps besides its message.
     pub(super) const CHARGE: usize = size_of::<Entry>();
 
-    pub(super) fn delivery(&self) -> Delivery<'_> {
+    pub(super) fn address(&self) -> AddressView<'_> {
+        AddressView::new(&self.envelope.address)
+    }
+
+    pub(super) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
         Delivery {
             message: self.message.view(),
-            address: AddressView::Kept(&self.envelope.address),
+            address,
             deaths: self.envelope.deaths.as_ref(),
             failures: self.envelope.failures,
             is_redelivered: self.envelope.is_redelivered,

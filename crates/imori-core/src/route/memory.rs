@@ -62,7 +62,7 @@ struct Set {
 
 impl Memory {
     /// Where the route of a key is, of whatever version.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Place> {
         let set = self.index(key.hash);
         let place = self.sets.get(set)?.find(key)?;
@@ -148,7 +148,7 @@ impl Memory {
 }
 
 impl Set {
-    #[inline]
+    #[inline(always)]
     fn find(&self, key: &Key<'_>) -> Option<usize> {
         self.places.iter().position(|place| {
             place.as_ref().is_some_and(|entry| {

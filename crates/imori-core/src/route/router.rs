@@ -102,11 +102,7 @@ impl Router {
             return Ok(Way { route: self.addresses.route(place), is_own: true });
         }
         let is_known = place.is_some() || self.is_asked_again(key.hash);
-        if !is_known
-            && pattern::check_bytes(subject).is_ok()
-            && let Some(place) = self.stems.find(&stem_of(&key))
-            && self.stems.is_current(place, table.version())
-        {
+        if !is_known && let Some(place) = self.find_stem(&key, table.version()) {
             return Ok(Way { route: self.stems.route(place), is_own: false });
         }
         let route = self.look_up(table, &key, place, is_known, headers)?;
@@ -127,6 +123,13 @@ impl Router {
     /// Forgets everything, as after a burst of subjects that do not come again.
     pub fn clear(&mut self) {
         *self = Router::default();
+    }
+
+    /// Where the route is of all addresses with this beginning, if they have one.
+    #[inline(never)]
+    fn find_stem(&self, key: &Key<'_>, version: u64) -> Option<Place> {
+        pattern::check_bytes(key.subject).ok()?;
+        self.stems.find(&stem_of(key)).filter(|place| self.stems.is_current(*place, version))
     }
 
     /// Asks the table, and remembers what it says of an address that is known. At `old` is what it said
@@ -180,7 +183,7 @@ impl Router {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn key<'a>(vhost: VhostId, exchange: &'a [u8], subject: &'a [u8]) -> Key<'a> {
     // Names that collide cost a miss and nothing more, so this hash needs no secret.
     let mut hasher = FixedState::default().build_hasher();

@@ -50,7 +50,7 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
     let message = MessageView { head: &head, text: text.as_bytes(), body: b"hi" };
     let delivery = Delivery {
         message,
-        address: AddressView::Kept(&address),
+        address: &AddressView::new(&address),
         deaths: deaths.as_ref(),
         failures: 0,
         is_redelivered: false,
@@ -138,7 +138,7 @@ fn what_has_no_form_is_known() {
         let message = MessageView { head: &head, text: b"", body: b"" };
         let delivery = Delivery {
             message,
-            address: AddressView::Kept(&address),
+            address: &AddressView::new(&address),
             deaths: None,
             failures: 0,
             is_redelivered: false,

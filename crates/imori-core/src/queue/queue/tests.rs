@@ -97,7 +97,7 @@ impl Stage {
     ) -> Result<Published, QueueFull> {
         let Stage { queue, credit, settles, given, dead, .. } = self;
         let address = Arc::new(Address::new(b"", b"q"));
-        let arrival = Arrival { address: AddressView::Kept(&address), deaths, now: self.now };
+        let arrival = Arrival { address: &AddressView::new(&address), deaths, now: self.now };
         let publication = Publication::new(head, b"", body.as_bytes());
         queue.publish(&publication, &arrival, &mut taking(credit, *settles, given), dead)
     }
