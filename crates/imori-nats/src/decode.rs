@@ -295,7 +295,7 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The next field; none at the end, and where a carriage return stands.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
         let mut rest = self.rest;
         while let [b' ' | b'\t', after @ ..] = rest {

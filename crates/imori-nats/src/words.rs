@@ -7,7 +7,7 @@ const DOTS: u64 = LOW_BITS * b'.' as u64;
 const AFTER_BLANK: u64 = LOW_BITS * (b' ' + 1) as u64;
 
 /// Where the first blank or control character stands; the length where there is none.
-#[inline]
+#[inline(always)]
 pub(crate) fn blank_at(bytes: &[u8]) -> usize {
     let Some(last) = bytes.last_chunk::<8>() else {
         let mut len = 0;
