@@ -64,10 +64,10 @@ STOMP_SCENARIOS = (
         (*THROUGHPUT, "broker.rss_peak"),
         timed=False,
     ),
-    Scenario("queue-1k", "One way", ("queue", "--size", "1024"), THROUGHPUT),
-    Scenario("topic-16b", "One way", ("pubsub", "--size", "16"), THROUGHPUT),
+    Scenario("queue-1k", "One way", ("queue", "--closed", "--size", "1024"), THROUGHPUT),
+    Scenario("topic-16b", "One way", ("pubsub", "--closed", "--size", "16"), THROUGHPUT),
     Scenario(
-        "topic-16b-fan-out-10", "One way", ("pubsub", "--size", "16", "--subscribers", "10"), THROUGHPUT
+        "topic-16b-fan-out-10", "One way", ("pubsub", "--closed", "--size", "16", "--subscribers", "10"), THROUGHPUT
     ),
     Scenario(
         "idle-0",
@@ -86,7 +86,7 @@ STOMP_SCENARIOS = (
     Scenario(
         "queued-1m-16b",
         "Memory",
-        ("queue", "--phase", "fill-drain", "--messages", "1M", "--size", "16"),
+        ("queue", "--closed", "--phase", "fill-drain", "--messages", "1M", "--size", "16"),
         ("counters.rss_full_bytes", "counters.rss_bytes_per_message", "counters.fill_per_s", "per_second"),
         timed=False,
     ),
@@ -100,7 +100,7 @@ def nats_rpc(name: str, table: str, arguments: str, metrics: tuple[str, ...]) ->
 
 
 def nats_pubsub(name: str, arguments: str) -> Scenario:
-    command = ("pubsub", *arguments.split())
+    command = ("pubsub", "--closed", *arguments.split())
     return Scenario(f"nats-{name}", "NATS: publish and subscribe", command, THROUGHPUT, True, NATS)
 
 

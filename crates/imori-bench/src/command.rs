@@ -1,21 +1,33 @@
 //! `imori bench`: picks the scenario, runs it, and says what it found.
 
-use std::fs;
-use std::io::Write;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use crate::options::{BrokerOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
-use crate::report::Report;
-use crate::{idle, oneway, rpc};
+use crate::interrupt;
+use crate::options::{
+    FanOutOptions, IdleOptions, Outputs, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
+};
+use crate::record::report::Report;
+use crate::report::compare::{CompareOptions, compare};
+use crate::report::runs::{Run, Runs};
+use crate::scenario;
 
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {
-    /// What to measure.
+    /// What to do.
     #[command(subcommand)]
-    pub scenario: Scenario,
+    pub task: Task,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Task {
+    /// Measure one broker.
+    #[command(flatten)]
+    Scenario(Box<Scenario>),
+    /// Hold one result against another, and say whether it got worse.
+    Compare(CompareOptions),
 }
 
 /// What to measure.
@@ -26,35 +38,52 @@ pub enum Scenario {
     /// Publishers, queues, consumers with acknowledgement; not with core NATS, which keeps nothing.
     Queue(QueueOptions),
     /// Publishers, subjects, subscribers to each subject, nothing stored.
-    #[command(visible_alias = "fan-out")]
     Pubsub(PubsubOptions),
+    /// One publisher and many subscribers: when the first, the middle and the last has each message.
+    FanOut(FanOutOptions),
+    /// All of these at once at a moderate rate, for hours.
+    Soak(SoakOptions),
     /// Connections that do nothing, for their memory.
     Idle(IdleOptions),
 }
 
-/// Runs the scenario, prints or writes the report, and returns the exit code of the command.
-pub fn run(args: &BenchArgs) -> Result<u8> {
-    let (report, options) = match &args.scenario {
-        Scenario::Rpc(options) => (rpc::run(options)?, &options.broker),
-        Scenario::Queue(options) => (oneway::run_queue(options)?, &options.broker),
-        Scenario::Pubsub(options) => (oneway::run_pubsub(options)?, &options.broker),
-        Scenario::Idle(options) => (idle::run(options)?, &options.broker),
-    };
-    publish(&report, options)?;
-    Ok(report.exit_code())
+impl Scenario {
+    /// Runs it; an error says why it could not be run at all.
+    pub fn measure(&self) -> Result<Report> {
+        match self {
+            Scenario::Rpc(options) => scenario::measure(options),
+            Scenario::Queue(options) => scenario::measure(options),
+            Scenario::Pubsub(options) => scenario::measure(options),
+            Scenario::FanOut(options) => scenario::measure(options),
+            Scenario::Soak(options) => scenario::measure(options),
+            Scenario::Idle(options) => scenario::run_idle(options),
+        }
+    }
+
+    /// Where its results go.
+    fn outputs(&self) -> &Outputs {
+        match self {
+            Scenario::Rpc(options) => &options.broker.outputs,
+            Scenario::Queue(options) => &options.broker.outputs,
+            Scenario::Pubsub(options) => &options.broker.outputs,
+            Scenario::FanOut(options) => &options.broker.outputs,
+            Scenario::Soak(options) => &options.broker.outputs,
+            Scenario::Idle(options) => &options.broker.outputs,
+        }
+    }
 }
 
-fn publish(report: &Report, options: &BrokerOptions) -> Result<()> {
-    let mut json = serde_json::to_string_pretty(report)?;
-    json.push('\n');
-    let text = match options.json.as_deref() {
-        Some("-") => json,
-        Some(file) => {
-            fs::write(file, json)
-                .with_context(|| format!("`{file}` cannot be written; name another with `--json`"))?;
-            report.to_string()
+/// Does it, prints and writes what was found, and returns the exit code of the command.
+pub fn run(args: &BenchArgs) -> Result<u8> {
+    interrupt::listen()?;
+    match &args.task {
+        Task::Scenario(scenario) => {
+            let report = scenario.measure()?;
+            let code = report.exit_code();
+            let runs = Runs::new(vec![Run { side: String::new(), report }]);
+            scenario.outputs().publish("imori bench", &runs)?;
+            Ok(code)
         }
-        None => report.to_string(),
-    };
-    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")
+        Task::Compare(options) => compare(options),
+    }
 }

@@ -4,45 +4,36 @@
 //! the broker. It never links the server, so a fault of the broker is not repeated by its judge.
 
 mod command;
-mod rpc;
-mod oneway;
-mod idle;
-mod requester;
-mod responder;
-mod publisher;
-mod consumer;
-mod flow;
-mod phase;
-mod event_loop;
-mod session;
-mod stomp;
-mod nats;
-mod driver;
-mod render;
+mod scenario;
+mod load;
+mod protocol;
 mod report;
-mod cost;
+mod watch;
+mod record;
 mod options;
-mod template;
+mod clock;
+mod interrupt;
 mod stamp;
-mod calls;
-mod seen;
-mod ledger;
-mod latency;
-mod process;
 mod url;
 mod amount;
 mod limits;
 
 pub use amount::Amount;
-pub use command::{BenchArgs, Scenario, run};
-pub use idle::run as run_idle;
-pub use latency::{Latency, LatencyKind};
-pub use ledger::Ledger;
-pub use oneway::{run_pubsub, run_queue};
+pub use command::{BenchArgs, Scenario, Task, run};
 pub use options::{
-    AckMode, BrokerOptions, Depth, IdleOptions, PubsubOptions, QueueOptions, QueuePhase, ReplyKind,
-    RpcOptions, Style,
+    AckMode, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, LoadOptions, Objective,
+    Outputs, PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
-pub use report::{Broker, Client, Count, Outcome, Report};
-pub use rpc::run as run_rpc;
+pub use record::latency::{Latency, LatencyKind};
+pub use record::ledger::Ledger;
+pub use record::machine::Machine;
+pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
+pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
+pub use report::axis::{Axis, Scale, Unit};
+pub use report::compare::{CompareOptions, Share, compare};
+pub use report::csv::{seconds_csv, stalls_csv};
+pub use report::html::{Link, html_of, html_of_many};
+pub use report::live::Live;
+pub use report::plot::{Look, Plot, Point, Series};
+pub use report::runs::{Run, Runs};
 pub use url::{Scheme, Url};

@@ -4,12 +4,14 @@
 
 mod liar;
 mod nats_liar;
+mod peer_liar;
 
 use clap::Parser;
-use imori_bench::{BenchArgs, Ledger, Outcome, Report, Scenario};
+use imori_bench::{BenchArgs, Ledger, Outcome, Report, Task};
 
 use liar::{Liar, Lie};
 use nats_liar::NatsLiar;
+use peer_liar::{PeerLiar, STREAMS_MAX, Speaks};
 
 #[derive(Parser)]
 struct Command {
@@ -24,11 +26,9 @@ fn run(url: &str, arguments: &str) -> Report {
 
 fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
     let arguments = format!("bench {arguments} --url {url}");
-    match Command::parse_from(arguments.split_whitespace()).bench.scenario {
-        Scenario::Rpc(options) => imori_bench::run_rpc(&options),
-        Scenario::Queue(options) => imori_bench::run_queue(&options),
-        Scenario::Pubsub(options) => imori_bench::run_pubsub(&options),
-        Scenario::Idle(options) => imori_bench::run_idle(&options),
+    match Command::parse_from(arguments.split_whitespace()).bench.task {
+        Task::Scenario(scenario) => scenario.measure(),
+        task => anyhow::bail!("{task:?} is no scenario"),
     }
 }
 
@@ -39,11 +39,15 @@ fn an_honest_broker_has_a_clean_ledger() {
         ("rpc --requests 1k --warmup 0 --depth 16 --threads 2 --reply named", 1_000, 1_000),
         ("rpc --requests 5k --warmup 10 --depth all", 5_010, 5_010),
         ("rpc --time 300ms --warmup 50ms --depth 4 --requesters 2", 0, 0),
-        ("queue --messages 1k --warmup 100 --publishers 4 --consumers 3 --queues 2", 1_100, 1_100),
-        ("queue --messages 1k --ack client-individual --prefetch 10 --window 20 --warmup 0", 1_000, 1_000),
-        ("queue --messages 1k --phase fill-drain --ack client", 1_000, 1_000),
-        ("pubsub --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
-        ("pubsub --time 300ms --warmup 50ms --publishers 2 --subscribers 2", 0, 0),
+        ("queue --closed --messages 1k --warmup 100 --publishers 4 --consumers 3 --queues 2", 1_100, 1_100),
+        (
+            "queue --closed --messages 1k --ack client-individual --prefetch 10 --window 20 --warmup 0",
+            1_000,
+            1_000,
+        ),
+        ("queue --closed --messages 1k --phase fill-drain --ack client", 1_000, 1_000),
+        ("pubsub --closed --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
+        ("pubsub --closed --time 300ms --warmup 50ms --publishers 2 --subscribers 2", 0, 0),
     ] {
         let report = run(&Liar::start(Lie::None, "/", 0).url(), arguments);
         check_clean(&report, arguments, sent, good);
@@ -57,8 +61,12 @@ fn an_honest_nats_server_has_a_clean_ledger() {
         ("rpc --requests 1k --warmup 100 --requesters 3 --independent", 1_100, 1_100),
         ("rpc --time 300ms --warmup 50ms --requesters 2 --independent", 0, 0),
         ("rpc --requests 5k --warmup 10 --depth all --threads 2", 5_010, 5_010),
-        ("pubsub --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
-        ("pubsub --messages 1k --warmup 0 --publishers 4 --subjects 2 --subscribers 3", 1_000, 3_000),
+        ("pubsub --closed --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
+        (
+            "pubsub --closed --messages 1k --warmup 0 --publishers 4 --subjects 2 --subscribers 3",
+            1_000,
+            3_000,
+        ),
     ] {
         let report = run(&NatsLiar::start(Lie::None, "", 0).url(), arguments);
         check_clean(&report, arguments, sent, good);
@@ -109,8 +117,9 @@ fn each_lie_about_a_delivery_is_counted() {
         (Lie::Disguise, Ledger { altered: 20, ..clean }),
     ] {
         for size in [16, 100] {
-            let arguments =
-                format!("pubsub --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}");
+            let arguments = format!(
+                "pubsub --closed --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"
+            );
             let liar = Liar::start(lie, "/topic/", 100);
             let report = run(&liar.url(), &arguments);
             assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {size}");
@@ -136,12 +145,76 @@ fn idle_connections_stay_open() {
 fn what_nats_has_not_is_refused() {
     let url = NatsLiar::start(Lie::None, "", 0).url();
     for (arguments, told) in [
-        ("queue", "keeps no messages"),
-        ("pubsub --ack client", "no acknowledgement"),
-        ("pubsub --prefetch 1", "no credit"),
+        ("queue --closed", "keeps no messages"),
+        ("pubsub --closed --ack client", "no acknowledgement"),
+        ("pubsub --closed --prefetch 1", "no credit"),
         ("rpc --reply named", "inboxes only"),
     ] {
         let error = attempt(&url, arguments).unwrap_err().to_string();
+        assert!(error.contains(told), "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn an_honest_peer_without_a_broker_has_a_clean_ledger() {
+    for (speaks, arguments, sent) in [
+        (Speaks::Rep, "rpc --requests 1k --warmup 100 --requesters 3", 1_100),
+        (Speaks::Rep, "rpc --rate 2000 --time 300ms --warmup 50ms", 0),
+        (Speaks::Router, "rpc --requests 1k --warmup 100 --requesters 3 --depth 8 --independent", 1_100),
+        (Speaks::Router, "rpc --requests 5k --warmup 10 --depth all --threads 2", 5_010),
+        (Speaks::Grpc, "rpc --requests 1k --warmup 100 --requesters 3", 1_100),
+        (Speaks::Grpc, "rpc --requests 2k --warmup 0 --depth 64 --threads 2", 2_000),
+        (Speaks::Grpc, "rpc --rate 2000 --time 300ms --warmup 50ms --requesters 2", 0),
+    ] {
+        let peer = PeerLiar::start(speaks, Lie::None, 0);
+        let report = run(&peer.url(), arguments);
+        check_clean(&report, arguments, sent, sent);
+        assert!(report.counters.iter().all(|count| count.name != "requests_received"));
+    }
+}
+
+#[test]
+fn streams_and_window_of_a_peer_are_kept() {
+    let peer = PeerLiar::start(Speaks::Grpc, Lie::None, 0);
+    let report = run(&peer.url(), "rpc --requests 2k --warmup 0 --depth 64 --size 120");
+    check_clean(&report, "depth 64", 2_000, 2_000);
+    let (calls_max, window_min) = peer.seen();
+    assert_eq!(calls_max, STREAMS_MAX);
+    assert!(window_min < 1_000, "2,000 calls of 125 bytes have used it up, and {window_min} were left");
+}
+
+#[test]
+fn each_lie_of_a_peer_without_a_broker_is_counted() {
+    let clean = Ledger { sent: 2_000, good: 1_980, ..Ledger::default() };
+    for (lie, expected) in [
+        (Lie::Lose, Ledger { lost: 20, timeouts: 20, ..clean }),
+        (Lie::Repeat, Ledger { good: 2_000, duplicated: 20, ..clean }),
+        (Lie::Alter, Ledger { altered: 20, ..clean }),
+        (Lie::Disguise, Ledger { lost: 20, timeouts: 20, foreign: 20, ..clean }),
+    ] {
+        for (speaks, depth) in
+            [(Speaks::Router, "--requesters 4 --depth 8"), (Speaks::Grpc, "--requesters 20")]
+        {
+            let peer = PeerLiar::start(speaks, lie, 100);
+            let report = run(&peer.url(), &format!("rpc --requests 2k --warmup 0 --timeout 200ms {depth}"));
+            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{speaks:?} {lie:?}");
+            assert_eq!(peer.lies(), 20);
+        }
+    }
+}
+
+#[test]
+fn what_a_peer_without_a_broker_has_not_is_refused() {
+    for (speaks, arguments, told) in [
+        (Speaks::Rep, "queue --closed", "nobody keeps messages"),
+        (Speaks::Rep, "pubsub --closed", "use `rpc`"),
+        (Speaks::Grpc, "pubsub --closed", "use `rpc`"),
+        (Speaks::Rep, "rpc --depth 2", "one call in flight"),
+        (Speaks::Router, "rpc --destination a", "leave `--destination` out"),
+        (Speaks::Grpc, "rpc --depth all", "use a number for `--depth`"),
+        (Speaks::Grpc, "rpc --size 20000", "use `--size 16379`"),
+    ] {
+        let error = attempt(&PeerLiar::start(speaks, Lie::None, 0).url(), arguments).unwrap_err().to_string();
         assert!(error.contains(told), "{arguments}: {error}");
     }
 }

@@ -1,0 +1,19 @@
+//! The time of a run.
+
+use std::time::Instant;
+
+/// Nanoseconds since the run began; the threads of a run share one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock(Instant);
+
+impl Clock {
+    /// Starts at zero.
+    pub(crate) fn start() -> Clock {
+        Clock(Instant::now())
+    }
+
+    /// Nanoseconds since the start.
+    pub(crate) fn now(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}

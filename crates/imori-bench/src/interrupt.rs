@@ -1,0 +1,32 @@
+//! Ctrl-C: the first ends a run early, with a report of what was measured; a second ends the program.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// The exit code of a program that a signal ended.
+const INTERRUPTED: i32 = 130;
+
+/// Takes the signals over; calling it again does nothing.
+pub(crate) fn listen() -> Result<()> {
+    let asked = Arc::new(AtomicBool::new(false));
+    if ASKED.set(Arc::clone(&asked)).is_err() {
+        return Ok(());
+    }
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&asked))
+            .and_then(|_| flag::register(signal, Arc::clone(&asked)))
+            .context("signals cannot be listened to")?;
+    }
+    Ok(())
+}
+
+/// Whether a run is to end.
+pub(crate) fn is_asked_for() -> bool {
+    ASKED.get().is_some_and(|asked| asked.load(Ordering::Relaxed))
+}

@@ -1,0 +1,288 @@
+//! A connection that consumes: every delivery is checked for origin, content, order and repetition.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::load::flow::Flow;
+use crate::load::seen::Seen;
+use crate::load::spread::Spread;
+use crate::options::AckMode;
+use crate::protocol::driver::{Delivery, Driver};
+use crate::record::Timeline;
+use crate::record::ledger::Ledger;
+use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
+
+/// What the consumers of a loop count together.
+#[derive(Debug)]
+pub(crate) struct Received {
+    /// What became of the deliveries; `sent` and `lost` are filled in at the end.
+    pub(crate) ledger: Ledger,
+    /// Deliveries whose stamp cannot be read, so that they stand for an unknown message.
+    pub(crate) unreadable: u64,
+    /// Deliveries of this run, wanted or not.
+    pub(crate) deliveries: u64,
+    /// When each subscriber has a message, if that is asked for.
+    pub(crate) spread: Option<Spread>,
+    /// What has arrived, for each place where a message is due once.
+    pub(crate) places: Vec<Place>,
+}
+
+/// A place where each message of one publisher is due once: a queue, or one subscriber of a subject.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    seen: Seen,
+    /// One more than the highest number that has arrived.
+    next: u64,
+}
+
+impl Received {
+    /// Nothing received yet, at so many places.
+    pub(crate) fn new(places: usize) -> Received {
+        Received {
+            ledger: Ledger::default(),
+            unreadable: 0,
+            deliveries: 0,
+            spread: None,
+            places: std::iter::repeat_with(Place::default).take(places).collect(),
+        }
+    }
+
+    /// At how many of its places a message of a publisher has not arrived.
+    pub(crate) fn missing(&self, publisher: u16, number: u32, stride: usize) -> u64 {
+        let places = self.places.iter().skip(usize::from(publisher).saturating_mul(stride)).take(stride);
+        places.filter(|place| !place.seen.contains(number)).count() as u64
+    }
+
+    /// Different messages that have arrived, over all places; an unreadable one counts as one.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.places.iter().map(|place| place.seen.count()).sum::<u64>() + self.unreadable
+    }
+}
+
+/// One consumer.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    driver: &'static dyn Driver,
+    run: u16,
+    ack: AckMode,
+    filler: Arc<[u8]>,
+    flow: Arc<Flow>,
+    /// Place of publisher p = p × `stride` + `offset`.
+    stride: usize,
+    offset: usize,
+    /// For each publisher: one more than the highest number this consumer has had.
+    order: Vec<u64>,
+    /// The subscription, if it is still to be sent.
+    subscribe: Option<Vec<u8>>,
+    /// What the last delivery of a read is acknowledged with.
+    ack_due: Vec<u8>,
+}
+
+/// Which places a consumer reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    /// Publishers of the run.
+    pub(crate) publishers: usize,
+    /// Places of each publisher.
+    pub(crate) stride: usize,
+    /// Which of them is this consumer's.
+    pub(crate) offset: usize,
+}
+
+impl Consumer {
+    /// A consumer that is subscribed already.
+    pub(crate) fn new(
+        driver: &'static dyn Driver,
+        run: u16,
+        ack: AckMode,
+        filler: Arc<[u8]>,
+        flow: Arc<Flow>,
+        places: Places,
+    ) -> Consumer {
+        Consumer {
+            driver,
+            run,
+            ack,
+            filler,
+            flow,
+            stride: places.stride,
+            offset: places.offset,
+            order: vec![0; places.publishers],
+            subscribe: None,
+            ack_due: Vec::new(),
+        }
+    }
+
+    /// Lets it subscribe now.
+    pub(crate) fn subscribe(&mut self, bytes: Vec<u8>) {
+        self.subscribe = Some(bytes);
+    }
+
+    /// Takes a delivery and acknowledges it.
+    pub(crate) fn delivery(
+        &mut self,
+        delivery: &Delivery<'_>,
+        now: u64,
+        (board, timeline): (&mut Received, &mut Timeline),
+        out: &mut Vec<u8>,
+    ) {
+        match self.ack {
+            AckMode::Auto => {}
+            AckMode::Client => {
+                self.ack_due.clear();
+                self.ack_due.extend_from_slice(delivery.ack);
+            }
+            AckMode::ClientIndividual => self.driver.acknowledge(delivery.ack, out),
+        }
+        match Stamp::read(delivery.body, self.run) {
+            Ok(stamp) => self.judge(stamp, delivery, now, board, timeline),
+            Err(NoStamp::Foreign) => board.ledger.foreign += 1,
+            Err(NoStamp::Altered) => {
+                board.ledger.altered += 1;
+                board.unreadable += 1;
+                board.deliveries += 1;
+                self.flow.passed.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Sends what is due: the subscription, or the ACK for what the last read brought.
+    pub(crate) fn fill(&mut self, out: &mut Vec<u8>) {
+        if let Some(subscribe) = self.subscribe.take() {
+            out.extend_from_slice(&subscribe);
+        }
+        if !self.ack_due.is_empty() {
+            self.driver.acknowledge(&self.ack_due, out);
+            self.ack_due.clear();
+        }
+    }
+
+    fn judge(
+        &mut self,
+        stamp: Stamp,
+        delivery: &Delivery<'_>,
+        now: u64,
+        board: &mut Received,
+        timeline: &mut Timeline,
+    ) {
+        let ledger = &mut board.ledger;
+        let publisher = usize::from(stamp.publisher);
+        let place = publisher.saturating_mul(self.stride).saturating_add(self.offset);
+        let (Some(order), Some(place)) = (self.order.get_mut(publisher), board.places.get_mut(place)) else {
+            ledger.foreign += 1;
+            return;
+        };
+        let number = u64::from(stamp.number);
+        if number >= self.flow.published.load(Ordering::Relaxed) {
+            ledger.foreign += 1;
+            return;
+        }
+        board.deliveries += 1;
+        if !place.seen.insert(stamp.number) {
+            match delivery.is_redelivered {
+                true => ledger.redelivered += 1,
+                false => ledger.duplicated += 1,
+            }
+            return;
+        }
+        if number < *order && !delivery.is_redelivered {
+            ledger.reordered += 1;
+        }
+        *order = (*order).max(number.saturating_add(1));
+        // A message that was overtaken is no longer waited for, so a loss does not close the window.
+        if number >= place.next {
+            self.flow.passed.fetch_add(number.saturating_add(1).saturating_sub(place.next), Ordering::SeqCst);
+            place.next = number.saturating_add(1);
+        }
+        let micros = ((now / 1_000) as u32).wrapping_sub(stamp.sent_micros);
+        let took = u64::from(micros).saturating_mul(1_000);
+        let due = (now - now % 1_000).saturating_sub(took);
+        timeline.response(due, self.flow.lag(stamp.publisher, stamp.number), due.saturating_add(took));
+        if let Some(spread) = &mut board.spread
+            && due >= timeline.begin()
+        {
+            spread.note(stamp.number, took);
+        }
+        match delivery.body.get(STAMP_BYTES..) == Some(&*self.filler) {
+            true => ledger.good += 1,
+            false => ledger.altered += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Style;
+    use crate::protocol::stomp::Stomp;
+
+    fn flow() -> Arc<Flow> {
+        let flow = Flow::new(1, 10);
+        flow.published.store(10, Ordering::SeqCst);
+        Arc::new(flow)
+    }
+
+    fn consumer(ack: AckMode) -> Consumer {
+        let places = Places { publishers: 1, stride: 1, offset: 0 };
+        Consumer::new(&Stomp(Style::Rabbitmq), 7, ack, Arc::from(&b"fill"[..]), flow(), places)
+    }
+
+    fn hear(consumer: &mut Consumer, board: &mut Received, delivery: Delivery<'_>, body: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        consumer.delivery(&Delivery { body, ..delivery }, 2_000, (board, &mut Timeline::new()), &mut out);
+        out
+    }
+
+    fn body(run: u16, publisher: u16, number: u32, rest: &[u8]) -> Vec<u8> {
+        [&Stamp { run, publisher, number, sent_micros: 1 }.bytes()[..], rest].concat()
+    }
+
+    #[test]
+    fn each_delivery_is_judged_by_origin_content_order_and_repetition() {
+        let (mut consumer, mut board) = (consumer(AckMode::Auto), Received::new(1));
+        for (is_redelivered, body) in [
+            (false, body(7, 0, 0, b"fill")),
+            (false, body(7, 0, 0, b"fill")),
+            (true, body(7, 0, 0, b"fill")),
+            (false, body(7, 0, 3, b"fill")),
+            (false, body(7, 0, 2, b"fill")),
+            (false, body(7, 0, 4, b"fell")),
+            (false, body(8, 0, 5, b"fill")),
+            (false, body(7, 1, 5, b"fill")),
+            (false, body(7, 0, 10, b"fill")),
+            (false, b"short".to_vec()),
+        ] {
+            hear(&mut consumer, &mut board, Delivery { is_redelivered, ..Delivery::default() }, &body);
+        }
+        let expected = Ledger {
+            good: 3,
+            duplicated: 1,
+            redelivered: 1,
+            reordered: 1,
+            altered: 2,
+            foreign: 3,
+            ..Ledger::default()
+        };
+        assert_eq!(board.ledger, expected);
+        assert_eq!(board.arrived(), 5);
+        assert_eq!(consumer.flow.passed.load(Ordering::SeqCst), 6, "five numbers passed and one unreadable");
+    }
+
+    #[test]
+    fn acknowledgement_follows_its_mode() {
+        for (ack, at_once, at_the_end) in [
+            (AckMode::Auto, "", ""),
+            (AckMode::Client, "", "ACK\nid:b\n\n\0"),
+            (AckMode::ClientIndividual, "ACK\nid:b\n\n\0", ""),
+        ] {
+            let (mut consumer, mut board) = (consumer(ack), Received::new(1));
+            let by = |ack| Delivery { ack, ..Delivery::default() };
+            hear(&mut consumer, &mut board, by(b"a"), &body(7, 0, 0, b"fill"));
+            let out = hear(&mut consumer, &mut board, by(b"b"), &body(7, 0, 1, b"fill"));
+            assert_eq!(out, at_once.as_bytes(), "{ack:?}");
+            let mut out = Vec::new();
+            consumer.fill(&mut out);
+            assert_eq!(out, at_the_end.as_bytes(), "{ack:?}");
+        }
+    }
+}

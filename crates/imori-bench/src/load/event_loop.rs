@@ -1,0 +1,446 @@
+//! One thread, one epoll, all its connections: reads much at once, writes much at once.
+//!
+//! What is said on a connection is its role's business; the loop moves bytes. It stays on the
+//! cheap side on purpose, because client and broker share a machine and what the client burns
+//! the broker does not get.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result, anyhow, bail};
+use mio::net::TcpStream;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token, Waker};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use crate::clock::Clock;
+use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES, REOPEN_TIMEOUT, REOPENING_NANOS_MAX};
+use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms};
+use crate::protocol::session::{Parts, Session};
+use crate::url::Url;
+
+/// The token of the waker; connections count from 0.
+const WAKER: Token = Token(usize::MAX);
+
+/// The token of the timer.
+const TIMER: Token = Token(usize::MAX - 1);
+
+/// What one connection says and hears.
+pub(crate) trait Role {
+    /// What all connections of a loop count together.
+    type Board;
+
+    /// Takes what the broker said; an answer is appended to `out`.
+    fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut Self::Board, out: &mut Vec<u8>);
+
+    /// Appends what is due without being asked; true if it stopped only because `out` is full.
+    fn fill(&mut self, now: u64, board: &mut Self::Board, out: &mut Vec<u8>) -> bool;
+
+    /// Whether the connection is read now, given how many bytes wait to be written.
+    fn reads(&self, unwritten: usize) -> bool;
+
+    /// Whether `fill` must be tried in every turn, because something else than a frame makes room.
+    fn is_producer(&self) -> bool;
+
+    /// When a producer has something to send next, in nanoseconds; none if no time makes it so.
+    fn next_due(&self) -> Option<u64>;
+
+    /// The connection broke and will be opened again: what was under way on it is not heard of any more.
+    fn cut_off(&mut self, now: u64, board: &mut Self::Board);
+
+    /// The connection is open again.
+    fn reopened(&mut self, now: u64, board: &mut Self::Board);
+
+    /// Lets time pass.
+    fn tick(&mut self, now: u64, board: &mut Self::Board);
+}
+
+/// All connections of one thread.
+pub(crate) struct EventLoop<R: Role> {
+    poll: Poll,
+    events: Events,
+    waker: Arc<Waker>,
+    timer: Timer,
+    links: Vec<Link<R>>,
+    producers: Vec<usize>,
+    /// Connections with something to do; each is in it once.
+    active: Vec<usize>,
+    /// Those being served in this turn; kept for its memory.
+    serving: Vec<usize>,
+    /// Shared by all connections: what a frame leaves over moves to its connection.
+    buffer: Vec<u8>,
+    clock: Clock,
+    /// How broken connections are opened again, if they are.
+    reopening: Option<Reopening>,
+    /// What the roles count together.
+    pub(crate) board: R::Board,
+    /// Frames read so far.
+    pub(crate) frames_read: u64,
+    /// Bytes written so far.
+    pub(crate) bytes_written: u64,
+}
+
+/// How broken connections are opened again.
+struct Reopening {
+    driver: &'static dyn Driver,
+    url: Url,
+}
+
+struct Link<R> {
+    socket: TcpStream,
+    role: R,
+    subscriptions: Vec<(Place, Terms)>,
+    /// Since when it is broken, and why; none while it is open.
+    broken: Option<(u64, Error)>,
+    reader: Box<dyn Reader>,
+    /// The beginning of a frame whose rest has not come.
+    partial: Vec<u8>,
+    out: Vec<u8>,
+    /// How much of `out` is written.
+    written: usize,
+    is_readable: bool,
+    is_writable: bool,
+    is_active: bool,
+}
+
+impl<R: Role> EventLoop<R> {
+    /// A loop without connections.
+    pub(crate) fn new(board: R::Board, clock: Clock) -> Result<EventLoop<R>> {
+        let poll = Poll::new().context("the kernel gives no epoll")?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let timer = Timer::new()?;
+        poll.registry().register(&mut SourceFd(&timer.0.as_raw_fd()), TIMER, Interest::READABLE)?;
+        Ok(EventLoop {
+            poll,
+            events: Events::with_capacity(1024),
+            waker,
+            timer,
+            links: Vec::new(),
+            producers: Vec::new(),
+            active: Vec::new(),
+            serving: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+            clock,
+            reopening: None,
+            board,
+            frames_read: 0,
+            bytes_written: 0,
+        })
+    }
+
+    /// From now on a connection that breaks does not end the run but is opened again.
+    pub(crate) fn reopen(&mut self, driver: &'static dyn Driver, url: &Url) {
+        self.reopening = Some(Reopening { driver, url: url.clone() });
+    }
+
+    /// Takes over a connection.
+    pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
+        let Parts { socket, reader, unread, subscriptions } = session.into_parts()?;
+        let mut socket = TcpStream::from_std(socket);
+        let index = self.links.len();
+        self.poll.registry().register(&mut socket, Token(index), Interest::READABLE | Interest::WRITABLE)?;
+        if role.is_producer() {
+            self.producers.push(index);
+        }
+        // Frames may have come with the handshake, so the connection counts as readable.
+        self.links.push(Link {
+            socket,
+            role,
+            subscriptions,
+            broken: None,
+            reader,
+            partial: unread,
+            out: Vec::new(),
+            written: 0,
+            is_readable: true,
+            is_writable: true,
+            is_active: false,
+        });
+        self.activate(index);
+        Ok(())
+    }
+
+    /// Ends a wait of this loop from another thread.
+    pub(crate) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// What the connections say and hear.
+    pub(crate) fn roles(&mut self) -> impl Iterator<Item = &mut R> {
+        self.links.iter_mut().map(|link| &mut link.role)
+    }
+
+    /// Bytes that the sockets have not taken.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.links.iter().map(Link::unwritten).sum()
+    }
+
+    /// Looks at every connection in the next turn, because what they wait for has changed.
+    pub(crate) fn kick(&mut self) {
+        for index in 0..self.links.len() {
+            self.activate(index);
+        }
+    }
+
+    /// Lets time pass for every role, and opens again what is broken.
+    pub(crate) fn tick(&mut self) -> Result<()> {
+        let now = self.clock.now();
+        for index in 0..self.links.len() {
+            self.mend(index, now)?;
+            if let Some(link) = self.links.get_mut(index) {
+                link.role.tick(now, &mut self.board);
+            }
+        }
+        self.kick();
+        Ok(())
+    }
+
+    /// Tries to open a broken connection again, until that has been tried for too long.
+    fn mend(&mut self, index: usize, now: u64) -> Result<()> {
+        let (Some(link), Some(reopening)) = (self.links.get_mut(index), &self.reopening) else {
+            return Ok(());
+        };
+        let Some((since, _)) = link.broken else {
+            return Ok(());
+        };
+        match reopening.session(&link.subscriptions) {
+            Ok(Parts { socket, reader, unread, .. }) => {
+                let mut socket = TcpStream::from_std(socket);
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                self.poll.registry().register(&mut socket, Token(index), interest)?;
+                link.socket = socket;
+                link.reader = reader;
+                link.partial = unread;
+                link.broken = None;
+                (link.is_readable, link.is_writable) = (true, true);
+                link.role.reopened(now, &mut self.board);
+                Ok(())
+            }
+            Err(_) if now.saturating_sub(since) < REOPENING_NANOS_MAX => Ok(()),
+            Err(error) => Err(error.context("a broken connection cannot be opened again")),
+        }
+    }
+
+    /// Waits for sockets, at most this long, and serves them once.
+    pub(crate) fn turn(&mut self, timeout: Duration) -> Result<()> {
+        let timeout = match self.next_due() {
+            _ if !self.active.is_empty() => Duration::ZERO,
+            Some(due) => match due.checked_sub(self.clock.now()) {
+                None | Some(0) => Duration::ZERO,
+                Some(wait) => {
+                    // The timeout of a poll counts milliseconds, which is too coarse for a schedule.
+                    self.timer.set(Duration::from_nanos(wait))?;
+                    timeout
+                }
+            },
+            None => timeout,
+        };
+        match self.poll.poll(&mut self.events, Some(timeout)) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+            _ => {}
+        }
+        for event in &self.events {
+            let Some(link) = self.links.get_mut(event.token().0) else {
+                continue;
+            };
+            link.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+            link.is_writable |= event.is_writable();
+            if !link.is_active {
+                link.is_active = true;
+                self.active.push(event.token().0);
+            }
+        }
+        let now = self.clock.now();
+        for at in 0..self.producers.len() {
+            if let Some(index) = self.producers.get(at).copied()
+                && let Some(link) = self.links.get(index)
+                && link.role.next_due().is_none_or(|due| due <= now)
+            {
+                self.activate(index);
+            }
+        }
+        std::mem::swap(&mut self.active, &mut self.serving);
+        for at in 0..self.serving.len() {
+            if let Some(index) = self.serving.get(at).copied() {
+                self.serve(index)?;
+            }
+        }
+        self.serving.clear();
+        Ok(())
+    }
+
+    /// When the first of the producers that can write is due.
+    fn next_due(&self) -> Option<u64> {
+        let links = self.producers.iter().filter_map(|index| self.links.get(*index));
+        links
+            .filter(|link| link.unwritten() < BACKLOG_BYTES_MAX)
+            .filter_map(|link| link.role.next_due())
+            .min()
+    }
+
+    fn activate(&mut self, index: usize) {
+        if let Some(link) = self.links.get_mut(index)
+            && !link.is_active
+        {
+            link.is_active = true;
+            self.active.push(index);
+        }
+    }
+
+    /// Reads once, writes once; what is left keeps the connection active.
+    fn serve(&mut self, index: usize) -> Result<()> {
+        let Some(link) = self.links.get_mut(index) else {
+            return Ok(());
+        };
+        link.is_active = false;
+        if link.broken.is_some() {
+            return Ok(());
+        }
+        let mut has_more = false;
+        match link.exchange(&mut self.buffer, self.clock, &mut self.board, &mut has_more) {
+            Ok((frames, bytes)) => {
+                self.frames_read += frames;
+                self.bytes_written += bytes;
+            }
+            Err(error) if self.reopening.is_some() => {
+                let now = self.clock.now();
+                link.broken = Some((now, error));
+                link.out.clear();
+                link.written = 0;
+                link.role.cut_off(now, &mut self.board);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        if link.may_read() || (has_more && link.is_writable) {
+            self.activate(index);
+        }
+        Ok(())
+    }
+}
+
+/// Wakes the loop to the microsecond.
+struct Timer(OwnedFd);
+
+impl Timer {
+    fn new() -> Result<Timer> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags).context("the kernel gives no timer")?))
+    }
+
+    fn set(&self, wait: Duration) -> Result<()> {
+        let once = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec {
+                tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(wait.subsec_nanos()),
+            },
+        };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &once).context("the timer cannot be set")?;
+        Ok(())
+    }
+}
+
+impl Reopening {
+    fn session(&self, subscriptions: &[(Place, Terms)]) -> Result<Parts> {
+        let mut session = Session::open_within(self.driver, &self.url, REOPEN_TIMEOUT)?;
+        for (place, terms) in subscriptions {
+            session.subscribe(place, *terms)?;
+        }
+        session.into_parts()
+    }
+}
+
+impl<R: Role> Link<R> {
+    /// Reads once, fills and writes; says how many frames and bytes that were.
+    fn exchange(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        clock: Clock,
+        board: &mut R::Board,
+        has_more: &mut bool,
+    ) -> Result<(u64, u64)> {
+        let frames = if self.may_read() { self.read(buffer, clock, board)? } else { 0 };
+        *has_more = self.unwritten() < BACKLOG_BYTES_MAX && self.role.fill(clock.now(), board, &mut self.out);
+        Ok((frames, self.flush()?))
+    }
+
+    fn unwritten(&self) -> usize {
+        self.out.len().saturating_sub(self.written)
+    }
+
+    fn may_read(&self) -> bool {
+        let unwritten = self.unwritten();
+        self.is_readable && unwritten < BACKLOG_BYTES_MAX && self.role.reads(unwritten)
+    }
+
+    /// Reads once and hands all complete frames to the role; says how many there were.
+    fn read(&mut self, buffer: &mut Vec<u8>, clock: Clock, board: &mut R::Board) -> Result<u64> {
+        let kept = self.partial.len();
+        if buffer.len() < kept.saturating_add(READ_BYTES) {
+            buffer.resize(kept.saturating_add(READ_BYTES), 0);
+        }
+        let (head, tail) = buffer.split_at_mut(kept);
+        head.copy_from_slice(&self.partial);
+        let length = match self.socket.read(tail) {
+            Ok(0) => bail!("the broker closed a connection during the run; look into its log"),
+            Ok(length) => {
+                // A short read emptied the socket; epoll tells when there is more.
+                self.is_readable = length == tail.len();
+                length
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                0
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+            Err(error) => return Err(anyhow!(error).context("the broker broke a connection during the run")),
+        };
+        let now = clock.now();
+        let mut rest = buffer.get(..kept.saturating_add(length)).unwrap_or_default();
+        let mut frames = 0;
+        while let Some((heard, used)) = self.reader.take(rest)? {
+            match heard {
+                Heard::Error(complaint) => bail!("the broker ends the run: {complaint}"),
+                Heard::Ping(answer) => self.out.extend_from_slice(answer),
+                heard => self.role.hear(&heard, now, board, &mut self.out),
+            }
+            rest = rest.get(used..).unwrap_or_default();
+            frames += 1;
+        }
+        self.partial.clear();
+        self.partial.extend_from_slice(rest);
+        Ok(frames)
+    }
+
+    /// Writes what the socket takes; says how much.
+    fn flush(&mut self) -> Result<u64> {
+        let mut bytes = 0;
+        while self.is_writable && self.written < self.out.len() {
+            match self.socket.write(self.out.get(self.written..).unwrap_or_default()) {
+                Ok(length) => {
+                    self.written += length;
+                    bytes += length as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_writable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(anyhow!(error).context("the broker broke a connection during the run"));
+                }
+            }
+        }
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.written = 0;
+        } else if self.written >= BACKLOG_BYTES_MAX {
+            self.out.drain(..self.written);
+            self.written = 0;
+        }
+        Ok(bytes)
+    }
+}

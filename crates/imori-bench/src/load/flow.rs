@@ -1,0 +1,120 @@
+//! How many messages are on their way, and how many more may be sent.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Lags kept for all publishers together, and the least and most for one.
+const LAGS: usize = 1 << 20;
+const LAGS_MIN: usize = 1 << 8;
+const LAGS_MAX: usize = 1 << 16;
+
+/// What publishers and consumers tell each other, also across threads.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Messages handed to the sockets.
+    pub(crate) published: AtomicU64,
+    /// Deliveries that are over: arrived, or overtaken by a later one.
+    pub(crate) passed: AtomicU64,
+    /// Deliveries of one message.
+    pub(crate) fan_out: u64,
+    /// Messages that may be on their way.
+    pub(crate) window: u64,
+    /// By publisher: how late the last messages were sent, in an open loop.
+    lags: Vec<Vec<AtomicU64>>,
+    /// What the publishers may send.
+    phase: Mutex<Phase>,
+    /// Set by a publisher that the window has stopped and that waits to be woken.
+    pub(crate) is_waiting: AtomicBool,
+}
+
+/// What the publishers may send now.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Phase {
+    pub(crate) number: u64,
+    /// Messages of each publisher in this phase.
+    pub(crate) share: u64,
+    /// From when on it is measured, in nanoseconds of the run's clock.
+    pub(crate) measured_from: u64,
+    /// First and last time of the schedule, in an open loop.
+    pub(crate) span: Option<(u64, u64)>,
+}
+
+impl Flow {
+    /// Nothing to send yet.
+    pub(crate) fn new(fan_out: u64, window: u64) -> Flow {
+        Flow {
+            published: AtomicU64::new(0),
+            passed: AtomicU64::new(0),
+            fan_out,
+            window,
+            lags: Vec::new(),
+            phase: Mutex::new(Phase::default()),
+            is_waiting: AtomicBool::new(false),
+        }
+    }
+
+    /// The same for an open loop of so many publishers.
+    pub(crate) fn open(fan_out: u64, window: u64, publishers: usize) -> Flow {
+        let kept = (LAGS / publishers.max(1)).clamp(LAGS_MIN, LAGS_MAX);
+        let lags = || std::iter::repeat_with(|| AtomicU64::new(u64::MAX)).take(kept).collect();
+        Flow { lags: std::iter::repeat_with(lags).take(publishers).collect(), ..Flow::new(fan_out, window) }
+    }
+
+    /// Lets each publisher send so many more; from a time on it counts.
+    pub(crate) fn begin(&self, share: u64, measured_from: u64) {
+        let mut phase = self.phase();
+        *phase = Phase { number: phase.number + 1, share, measured_from, span: None };
+    }
+
+    /// Lets each publisher send by its schedule; from a time on it counts.
+    pub(crate) fn begin_open(&self, span: (u64, u64), measured_from: u64) {
+        let mut phase = self.phase();
+        *phase = Phase { number: phase.number + 1, share: u64::MAX, measured_from, span: Some(span) };
+    }
+
+    /// Notes by how many nanoseconds a message was sent late.
+    pub(crate) fn note_lag(&self, publisher: u16, number: u32, lag: u64) {
+        let lags = self.lags.get(usize::from(publisher)).map(Vec::as_slice).unwrap_or_default();
+        if let Some(place) = lags.get(number as usize % lags.len().max(1)) {
+            let micros = u32::try_from(lag / 1_000).unwrap_or(u32::MAX);
+            place.store(u64::from(number) << 32 | u64::from(micros), Ordering::Relaxed);
+        }
+    }
+
+    /// By how many nanoseconds a message was sent late; none in a closed loop, and of one that was
+    /// sent too long ago.
+    pub(crate) fn lag(&self, publisher: u16, number: u32) -> Option<u64> {
+        let lags = self.lags.get(usize::from(publisher))?;
+        let noted = lags.get(number as usize % lags.len().max(1))?.load(Ordering::Relaxed);
+        (noted >> 32 == u64::from(number)).then_some((noted & u64::from(u32::MAX)) * 1_000)
+    }
+
+    /// Lets no publisher send any more; when this returns, `published` is final.
+    pub(crate) fn stop(&self) {
+        self.phase().share = 0;
+    }
+
+    /// A publisher holds it while it sends.
+    pub(crate) fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Messages that may be sent now.
+    pub(crate) fn room(&self) -> u64 {
+        let passed = self.passed.load(Ordering::SeqCst) / self.fan_out;
+        let under_way = self.published.load(Ordering::SeqCst).saturating_sub(passed);
+        self.window.saturating_sub(under_way)
+    }
+
+    /// Whether a publisher waits and the window is open far enough to wake it; says so once.
+    pub(crate) fn takes_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::SeqCst)
+            && self.room() >= self.window / 4
+            && self.is_waiting.swap(false, Ordering::SeqCst)
+    }
+
+    /// Deliveries that are due for what was published so far.
+    pub(crate) fn due(&self) -> u64 {
+        self.published.load(Ordering::SeqCst).saturating_mul(self.fan_out)
+    }
+}

@@ -1,0 +1,303 @@
+//! A connection that publishes: by a schedule, or as fast as its socket takes within a window.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::limits::{CALLS_MAX, FILL_BYTES};
+use crate::load::flow::Flow;
+use crate::load::schedule::Schedule;
+use crate::load::unconfirmed::Unconfirmed;
+use crate::options::Arrival;
+use crate::protocol::template::MessageTemplate;
+use crate::record::Timeline;
+use crate::stamp::Stamp;
+
+/// How a publisher is paced in an open loop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Operations a second of all connections together.
+    pub(crate) rate: f64,
+    /// How they are spread.
+    pub(crate) arrival: Arrival,
+    /// What they are drawn from.
+    pub(crate) seed: u64,
+    /// The number of this connection, and how many there are.
+    pub(crate) share: (u32, u32),
+}
+
+impl Pace {
+    /// The schedule from a time to another, in nanoseconds of the run's clock.
+    pub(crate) fn schedule(&self, span: (u64, u64)) -> Schedule {
+        Schedule::new(self.arrival, self.rate, self.seed, self.share, span)
+    }
+}
+
+/// What a publisher asks to be confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Confirms {
+    /// Nothing.
+    None,
+    /// The last message of a phase.
+    Last,
+    /// Each, so many of which may be unconfirmed.
+    Each(u32),
+}
+
+/// One publisher.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    run: u16,
+    index: u16,
+    template: MessageTemplate,
+    /// The same with a wish to be told when the broker has it.
+    confirmed: MessageTemplate,
+    confirms: Confirms,
+    pace: Option<Pace>,
+    flow: Arc<Flow>,
+    sent: u64,
+    /// The phase it knows of, and what it had sent when that began.
+    phase: u64,
+    base: u64,
+    /// The schedule of the phase, in an open loop.
+    schedule: Option<Schedule>,
+    unconfirmed: Unconfirmed,
+    /// Whether something is due that has no room.
+    is_held: bool,
+}
+
+/// What a publisher is made of.
+#[derive(Debug)]
+pub(crate) struct Publishing {
+    /// The run, which every stamp names.
+    pub(crate) run: u16,
+    /// Which publisher it is.
+    pub(crate) index: u16,
+    /// A message that asks for no confirm, and one that does.
+    pub(crate) templates: (MessageTemplate, MessageTemplate),
+    /// What is to be confirmed.
+    pub(crate) confirms: Confirms,
+    /// The pace of an open loop.
+    pub(crate) pace: Option<Pace>,
+}
+
+impl Publisher {
+    /// A publisher that has nothing to send until the flow says so.
+    pub(crate) fn new(publishing: Publishing, flow: Arc<Flow>) -> Publisher {
+        let Publishing { run, index, templates: (template, confirmed), confirms, pace } = publishing;
+        Publisher {
+            run,
+            index,
+            template,
+            confirmed,
+            confirms,
+            pace,
+            flow,
+            sent: 0,
+            phase: 0,
+            base: 0,
+            schedule: None,
+            unconfirmed: Unconfirmed::default(),
+            is_held: false,
+        }
+    }
+
+    /// Sends what is due, as far as window and phase allow.
+    pub(crate) fn fill(&mut self, now: u64, timeline: &mut Timeline, out: &mut Vec<u8>) -> bool {
+        let flow = Arc::clone(&self.flow);
+        let phase = flow.phase();
+        if phase.number != self.phase {
+            self.phase = phase.number;
+            self.base = self.sent;
+            self.schedule = self.pace.zip(phase.span).map(|(pace, span)| pace.schedule(span));
+            timeline.start_once(phase.measured_from);
+        }
+        let until = self.base.saturating_add(phase.share).min(CALLS_MAX);
+        let left = until.saturating_sub(self.sent);
+        if left == 0 {
+            self.schedule = None;
+            return false;
+        }
+        let room = self.room(left);
+        let sent = match self.schedule.take() {
+            Some(mut schedule) => {
+                let sent = self.send_due(&mut schedule, room, now, timeline, out);
+                self.is_held = sent >= room && schedule.peek().is_some_and(|due| due <= now);
+                self.schedule = Some(schedule);
+                sent
+            }
+            None if self.pace.is_some() => 0,
+            None => {
+                let mut sent = 0;
+                while sent < room && out.len() < FILL_BYTES {
+                    let is_last = self.sent.saturating_add(1) == until;
+                    self.send(now, is_last, out);
+                    sent += 1;
+                }
+                timeline.sent(now, sent);
+                sent
+            }
+        };
+        flow.published.fetch_add(sent, Ordering::SeqCst);
+        sent < room && out.len() >= FILL_BYTES
+    }
+
+    /// Notes that the broker has a message.
+    pub(crate) fn confirm(&mut self, number: u32, now: u64, timeline: &mut Timeline) {
+        if let Some(due) = self.unconfirmed.confirm(number) {
+            self.is_held = false;
+            timeline.confirmed(due, now);
+        }
+    }
+
+    /// Its connection broke: nobody knows what became of what was not confirmed. Gives those messages.
+    pub(crate) fn cut_off(&mut self) -> impl Iterator<Item = (u16, u32)> {
+        let index = self.index;
+        self.is_held = false;
+        self.unconfirmed.drain().map(move |number| (index, number))
+    }
+
+    /// When it has something to send next; none if that does not depend on the time.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        self.schedule.as_ref().filter(|_| !self.is_held).and_then(Schedule::peek)
+    }
+
+    /// Messages that may be sent now.
+    fn room(&self, left: u64) -> u64 {
+        let mut room = self.flow.room();
+        if room < left {
+            self.flow.is_waiting.store(true, Ordering::SeqCst);
+            // Looked at again, for the window may have opened just before.
+            room = self.flow.room();
+        }
+        match self.confirms {
+            Confirms::Each(window) => {
+                let unconfirmed = u64::from(window).saturating_sub(self.unconfirmed.count() as u64);
+                left.min(room).min(unconfirmed)
+            }
+            Confirms::None | Confirms::Last => left.min(room),
+        }
+    }
+
+    fn send_due(
+        &mut self,
+        schedule: &mut Schedule,
+        room: u64,
+        now: u64,
+        timeline: &mut Timeline,
+        out: &mut Vec<u8>,
+    ) -> u64 {
+        let mut sent = 0;
+        while let Some(due) = schedule.peek().filter(|due| *due <= now)
+            && sent < room
+            && out.len() < FILL_BYTES
+        {
+            self.flow.note_lag(self.index, self.sent as u32, now.saturating_sub(due));
+            timeline.sent_due(due, now);
+            self.send(due, false, out);
+            schedule.advance();
+            sent += 1;
+        }
+        sent
+    }
+
+    fn send(&mut self, due: u64, is_last: bool, out: &mut Vec<u8>) {
+        let number = self.sent as u32;
+        let sent_micros = (due / 1_000) as u32;
+        let stamp = Stamp { run: self.run, publisher: self.index, number, sent_micros }.bytes();
+        self.sent += 1;
+        match (self.confirms, is_last) {
+            (Confirms::Each(_), _) => {
+                self.unconfirmed.send(number, due);
+                self.confirmed.append(out, number, &stamp);
+            }
+            (Confirms::Last, true) => self.confirmed.append(out, number, &stamp),
+            _ => self.template.append(out, number, &stamp),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publisher(confirms: Confirms, pace: Option<Pace>, flow: &Arc<Flow>) -> Publisher {
+        let template = || MessageTemplate::new(|_| String::new(), b"", b"");
+        let templates = (template(), template());
+        Publisher::new(Publishing { run: 1, index: 0, templates, confirms, pace }, Arc::clone(flow))
+    }
+
+    #[test]
+    fn window_and_phase_bound_what_is_sent() {
+        for (share, window, passed, fan_out, expected) in [
+            (0, 5, 0, 1, 0),
+            (3, 5, 0, 1, 3),
+            (9, 5, 0, 1, 5),
+            (9, 5, 2, 1, 7),
+            (9, 5, 4, 2, 7),
+            (9, 5, 5, 2, 7),
+        ] {
+            let flow = Arc::new(Flow::new(fan_out, window));
+            flow.begin(share, 0);
+            let mut publisher = publisher(Confirms::None, None, &flow);
+            let (mut timeline, mut out) = (Timeline::new(), Vec::new());
+            assert!(!publisher.fill(0, &mut timeline, &mut out));
+            flow.passed.store(passed, Ordering::SeqCst);
+            publisher.fill(0, &mut timeline, &mut out);
+            assert_eq!(publisher.sent, expected, "share {share}, window {window}, passed {passed}");
+            assert_eq!(flow.published.load(Ordering::SeqCst), expected);
+        }
+    }
+
+    #[test]
+    fn a_phase_adds_to_what_was_sent_and_can_be_stopped() {
+        let flow = Arc::new(Flow::new(1, 100));
+        let mut publisher = publisher(Confirms::None, None, &flow);
+        let (mut timeline, mut out) = (Timeline::new(), Vec::new());
+        for (share, expected) in [(3, 3), (4, 7), (u64::MAX, 100)] {
+            flow.begin(share, 0);
+            publisher.fill(0, &mut timeline, &mut out);
+            assert_eq!(publisher.sent, expected);
+        }
+        flow.passed.store(50, Ordering::SeqCst);
+        flow.stop();
+        publisher.fill(0, &mut timeline, &mut out);
+        assert_eq!(publisher.sent, 100);
+    }
+
+    #[test]
+    fn a_schedule_is_kept_and_what_is_late_is_still_sent() {
+        let flow = Arc::new(Flow::open(1, 100, 1));
+        let pace = Pace { rate: 1_000.0, arrival: Arrival::Fixed, seed: 1, share: (0, 1) };
+        let mut publisher = publisher(Confirms::None, Some(pace), &flow);
+        let (mut timeline, mut out) = (Timeline::new(), Vec::new());
+        flow.begin_open((0, 1_000_000_000), 0);
+        for (now, sent, next) in [(0, 1, 1_000_000), (500_000, 1, 1_000_000), (9_000_000, 10, 10_000_000)] {
+            publisher.fill(now, &mut timeline, &mut out);
+            assert_eq!((publisher.sent, publisher.next_due()), (sent, Some(next)), "at {now}");
+        }
+        assert_eq!(flow.lag(0, 1), Some(8_000_000));
+        publisher.fill(u64::MAX, &mut timeline, &mut out);
+        assert_eq!((publisher.sent, publisher.next_due()), (100, None), "held by the window");
+        for _ in 0..9 {
+            flow.passed.fetch_add(100, Ordering::SeqCst);
+            publisher.fill(u64::MAX, &mut timeline, &mut out);
+            out.clear();
+        }
+        assert_eq!(flow.published.load(Ordering::SeqCst), 1_000);
+    }
+
+    #[test]
+    fn unconfirmed_messages_bound_what_is_sent() {
+        let flow = Arc::new(Flow::new(1, 100));
+        let mut publisher = publisher(Confirms::Each(4), None, &flow);
+        let (mut timeline, mut out) = (Timeline::new(), Vec::new());
+        flow.begin(10, 0);
+        publisher.fill(0, &mut timeline, &mut out);
+        assert_eq!(publisher.sent, 4);
+        for number in [1, 3, 3] {
+            publisher.confirm(number, 5, &mut timeline);
+        }
+        publisher.fill(0, &mut timeline, &mut out);
+        assert_eq!(publisher.sent, 6);
+    }
+}

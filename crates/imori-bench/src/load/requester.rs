@@ -1,0 +1,315 @@
+//! A connection that asks: sends n, expects n + 1, and believes nothing.
+
+use std::time::Duration;
+
+use crate::limits::{CALLS_MAX, FILL_BYTES};
+use crate::load::calls::{Calls, Settled};
+use crate::load::publisher::Pace;
+use crate::load::schedule::Schedule;
+use crate::options::Depth;
+use crate::protocol::driver::Delivery;
+use crate::protocol::template::{Correlation, RequestTemplate, put_decimal};
+use crate::record::Timeline;
+use crate::record::ledger::Ledger;
+
+/// What the requesters of a loop count together.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// What became of the calls; `lost` is filled in at the end.
+    pub(crate) ledger: Ledger,
+    /// Calls that are answered or given up.
+    pub(crate) settled: u64,
+    /// What happened when, and how long the calls took.
+    pub(crate) timeline: Timeline,
+}
+
+impl Asked {
+    /// Nothing asked yet.
+    pub(crate) fn new() -> Asked {
+        Asked { ledger: Ledger::default(), settled: 0, timeline: Timeline::new() }
+    }
+
+    /// Adds what the requesters of another loop counted.
+    pub(crate) fn add(&mut self, other: &mut Asked) {
+        self.ledger.add(&other.ledger);
+        self.settled += other.settled;
+        self.timeline.add(&mut other.timeline);
+    }
+}
+
+/// One requester.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    template: RequestTemplate,
+    /// Its first call, which says who it is.
+    identity: Correlation,
+    /// How many requesters there are; with the own number it makes values unique in the run.
+    requesters: u64,
+    depth: Depth,
+    timeout: Duration,
+    padding: Vec<u8>,
+    calls: Calls,
+    in_flight: u64,
+    /// Calls to send, those of earlier phases included.
+    until: u64,
+    /// The pace of an open loop, and the schedule of its phase.
+    pace: Option<Pace>,
+    schedule: Option<Schedule>,
+}
+
+impl Requester {
+    /// A requester that has nothing to send yet.
+    pub(crate) fn new(
+        identity: Correlation,
+        requesters: u32,
+        template: RequestTemplate,
+        size: usize,
+        depth: Depth,
+        timeout: Duration,
+        pace: Option<Pace>,
+    ) -> Requester {
+        Requester {
+            template,
+            identity,
+            requesters: u64::from(requesters),
+            depth,
+            timeout,
+            padding: vec![b' '; size],
+            calls: Calls::default(),
+            in_flight: 0,
+            until: 0,
+            pace,
+            schedule: None,
+        }
+    }
+
+    /// Lets it send by its schedule from a time to another, in nanoseconds of the run's clock.
+    pub(crate) fn follow(&mut self, span: (u64, u64)) {
+        self.until = CALLS_MAX;
+        self.schedule = self.pace.map(|pace| pace.schedule(span));
+    }
+
+    /// Lets it send so many more.
+    pub(crate) fn extend(&mut self, count: u64) {
+        self.schedule = None;
+        self.until = self.calls.sent().saturating_add(count).min(CALLS_MAX);
+    }
+
+    /// Whether everything that it may send is sent.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.calls.sent() >= self.until
+    }
+
+    /// Gives up what was sent before this time.
+    pub(crate) fn give_up_before(&mut self, time: u64, now: u64, board: &mut Asked) {
+        let mut given_up = 0;
+        self.calls.give_up_before(time, |due| {
+            given_up += 1;
+            board.timeline.given_up(due, now);
+        });
+        self.in_flight = self.in_flight.saturating_sub(given_up);
+        board.settled += given_up;
+        board.ledger.timeouts += given_up;
+    }
+
+    /// Its connection broke: nobody knows what became of the calls in flight.
+    pub(crate) fn cut_off(&mut self, now: u64, board: &mut Asked) {
+        let mut unknown = 0;
+        self.calls.give_up_before(u64::MAX >> 1, |due| {
+            unknown += 1;
+            board.timeline.given_up(due, now);
+        });
+        self.in_flight = 0;
+        board.settled += unknown;
+        board.ledger.unknown += unknown;
+    }
+
+    /// Takes a reply.
+    pub(crate) fn reply(&mut self, reply: &Delivery<'_>, now: u64, board: &mut Asked) {
+        let ledger = &mut board.ledger;
+        let Some(correlation) = Correlation::read(reply.correlation) else {
+            ledger.foreign += 1;
+            return;
+        };
+        if (Correlation { number: 0, ..correlation }) != self.identity {
+            ledger.foreign += 1;
+            return;
+        }
+        match self.calls.answer(u64::from(correlation.number)) {
+            Settled::InTime(due, lag) => {
+                self.in_flight = self.in_flight.saturating_sub(1);
+                board.settled += 1;
+                board.timeline.response(due, self.pace.map(|_| lag), now);
+            }
+            Settled::Late => ledger.late += 1,
+            Settled::Again => {
+                ledger.duplicated += 1;
+                return;
+            }
+            Settled::Unknown => {
+                ledger.foreign += 1;
+                return;
+            }
+        }
+        match self.is_successor(reply.body, self.value(u64::from(correlation.number))) {
+            true => ledger.good += 1,
+            false => ledger.altered += 1,
+        }
+    }
+
+    /// Sends what depth and phase allow.
+    pub(crate) fn fill(&mut self, now: u64, board: &mut Asked, out: &mut Vec<u8>) -> bool {
+        let room = match self.depth {
+            Depth::InFlight(depth) => u64::from(depth).saturating_sub(self.in_flight),
+            Depth::All => u64::MAX,
+        };
+        let room = room.min(self.template.room());
+        let due = room.min(self.until.saturating_sub(self.calls.sent()));
+        let mut sent = 0;
+        while sent < due && out.len() < FILL_BYTES {
+            let due_at = match (&mut self.schedule, self.pace) {
+                (Some(schedule), _) => match schedule.peek().filter(|at| *at <= now) {
+                    Some(at) => {
+                        schedule.advance();
+                        board.timeline.sent_due(at, now);
+                        at
+                    }
+                    None => break,
+                },
+                (None, Some(_)) => break,
+                (None, None) => now,
+            };
+            let number = self.calls.sent();
+            self.template.append(out, number as u32, self.value(number));
+            self.calls.send(due_at, now);
+            sent += 1;
+        }
+        if self.pace.is_none() {
+            board.timeline.sent(now, sent);
+        }
+        self.in_flight += sent;
+        board.ledger.sent += sent;
+        sent < due && out.len() >= FILL_BYTES
+    }
+
+    /// When the next call is due; none if there is none, or no room for it.
+    pub(crate) fn next_due(&self) -> Option<u64> {
+        let has_room = match self.depth {
+            Depth::InFlight(depth) => self.in_flight < u64::from(depth),
+            Depth::All => true,
+        };
+        let has_room = has_room && self.template.room() > 0;
+        self.schedule.as_ref().filter(|_| has_room).and_then(Schedule::peek)
+    }
+
+    /// Whether it is paced by a schedule.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.pace.is_some()
+    }
+
+    /// With depth `all` nothing is read before all is written.
+    pub(crate) fn reads(&self, unwritten: usize) -> bool {
+        match self.depth {
+            Depth::InFlight(_) => true,
+            Depth::All => unwritten == 0 && self.has_sent_all(),
+        }
+    }
+
+    /// Gives up calls that are too old.
+    pub(crate) fn tick(&mut self, now: u64, board: &mut Asked) {
+        if self.depth != Depth::All {
+            let timeout = u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX);
+            self.give_up_before(now.saturating_sub(timeout), now, board);
+        }
+    }
+
+    fn value(&self, number: u64) -> u64 {
+        number.saturating_mul(self.requesters).saturating_add(u64::from(self.identity.requester))
+    }
+
+    /// Whether the body is the next number, padded as the request was.
+    fn is_successor(&self, body: &[u8], value: u64) -> bool {
+        let mut digits = [0; 20];
+        let length = put_decimal(&mut digits, value.saturating_add(1));
+        let Some((head, rest)) = body.split_at_checked(length) else {
+            return false;
+        };
+        body.len() == self.padding.len()
+            && digits.get(..length) == Some(head)
+            && self.padding.get(length..) == Some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDENTITY: Correlation = Correlation { run: 0xabc, requester: 1, number: 0 };
+
+    fn requester(depth: Depth) -> Requester {
+        let template = RequestTemplate::new(IDENTITY.to_string().as_bytes(), b"\n", 8, b"");
+        Requester::new(IDENTITY, 2, template, 8, depth, Duration::from_secs(1), None)
+    }
+
+    fn hear(requester: &mut Requester, board: &mut Asked, correlation: &str, body: &str) {
+        let (correlation, body) = (correlation.as_bytes(), body.as_bytes());
+        requester.reply(&Delivery { correlation, body, ..Delivery::default() }, 5, board);
+    }
+
+    #[test]
+    fn depth_bounds_what_is_in_flight() {
+        for (depth, expected) in [(Depth::InFlight(1), 1), (Depth::InFlight(4), 4), (Depth::All, 10)] {
+            let (mut requester, mut board, mut out) = (requester(depth), Asked::new(), Vec::new());
+            requester.extend(10);
+            assert!(!requester.fill(0, &mut board, &mut out));
+            assert_eq!(board.ledger.sent, expected, "{depth:?}");
+        }
+    }
+
+    #[test]
+    fn depth_all_reads_only_when_all_is_written() {
+        let (mut requester, mut board, mut out) = (requester(Depth::All), Asked::new(), Vec::new());
+        requester.extend(2);
+        assert!(!requester.reads(0));
+        requester.fill(0, &mut board, &mut out);
+        assert!(!requester.reads(1));
+        assert!(requester.reads(0));
+    }
+
+    #[test]
+    fn each_reply_is_judged_by_identity_value_and_count() {
+        // Requester 1 of 2 sends 1, 3, 5, 7 with the numbers 0 to 3.
+        let (mut requester, mut board, mut out) = (requester(Depth::InFlight(4)), Asked::new(), Vec::new());
+        requester.extend(4);
+        requester.fill(0, &mut board, &mut out);
+        for (correlation, body) in [
+            ("00000abc-0001-00000000", "2       "),
+            ("00000abc-0001-00000000", "2       "),
+            ("00000abc-0001-00000001", "5       "),
+            ("00000abc-0001-00000002", "6      "),
+            ("00000abc-0001-00000003", "8      x"),
+            ("00000abc-0001-00000009", "20      "),
+            ("00000abc-0000-00000000", "1       "),
+            ("00000fff-0001-00000000", "2       "),
+            ("", "2       "),
+        ] {
+            hear(&mut requester, &mut board, correlation, body);
+        }
+        let expected =
+            Ledger { sent: 4, good: 1, altered: 3, duplicated: 1, foreign: 4, ..Ledger::default() };
+        assert_eq!(board.ledger, expected);
+        assert_eq!(board.settled, 4);
+    }
+
+    #[test]
+    fn a_call_given_up_makes_room_and_may_come_late() {
+        let (mut requester, mut board, mut out) = (requester(Depth::InFlight(1)), Asked::new(), Vec::new());
+        requester.extend(2);
+        requester.fill(1, &mut board, &mut out);
+        requester.tick(2_000_000_000, &mut board);
+        requester.fill(2_000_000_000, &mut board, &mut out);
+        hear(&mut requester, &mut board, "00000abc-0001-00000000", "2       ");
+        let expected = Ledger { sent: 2, good: 1, timeouts: 1, late: 1, ..Ledger::default() };
+        assert_eq!(board.ledger, expected);
+    }
+}

@@ -1,0 +1,88 @@
+//! Where the broker is, whom to account, where the results go.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::amount::duration;
+use crate::options::outputs::Outputs;
+use crate::url::Url;
+
+/// A STOMP broker's way of naming what is sent to and subscribed to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Style {
+    /// Prefixes: `/queue/name`, `/topic/name`.
+    #[default]
+    Rabbitmq,
+    /// Bare addresses, the kind in a header of its own: `destination-type:ANYCAST`.
+    Artemis,
+}
+
+/// Where the broker is, whom to account, and where the results go.
+#[derive(Debug, Clone, Args)]
+pub struct BrokerOptions {
+    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`; for
+    /// `rpc` also a peer without one: `zmq-rep://host:port`, `zmq-router://host:port` or
+    /// `grpc://host:port/package.Service/Method`, where the method may be left out.
+    #[arg(long, default_value = "stomp://127.0.0.1:61613")]
+    pub url: Url,
+    /// How this broker wants queues and topics named, with STOMP.
+    #[arg(long, value_enum, default_value_t)]
+    pub destination_style: Style,
+    /// A process of the broker on this machine; its descendants are counted too. Repeatable; unless
+    /// said, whoever listens at the port of a local URL.
+    #[arg(long)]
+    pub pid: Vec<u32>,
+    /// Where the results go.
+    #[command(flatten)]
+    pub outputs: Outputs,
+    /// Folder on the broker's file system, in which the disk canary writes and syncs 4 KiB ten times a
+    /// second; the broker's own if it is found, else that for temporary files.
+    #[arg(long, value_name = "FOLDER")]
+    pub disk_canary: Option<PathBuf>,
+    /// A TCP echo service on the broker's host, for the network canary; one of our own, or how long the
+    /// host takes to answer, unless said.
+    #[arg(long, value_name = "ADDRESS")]
+    pub echo: Option<SocketAddr>,
+    /// Show progress on standard error even if it is not a terminal.
+    #[arg(long)]
+    pub progress: bool,
+    /// Open a connection again when it breaks, instead of ending the run; what may have been on it is
+    /// counted as unknown.
+    #[arg(long)]
+    pub reconnect: bool,
+    /// Load threads: 1 drives all connections, 2 gives each side a thread.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub threads: u8,
+}
+
+/// Connections that do nothing, for what they cost.
+#[derive(Debug, Clone, Args)]
+pub struct IdleOptions {
+    /// Broker, accounting and output.
+    #[command(flatten)]
+    pub broker: BrokerOptions,
+    /// Connections to open.
+    #[arg(long, default_value_t = 10_000)]
+    pub connections: u32,
+    /// How long to hold them before the memory is read.
+    #[arg(long, value_parser = duration, default_value = "5s")]
+    pub hold: Duration,
+}
+
+#[cfg(test)]
+impl BrokerOptions {
+    /// Nothing but the URL is said.
+    pub(crate) fn at(url: &str) -> BrokerOptions {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            broker: BrokerOptions,
+        }
+        <Command as clap::Parser>::parse_from(["bench", "--url", url]).broker
+    }
+}

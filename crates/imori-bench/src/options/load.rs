@@ -1,0 +1,203 @@
+//! How load is made: by a schedule that waits for nobody, or by the next as soon as the last is done.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use crate::amount::{Amount, count, duration};
+use crate::options::slo::Slo;
+
+/// Measured time of an open loop, unless said.
+const OPEN_TIME: Duration = Duration::from_secs(10);
+/// Warm-up by time, unless said.
+const WARMUP_TIME: Duration = Duration::from_secs(2);
+
+/// How many operations a second the schedule has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rate {
+    /// So many, all connections together.
+    Of(f64),
+    /// The highest that keeps the objectives.
+    Find,
+}
+
+impl FromStr for Rate {
+    type Err = anyhow::Error;
+
+    /// Reads `5000`, `0.5`, `20k`, `1M` or `find`.
+    fn from_str(text: &str) -> Result<Rate> {
+        if text == "find" {
+            return Ok(Rate::Find);
+        }
+        let (digits, factor) = match text.strip_suffix('k') {
+            Some(digits) => (digits, 1e3),
+            None => text.strip_suffix('M').map_or((text, 1.0), |digits| (digits, 1e6)),
+        };
+        match digits.parse::<f64>().map(|rate| rate * factor) {
+            Ok(rate) if rate > 0.0 && rate <= 1e9 => Ok(Rate::Of(rate)),
+            _ => bail!("`{text}` is no rate; write operations a second as `5000`, `20k` or `1M`, or `find`"),
+        }
+    }
+}
+
+/// How the operations of a schedule are spread over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// Independent of each other, as many users are: gaps are drawn.
+    Poisson,
+    /// One gap for all.
+    Fixed,
+    /// So many at once, then a gap.
+    Burst(u32),
+}
+
+impl FromStr for Arrival {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Arrival> {
+        match (text, text.strip_prefix("burst:").map(str::parse)) {
+            ("poisson", _) => Ok(Arrival::Poisson),
+            ("fixed", _) => Ok(Arrival::Fixed),
+            (_, Some(Ok(size))) if size > 0 => Ok(Arrival::Burst(size)),
+            _ => bail!("`{text}` is no way to arrive; use `poisson`, `fixed` or `burst:100`"),
+        }
+    }
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Arrival::Poisson => f.write_str("poisson"),
+            Arrival::Fixed => f.write_str("fixed"),
+            Arrival::Burst(size) => write!(f, "burst:{size}"),
+        }
+    }
+}
+
+/// How load is made and how long.
+#[derive(Debug, Clone, Args)]
+pub struct LoadOptions {
+    /// Operations a second, all connections together, sent when they are due whether or not earlier
+    /// ones are done (open loop); `find` searches the highest rate that keeps `--slo`.
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<Rate>,
+    /// Send the next as soon as the last is done, as fast as it goes (closed loop). A stall of the
+    /// broker then stops the clock that should see it, so the report carries the word.
+    #[arg(long, conflicts_with = "rate")]
+    pub closed: bool,
+    /// How operations are spread over time: `poisson`, `fixed` or `burst:N`.
+    #[arg(long, default_value = "poisson")]
+    pub arrival: Arrival,
+    /// What arrival times are drawn from; the same seed draws the same.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Operations of an open loop that may be under way; what is due beyond that waits, and its
+    /// waiting counts.
+    #[arg(long, value_parser = count, default_value = "1M")]
+    pub max_in_flight: u64,
+    /// What the run must keep, else the exit code is 2: `p99.9<20ms,lost=0,stall50=99.9%`.
+    #[arg(long)]
+    pub slo: Option<Slo>,
+    /// Measure for so long.
+    #[arg(long, value_parser = duration)]
+    pub time: Option<Duration>,
+    /// Before it: operations or time that do not count. A tenth of them, or 2 s, unless said.
+    #[arg(long)]
+    pub warmup: Option<Amount>,
+    /// With `--rate find`: how long each step is measured.
+    #[arg(long, value_parser = duration, default_value = "20s")]
+    pub find_step: Duration,
+}
+
+impl LoadOptions {
+    /// The rate of an open loop; none in a closed one.
+    pub(crate) fn open_rate(&self) -> Option<f64> {
+        match self.rate {
+            Some(Rate::Of(rate)) => Some(rate),
+            _ => None,
+        }
+    }
+
+    /// An open loop in words.
+    pub(crate) fn open_mode(&self) -> Option<String> {
+        self.open_rate().map(|rate| format!("open {rate}/s {}", self.arrival))
+    }
+
+    /// How long is measured, given a number of operations that was asked for, and one for want of any.
+    pub(crate) fn measured(&self, asked: Option<u64>, usual: u64) -> Amount {
+        match (self.time, self.open_rate(), asked) {
+            (Some(time), _, _) => Amount::Time(time),
+            (None, Some(rate), Some(asked)) => Amount::Time(Duration::from_secs_f64(asked as f64 / rate)),
+            (None, Some(_), None) => Amount::Time(OPEN_TIME),
+            (None, None, asked) => Amount::Count(asked.unwrap_or(usual)),
+        }
+    }
+
+    /// How long the warm-up is; a time if the measurement is one.
+    pub(crate) fn warmup(&self, measured: Amount) -> Amount {
+        match (self.warmup, self.open_rate(), measured) {
+            (Some(Amount::Count(count)), Some(rate), _) => {
+                Amount::Time(Duration::from_secs_f64(count as f64 / rate))
+            }
+            (Some(warmup), _, _) => warmup,
+            (None, _, Amount::Count(count)) => Amount::Count(count / 10),
+            (None, _, Amount::Time(_)) => Amount::Time(WARMUP_TIME),
+        }
+    }
+
+    /// Refuses what says neither a rate nor that there is none.
+    pub(crate) fn check_is_said(&self) -> Result<()> {
+        ensure!(
+            self.rate.is_some() || self.closed,
+            "nothing says how fast to send; name a rate with `--rate 5000`, or ask for a closed loop with `--closed`"
+        );
+        Ok(())
+    }
+
+    /// Refuses a search that has no goal.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(
+            self.rate != Some(Rate::Find) || self.slo.is_some(),
+            "`--rate find` needs to know what the rate must keep; say it with `--slo p99<10ms`"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_arrivals_are_read() {
+        for (text, expected) in [
+            ("5000", Some(Rate::Of(5000.0))),
+            ("0.5", Some(Rate::Of(0.5))),
+            ("20k", Some(Rate::Of(20_000.0))),
+            ("1M", Some(Rate::Of(1e6))),
+            ("find", Some(Rate::Find)),
+            ("0", None),
+            ("-1", None),
+            ("NaN", None),
+            ("", None),
+            ("k", None),
+        ] {
+            assert_eq!(text.parse::<Rate>().ok(), expected, "{text}");
+        }
+        for (text, is_read) in [
+            ("poisson", true),
+            ("fixed", true),
+            ("burst:9", true),
+            ("burst:0", false),
+            ("burst", false),
+            ("x", false),
+        ] {
+            let arrival = text.parse::<Arrival>();
+            assert_eq!(arrival.is_ok(), is_read, "{text}");
+            assert!(arrival.is_err() || arrival.unwrap().to_string() == text);
+        }
+    }
+}

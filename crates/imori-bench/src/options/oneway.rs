@@ -1,0 +1,242 @@
+//! What can be asked of the scenarios in which messages go one way: `queue`, `pubsub` and `fan-out`.
+
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::amount::{Amount, count};
+use crate::limits::{CALLS_MAX, PUBLISHERS_MAX};
+use crate::options::broker::BrokerOptions;
+use crate::options::load::LoadOptions;
+use crate::stamp::STAMP_BYTES;
+
+/// Messages of a closed loop, unless said.
+const MESSAGES: u64 = 200_000;
+
+/// How a consumer acknowledges.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckMode {
+    /// The broker takes delivery for done.
+    #[default]
+    Auto,
+    /// One ACK for all that one read brought.
+    Client,
+    /// An ACK for each.
+    ClientIndividual,
+}
+
+/// What one-way scenarios have in common.
+#[derive(Debug, Clone, Args)]
+pub struct FlowOptions {
+    /// How load is made and how long.
+    #[command(flatten)]
+    pub load: LoadOptions,
+    /// Messages to measure, all publishers together; 200k in a closed loop unless said.
+    #[arg(long, value_parser = count, conflicts_with = "time")]
+    pub messages: Option<u64>,
+    /// Consumer acknowledgement.
+    #[arg(long, value_enum, default_value_t)]
+    pub ack: AckMode,
+    /// Deliveries that may be unacknowledged, `prefetch-count` in STOMP.
+    #[arg(long)]
+    pub prefetch: Option<u32>,
+    /// In a closed loop, messages that may be on their way, all publishers together.
+    #[arg(long, value_parser = count, default_value = "10k")]
+    pub window: u64,
+    /// Ask the broker to confirm each message, and let each publisher have so many unconfirmed.
+    #[arg(long, value_name = "WINDOW", value_parser = clap::value_parser!(u32).range(1..))]
+    pub confirm: Option<u32>,
+    /// Name of the queues or topics; a number is appended to it.
+    #[arg(long, default_value = "imori-bench")]
+    pub destination: String,
+}
+
+impl FlowOptions {
+    fn check(&self, publishers: u32, size: usize) -> Result<()> {
+        self.load.check_is_said()?;
+        self.load.check()?;
+        ensure!(
+            (1..=PUBLISHERS_MAX).contains(&publishers),
+            "`{publishers}` publishers cannot be run; use 1 to {PUBLISHERS_MAX}"
+        );
+        ensure!(
+            size >= STAMP_BYTES,
+            "a body of `{size}` bytes does not hold the stamp; use `--size {STAMP_BYTES}` or more"
+        );
+        ensure!(
+            self.window >= u64::from(publishers),
+            "a window of `{}` stops a publisher for good; use at least {publishers}",
+            self.window
+        );
+        ensure!(
+            self.messages() / u64::from(publishers) < CALLS_MAX,
+            "`{}` messages are too many; use at most {CALLS_MAX} for each publisher",
+            self.messages()
+        );
+        Ok(())
+    }
+
+    /// Messages to measure, if they are counted.
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages.unwrap_or(MESSAGES)
+    }
+
+    /// How long the warm-up is.
+    pub(crate) fn warmup(&self) -> Amount {
+        self.load.warmup(self.measured())
+    }
+
+    /// How long is measured.
+    pub(crate) fn measured(&self) -> Amount {
+        self.load.measured(self.messages, MESSAGES)
+    }
+
+    /// How load is made, in words.
+    pub(crate) fn mode(&self) -> String {
+        self.load.open_mode().unwrap_or_else(|| format!("CLOSED window {}", self.window))
+    }
+
+    /// Messages that may be on their way.
+    pub(crate) fn in_flight_max(&self) -> u64 {
+        match self.load.open_rate() {
+            Some(_) => self.load.max_in_flight,
+            None => self.window,
+        }
+    }
+}
+
+/// What a queue is put through.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueuePhase {
+    /// Publish and consume at the same time.
+    #[default]
+    Steady,
+    /// Publish everything, look at the memory, then consume everything.
+    FillDrain,
+}
+
+/// Publishers, queues, consumers with acknowledgement.
+#[derive(Debug, Clone, Args)]
+pub struct QueueOptions {
+    /// Broker, accounting and output.
+    #[command(flatten)]
+    pub broker: BrokerOptions,
+    /// Messages and acknowledgement.
+    #[command(flatten)]
+    pub flow: FlowOptions,
+    /// Connections that publish; each sends to one queue.
+    #[arg(long, default_value_t = 1)]
+    pub publishers: u32,
+    /// Connections that consume; each reads one queue.
+    #[arg(long, default_value_t = 1)]
+    pub consumers: u32,
+    /// Queues.
+    #[arg(long, default_value_t = 1)]
+    pub queues: u32,
+    /// Bytes of each body.
+    #[arg(long, default_value_t = 1024)]
+    pub size: usize,
+    /// What the queue is put through.
+    #[arg(long, value_enum, default_value_t)]
+    pub phase: QueuePhase,
+}
+
+impl QueueOptions {
+    /// Refuses what cannot be run as asked.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.flow.check(self.publishers, self.size)?;
+        ensure!(self.queues >= 1, "a queue scenario needs a queue; ask for 1 or more");
+        ensure!(
+            self.publishers >= self.queues && self.consumers >= self.queues,
+            "`{}` queues need as many publishers and consumers; raise `--publishers` and `--consumers`",
+            self.queues
+        );
+        if self.phase == QueuePhase::FillDrain {
+            ensure!(
+                self.flow.load.closed && self.flow.load.time.is_none() && self.flow.confirm.is_none(),
+                "phase `fill-drain` goes as fast as it can and needs a number of messages; use `--closed --messages 1M`"
+            );
+            ensure!(
+                self.broker.threads == 1,
+                "phase `fill-drain` has one side at work at a time; use `--threads 1`"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Publishers, subjects, subscribers to each subject, nothing stored.
+#[derive(Debug, Clone, Args)]
+pub struct PubsubOptions {
+    /// Broker, accounting and output.
+    #[command(flatten)]
+    pub broker: BrokerOptions,
+    /// Messages and acknowledgement.
+    #[command(flatten)]
+    pub flow: FlowOptions,
+    /// Connections that publish.
+    #[arg(long, default_value_t = 1)]
+    pub publishers: u32,
+    /// Subjects, which the publishers take in turns; each has one of its own unless said.
+    #[arg(long)]
+    pub subjects: Option<u32>,
+    /// Subscribers of each subject, each on a connection of its own.
+    #[arg(long, visible_alias = "consumers", default_value_t = 1)]
+    pub subscribers: u32,
+    /// Bytes of each body.
+    #[arg(long, default_value_t = 16)]
+    pub size: usize,
+}
+
+impl PubsubOptions {
+    /// Refuses what cannot be run as asked.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(self.subscribers >= 1, "a subject needs a subscriber; ask for 1 or more");
+        ensure!(
+            (1..=self.publishers).contains(&self.subjects()),
+            "`{}` subjects cannot be filled by {} publishers; use 1 to {}",
+            self.subjects(),
+            self.publishers,
+            self.publishers
+        );
+        self.flow.check(self.publishers, self.size)
+    }
+
+    /// How many subjects there are.
+    pub(crate) fn subjects(&self) -> u32 {
+        self.subjects.unwrap_or(self.publishers)
+    }
+}
+
+/// One publisher, one subject, many subscribers: when the first, the middle and the last of them has it.
+#[derive(Debug, Clone, Args)]
+pub struct FanOutOptions {
+    /// Broker, accounting and output.
+    #[command(flatten)]
+    pub broker: BrokerOptions,
+    /// Messages and acknowledgement.
+    #[command(flatten)]
+    pub flow: FlowOptions,
+    /// Subscribers, each on a connection of its own.
+    #[arg(long, visible_alias = "consumers", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub subscribers: u32,
+    /// Bytes of each body.
+    #[arg(long, default_value_t = 16)]
+    pub size: usize,
+}
+
+impl FanOutOptions {
+    /// The same as one subject of `pubsub`.
+    pub(crate) fn as_pubsub(&self) -> PubsubOptions {
+        PubsubOptions {
+            broker: self.broker.clone(),
+            flow: self.flow.clone(),
+            publishers: 1,
+            subjects: None,
+            subscribers: self.subscribers,
+            size: self.size,
+        }
+    }
+}

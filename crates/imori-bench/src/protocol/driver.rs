@@ -1,0 +1,203 @@
+//! What a scenario needs of a protocol: how to log in, subscribe, write and read messages.
+//!
+//! A driver is one file and is shared by all connections; a reader belongs to one of them. Which
+//! scenario it is, and whether what came is right, a driver does not know.
+
+use std::fmt::Debug;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::options::{AckMode, Depth, ReplyKind};
+use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
+use crate::url::Url;
+
+/// How a protocol says things.
+pub(crate) trait Driver: Debug + Sync {
+    /// What reports call it: the protocol, or a broker's dialect of it.
+    fn name(&self) -> &'static str;
+
+    /// Takes one connection's bytes apart.
+    fn reader(&self) -> Box<dyn Reader>;
+
+    /// Appends what logs in; it is heard as confirmed.
+    fn log_in(&self, url: &Url, out: &mut Vec<u8>);
+
+    /// Appends a subscription; with the wish it is heard as confirmed once it stands.
+    fn subscribe(&self, place: &Place, terms: Terms, wish: Wish, out: &mut Vec<u8>);
+
+    /// Where the replies to a requester go.
+    fn replies(&self, kind: ReplyKind, name: &str, requester: Correlation) -> Result<Replies>;
+
+    /// A request with a body of `size` bytes.
+    fn request(&self, service: &Place, replies: &Replies, size: usize, first: Correlation)
+    -> RequestTemplate;
+
+    /// A message for a place; the filler follows the stamp. With the wish it is heard as confirmed by
+    /// its number.
+    fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate;
+
+    /// Appends a reply that has the body of the request, and says where that begins.
+    fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize;
+
+    /// Appends what acknowledges a delivery.
+    fn acknowledge(&self, token: &[u8], out: &mut Vec<u8>);
+
+    /// Refuses terms that the protocol has not, rather than do something near.
+    fn check(&self, terms: Terms) -> Result<()>;
+
+    /// Refuses to ask for confirms where the protocol has none.
+    fn check_confirms(&self) -> Result<()>;
+
+    /// Refuses queues where the protocol keeps no messages.
+    fn check_queues(&self) -> Result<()>;
+
+    /// Whether the other side answers requests itself, so that responders have nowhere to be.
+    fn answers_itself(&self) -> bool {
+        false
+    }
+
+    /// Refuses calls that the protocol cannot make in this way, rather than do something near.
+    fn check_calls(&self, _calls: CallTerms<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes one connection's bytes apart.
+pub(crate) trait Reader: Debug + Send {
+    /// Takes what the bytes begin with and says how many it used; none if it is not complete.
+    ///
+    /// After that the bytes must begin in the same way, with more of them.
+    fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>>;
+
+    /// Name and version of the broker, as it gave them when the login was confirmed.
+    fn server(&self) -> &str;
+
+    /// Bytes of the largest body that the broker takes, if it said so at the login.
+    fn body_bytes_max(&self) -> Option<usize> {
+        None
+    }
+
+    /// Learns whose replies come here; a request of that requester is held to what the other side takes.
+    fn serve(&mut self, _requester: Correlation, _request: &mut RequestTemplate) {}
+}
+
+/// What a broker said.
+#[derive(Debug)]
+pub(crate) enum Heard<'a> {
+    /// A message.
+    Delivery(Delivery<'a>),
+    /// What was to be confirmed is; a message is told by its number.
+    Confirmed(Option<u32>),
+    /// It asks whether we are there, or for what the protocol owes it; this is the answer.
+    Ping(&'a [u8]),
+    /// It refuses something, in its words.
+    Error(String),
+    /// Nothing that matters here.
+    Nothing,
+}
+
+/// A message in the buffer it was read into; what is absent is empty.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Delivery<'a> {
+    /// Which call it belongs to.
+    pub(crate) correlation: &'a [u8],
+    /// Where replies to it go.
+    pub(crate) reply_to: &'a [u8],
+    /// What it is acknowledged with.
+    pub(crate) ack: &'a [u8],
+    /// Whether the broker says that it may have been delivered before.
+    pub(crate) is_redelivered: bool,
+    /// The message.
+    pub(crate) body: &'a [u8],
+}
+
+/// Where messages go, before a protocol gives it a name of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Keeps messages until a consumer has settled them.
+    Queue(String),
+    /// Each subscriber gets each message.
+    Topic(String),
+    /// One of the subscribers gets each message.
+    Service(String),
+}
+
+/// How a subscription is served.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// How deliveries are acknowledged.
+    pub(crate) ack: AckMode,
+    /// How many may be unacknowledged.
+    pub(crate) prefetch: Option<u32>,
+}
+
+/// How calls are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallTerms<'a> {
+    /// Calls in flight for each requester, if that was asked for.
+    pub(crate) depth: Option<Depth>,
+    /// Where replies go.
+    pub(crate) reply: ReplyKind,
+    /// The name of the service, if it is not the one that is taken by default.
+    pub(crate) service: Option<&'a str>,
+    /// Whether broken connections are opened again.
+    pub(crate) reconnects: bool,
+    /// Calls of one requester, if the run is not bounded by time.
+    pub(crate) calls: Option<u64>,
+}
+
+/// Whether the broker is to say when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// It need not.
+    Nothing,
+    /// It is to confirm.
+    Confirm,
+}
+
+/// Where the replies to one requester go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replies {
+    /// The address that a request carries.
+    pub(crate) address: String,
+    /// What has to be subscribed to for it.
+    pub(crate) source: Option<Place>,
+}
+
+/// Refuses acknowledgement and credit, for protocols that have neither.
+pub(crate) fn check_no_terms(terms: Terms, protocol: &str) -> Result<()> {
+    ensure!(terms.ack == AckMode::Auto, "{protocol} knows no acknowledgement; leave `--ack` out");
+    ensure!(terms.prefetch.is_none(), "{protocol} knows no credit; leave `--prefetch` out");
+    Ok(())
+}
+
+/// Refuses what only a broker has, for protocols that go from peer to peer.
+pub(crate) fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()> {
+    ensure!(
+        calls.reply == ReplyKind::TempQueue,
+        "{protocol} answers on the connection that asked; leave `--reply` out"
+    );
+    ensure!(
+        !calls.reconnects,
+        "{protocol} numbers its calls by connection here, and a new one would not know them; leave `--reconnect` out"
+    );
+    if let Some(service) = calls.service {
+        bail!("{protocol} has no broker that knows `{service}`; leave `--destination` out");
+    }
+    Ok(())
+}
+
+/// Bytes from outside on one line.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let shown: String = String::from_utf8_lossy(bytes).trim().chars().take(500).collect();
+    shown.replace(|c: char| c.is_control(), " ")
+}
+
+/// Shows the one thing that these bytes say.
+#[cfg(test)]
+pub(crate) fn taken(driver: &dyn Driver, bytes: &[u8], see: impl FnOnce(&Heard<'_>)) {
+    let mut reader = driver.reader();
+    let (heard, used) = reader.take(bytes).unwrap().unwrap();
+    assert_eq!(used, bytes.len(), "one thing and nothing else");
+    see(&heard);
+}

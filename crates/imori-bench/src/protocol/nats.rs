@@ -1,0 +1,299 @@
+//! Core NATS, as its clients speak it: at most once, nothing kept, no acknowledgement.
+//!
+//! A requester has one inbox, and the last token of a reply's subject says which call it answers.
+//! What is to be confirmed is followed by a PING: the broker answers in order.
+
+use anyhow::{Context, Result, bail, ensure};
+use imori_nats::connect::ConnectOptions;
+use imori_nats::decode::{Decoder, Step};
+use imori_nats::encode::{PING, PONG, push_connect, push_subscribe};
+use imori_nats::headers::status;
+use imori_nats::info::Info;
+use imori_nats::limits::Limits;
+use imori_nats::operation::{Message, ServerOp, Subscribe};
+
+use crate::limits::FRAME_BYTES_MAX;
+use crate::options::ReplyKind;
+use crate::protocol::driver::{
+    Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, check_no_terms, text,
+};
+use crate::protocol::template::{
+    CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate, push_decimal,
+};
+use crate::url::Url;
+
+/// The queue group of the responders.
+const GROUP: &[u8] = b"imori-bench";
+
+/// The status of a request that nobody hears.
+const NO_RESPONDERS: &[u8] = b"503";
+
+/// Core NATS.
+#[derive(Debug)]
+pub(crate) struct Nats;
+
+impl Driver for Nats {
+    fn name(&self) -> &'static str {
+        "nats"
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        let limits = Limits { payload_bytes_max: FRAME_BYTES_MAX, ..Limits::of_client() };
+        Box::new(NatsReader { decoder: Decoder::new(limits), server: String::new(), body_bytes_max: None })
+    }
+
+    fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
+        let (user, pass) = url.login.clone().unzip();
+        let options = ConnectOptions { user, pass, ..ConnectOptions::of_client("imori-bench") };
+        push_connect(out, &options);
+        out.extend_from_slice(PING);
+    }
+
+    fn subscribe(&self, place: &Place, _terms: Terms, wish: Wish, out: &mut Vec<u8>) {
+        let group = matches!(place, Place::Service(_)).then_some(GROUP);
+        push_subscribe(out, &Subscribe { subject: subject(place).as_bytes(), group, sid: b"1" });
+        if wish == Wish::Confirm {
+            out.extend_from_slice(PING);
+        }
+    }
+
+    fn replies(&self, kind: ReplyKind, _name: &str, requester: Correlation) -> Result<Replies> {
+        ensure!(kind == ReplyKind::TempQueue, "NATS has inboxes only; leave `--reply` out");
+        let inbox = format!("_INBOX.{:08x}-{:04x}", requester.run, requester.requester);
+        let source = Some(Place::Topic(format!("{inbox}.*")));
+        Ok(Replies { address: inbox, source })
+    }
+
+    fn request(
+        &self,
+        service: &Place,
+        replies: &Replies,
+        size: usize,
+        first: Correlation,
+    ) -> RequestTemplate {
+        let head = format!("PUB {} {}.{:08x}", subject(service), replies.address, first.number);
+        RequestTemplate::new(head.as_bytes(), format!(" {size}\r\n").as_bytes(), size, b"\r\n")
+    }
+
+    fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate {
+        let end: &[u8] = match wish {
+            Wish::Confirm => b"\r\nPING\r\n",
+            Wish::Nothing => b"\r\n",
+        };
+        MessageTemplate::new(|size| format!("PUB {} {size}\r\n", subject(place)), filler, end)
+    }
+
+    fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize {
+        out.extend_from_slice(b"PUB ");
+        out.extend_from_slice(request.reply_to);
+        out.push(b' ');
+        push_decimal(out, request.body.len() as u64);
+        out.extend_from_slice(b"\r\n");
+        let body_at = out.len();
+        out.extend_from_slice(request.body);
+        out.extend_from_slice(b"\r\n");
+        body_at
+    }
+
+    fn acknowledge(&self, _token: &[u8], _out: &mut Vec<u8>) {}
+
+    fn check(&self, terms: Terms) -> Result<()> {
+        check_no_terms(terms, "core NATS")
+    }
+
+    fn check_confirms(&self) -> Result<()> {
+        bail!("core NATS confirms nothing that is published; leave `--confirm` out")
+    }
+
+    fn check_queues(&self) -> Result<()> {
+        bail!("core NATS keeps no messages and promises none; use `pubsub`, or `rpc` for queue groups")
+    }
+}
+
+fn subject(place: &Place) -> &str {
+    match place {
+        Place::Queue(name) | Place::Topic(name) | Place::Service(name) => name,
+    }
+}
+
+/// Takes a server's operations apart.
+#[derive(Debug)]
+struct NatsReader {
+    decoder: Decoder,
+    server: String,
+    body_bytes_max: Option<usize>,
+}
+
+impl Reader for NatsReader {
+    fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>> {
+        let step = self.decoder.server_op(bytes).context("what the broker sends is not NATS")?;
+        let Step::Op { op, consumed } = step else {
+            return Ok(None);
+        };
+        let heard = match op {
+            ServerOp::Message(message) => heard(&message),
+            ServerOp::Ping => Heard::Ping(PONG),
+            ServerOp::Pong => Heard::Confirmed(None),
+            ServerOp::Ok => Heard::Nothing,
+            ServerOp::Err(complaint) => Heard::Error(text(complaint)),
+            ServerOp::Info(json) => {
+                let info = Info::parse(json).context("the INFO of the broker is not JSON")?;
+                ensure!(!info.tls_required, "the broker wants TLS; name a listener without it");
+                self.server = server(&info);
+                self.body_bytes_max = Some(info.max_payload).filter(|max| *max > 0);
+                Heard::Nothing
+            }
+        };
+        Ok(Some((heard, consumed)))
+    }
+
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn body_bytes_max(&self) -> Option<usize> {
+        self.body_bytes_max
+    }
+}
+
+/// A request carries its correlation in the reply subject, a reply in the subject it came on.
+fn heard<'a>(message: &Message<'a>) -> Heard<'a> {
+    if message.payload.is_empty() && message.headers.and_then(status) == Some(NO_RESPONDERS) {
+        return Heard::Error("nobody hears the requests".to_owned());
+    }
+    let reply_to = message.reply.unwrap_or_default();
+    let named = message.reply.unwrap_or(message.subject);
+    Heard::Delivery(Delivery {
+        correlation: named.last_chunk::<CORRELATION_BYTES>().map_or(&[], |last| last.as_slice()),
+        reply_to,
+        body: message.payload,
+        ..Delivery::default()
+    })
+}
+
+/// Name and version in one; what is called by its own id has no name.
+fn server(info: &Info) -> String {
+    match info.server_name == info.server_id {
+        true => text(format!("nats-server {}", info.version).as_bytes()),
+        false => text(format!("{} {}", info.server_name, info.version).as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::AckMode;
+    use crate::protocol::driver::taken;
+
+    const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn replies() -> Replies {
+        Nats.replies(ReplyKind::TempQueue, "rpc", FIRST).unwrap()
+    }
+
+    #[test]
+    fn a_login_ends_with_what_is_answered() {
+        for (url, has_user) in [("nats://h", false), ("nats://u:p@h", true)] {
+            let connect = written(|out| Nats.log_in(&url.parse().unwrap(), out));
+            assert!(connect.starts_with("CONNECT {") && connect.ends_with("}\r\nPING\r\n"), "{connect}");
+            assert_eq!(connect.contains(r#""user":"u","pass":"p""#), has_user, "{connect}");
+            assert!(connect.contains(r#""verbose":false"#) && connect.contains(r#""no_responders":true"#));
+        }
+    }
+
+    #[test]
+    fn only_a_service_is_shared_among_its_subscribers() {
+        for (place, wish, expected) in [
+            (Place::Topic("t".to_owned()), Wish::Nothing, "SUB t 1\r\n"),
+            (Place::Service("s".to_owned()), Wish::Confirm, "SUB s imori-bench 1\r\nPING\r\n"),
+        ] {
+            assert_eq!(written(|out| Nats.subscribe(&place, Terms::default(), wish, out)), expected);
+        }
+    }
+
+    #[test]
+    fn a_request_names_an_address_below_the_inbox() {
+        let replies = replies();
+        assert_eq!(replies.source, Some(Place::Topic("_INBOX.deadbeef-0003.*".to_owned())));
+        let template = Nats.request(&Place::Service("rpc".to_owned()), &replies, 3, FIRST);
+        assert_eq!(
+            written(|out| template.append(out, 0x1f, 99)),
+            "PUB rpc _INBOX.deadbeef-0003.0000001f 3\r\n99 \r\n"
+        );
+        assert!(Nats.replies(ReplyKind::Named, "rpc", FIRST).is_err());
+    }
+
+    #[test]
+    fn requests_and_replies_say_which_call_they_are() {
+        let inbox = "_INBOX.deadbeef-0003.0000001f";
+        let request = format!("MSG rpc 1 {inbox} 3\r\n99 \r\n");
+        taken(&Nats, request.as_bytes(), |heard| {
+            let Heard::Delivery(request) = heard else { panic!("{heard:?}") };
+            assert_eq!(Correlation::read(request.correlation), Some(Correlation { number: 31, ..FIRST }));
+            let mut out = b"before".to_vec();
+            let body_at = Nats.reply(request, &mut out);
+            assert_eq!(out.get(body_at..), Some(&b"99 \r\n"[..]));
+            assert_eq!(String::from_utf8(out).unwrap(), format!("beforePUB {inbox} 3\r\n99 \r\n"));
+        });
+        taken(&Nats, format!("MSG {inbox} 1 4\r\n100 \r\n").as_bytes(), |heard| {
+            let Heard::Delivery(reply) = heard else { panic!("{heard:?}") };
+            assert_eq!(Correlation::read(reply.correlation), Some(Correlation { number: 31, ..FIRST }));
+            assert_eq!((reply.reply_to, reply.body), (&b""[..], &b"100 "[..]));
+        });
+    }
+
+    #[test]
+    fn a_message_carries_its_stamp_and_filler() {
+        for (wish, end) in [(Wish::Nothing, ""), (Wish::Confirm, "PING\r\n")] {
+            let template = Nats.message(&Place::Topic("t".to_owned()), b"fill", wish);
+            let expected = format!("PUB t 20\r\n0123456789abcdeffill\r\n{end}");
+            assert_eq!(written(|out| template.append(out, 0, b"0123456789abcdef")), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_beside_messages_is_understood() {
+        for (bytes, expected) in [
+            (&b"PONG\r\n"[..], "Confirmed(None)"),
+            (b"+OK\r\n", "Nothing"),
+            (b"PING\r\n", "Ping([80, 79, 78, 71, 13, 10])"),
+            (b"-ERR 'Authorization Violation'\r\n", "Error(\"Authorization Violation\")"),
+            (b"HMSG _INBOX.a 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", "Error(\"nobody hears the requests\")"),
+        ] {
+            taken(&Nats, bytes, |heard| assert_eq!(format!("{heard:?}"), expected));
+        }
+    }
+
+    #[test]
+    fn a_server_without_a_name_of_its_own_is_called_by_its_kind() {
+        for (info, expected, max) in [
+            (
+                r#"{"server_id":"N1","server_name":"N1","version":"2.15.2","max_payload":9}"#,
+                "nats-server 2.15.2",
+                Some(9),
+            ),
+            (r#"{"server_id":"N1","server_name":"a","version":"1"}"#, "a 1", None),
+        ] {
+            let mut reader = Nats.reader();
+            reader.take(format!("INFO {info}\r\n").as_bytes()).unwrap();
+            assert_eq!((reader.server(), reader.body_bytes_max()), (expected, max));
+        }
+        for refused in ["INFO {\"tls_required\":true}\r\n", "INFO {\r\n", "HTTP/1.1 400 Bad Request\r\n"] {
+            assert!(Nats.reader().take(refused.as_bytes()).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_core_nats_has_not_is_refused() {
+        assert!(Nats.check(Terms::default()).is_ok());
+        assert!(Nats.check(Terms { ack: AckMode::Client, prefetch: None }).is_err());
+        assert!(Nats.check(Terms { ack: AckMode::Auto, prefetch: Some(1) }).is_err());
+        assert!(Nats.check_queues().is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! Opens a connection and subscribes on it, waiting for the broker; only then does load begin.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::limits::HANDSHAKE_TIMEOUT;
+use crate::options::{BrokerOptions, Style};
+use crate::protocol::driver::{Driver, Heard, Place, Reader, Replies, Terms, Wish};
+use crate::protocol::grpc::Grpc;
+use crate::protocol::nats::Nats;
+use crate::protocol::stomp::Stomp;
+use crate::protocol::template::{Correlation, RequestTemplate};
+use crate::protocol::zmtp::Zmtp;
+use crate::url::{Scheme, Url};
+
+/// The driver of the protocol that the URL names.
+pub(crate) fn driver(broker: &BrokerOptions) -> &'static dyn Driver {
+    match (broker.url.scheme, broker.destination_style) {
+        (Scheme::Nats, _) => &Nats,
+        (Scheme::ZmqRep, _) => &Zmtp::Req,
+        (Scheme::ZmqRouter, _) => &Zmtp::Dealer,
+        (Scheme::Grpc, _) => &Grpc,
+        (Scheme::Stomp, Style::Rabbitmq) => &Stomp(Style::Rabbitmq),
+        (Scheme::Stomp, Style::Artemis) => &Stomp(Style::Artemis),
+    }
+}
+
+/// A connection that the broker has accepted.
+#[derive(Debug)]
+pub(crate) struct Session {
+    driver: &'static dyn Driver,
+    reader: Box<dyn Reader>,
+    socket: TcpStream,
+    /// Bytes that came and are not used yet.
+    unread: Vec<u8>,
+    subscriptions: Vec<(Place, Terms)>,
+}
+
+/// A session that is handed over to whoever reads and writes without blocking.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// The socket, no longer blocking.
+    pub(crate) socket: TcpStream,
+    /// What takes apart what is read from it.
+    pub(crate) reader: Box<dyn Reader>,
+    /// Bytes that came already.
+    pub(crate) unread: Vec<u8>,
+    /// What was subscribed to, to do it again on another connection.
+    pub(crate) subscriptions: Vec<(Place, Terms)>,
+}
+
+impl Session {
+    /// Connects and logs in.
+    pub(crate) fn open(driver: &'static dyn Driver, url: &Url) -> Result<Session> {
+        Session::open_within(driver, url, HANDSHAKE_TIMEOUT)
+    }
+
+    /// The same, with so much time for each step.
+    pub(crate) fn open_within(driver: &'static dyn Driver, url: &Url, timeout: Duration) -> Result<Session> {
+        let mut session = Session {
+            driver,
+            reader: driver.reader(),
+            socket: connect(url, timeout)?,
+            unread: Vec::new(),
+            subscriptions: Vec::new(),
+        };
+        let mut login = Vec::new();
+        driver.log_in(url, &mut login);
+        session.write(&login)?;
+        session.confirmed()?;
+        Ok(session)
+    }
+
+    /// Name and version of the broker, as it gives them.
+    pub(crate) fn server(&self) -> &str {
+        self.reader.server()
+    }
+
+    /// Refuses bodies that the broker said it does not take.
+    pub(crate) fn check_body(&self, size: usize) -> Result<()> {
+        match self.reader.body_bytes_max().filter(|max| size > *max) {
+            Some(max) => bail!("the broker takes no body of `{size}` bytes; use `--size {max}` or less"),
+            None => Ok(()),
+        }
+    }
+
+    /// Subscribes and waits until the broker says that it stands.
+    pub(crate) fn subscribe(&mut self, place: &Place, terms: Terms) -> Result<()> {
+        let mut subscribe = Vec::new();
+        self.driver.subscribe(place, terms, Wish::Confirm, &mut subscribe);
+        self.write(&subscribe)?;
+        self.confirmed()?;
+        self.subscriptions.push((place.clone(), terms));
+        Ok(())
+    }
+
+    /// The requests of a requester that has this connection.
+    pub(crate) fn request(
+        &mut self,
+        service: &Place,
+        replies: &Replies,
+        size: usize,
+        first: Correlation,
+    ) -> RequestTemplate {
+        let mut request = self.driver.request(service, replies, size, first);
+        self.reader.serve(first, &mut request);
+        request
+    }
+
+    /// Hands the connection over.
+    pub(crate) fn into_parts(self) -> Result<Parts> {
+        self.socket.set_nonblocking(true)?;
+        let Session { socket, reader, unread, subscriptions, .. } = self;
+        Ok(Parts { socket, reader, unread, subscriptions })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.socket.write_all(bytes).context("the broker does not take the bytes of the handshake")
+    }
+
+    /// Waits until the broker has confirmed what it was asked to, and leaves deliveries for later.
+    fn confirmed(&mut self) -> Result<()> {
+        let mut from = 0_usize;
+        loop {
+            while let Some((heard, used)) = self.reader.take(self.unread.get(from..).unwrap_or_default())? {
+                let end = from.saturating_add(used);
+                let is_confirmed = match heard {
+                    Heard::Delivery(_) => {
+                        from = end;
+                        continue;
+                    }
+                    Heard::Error(complaint) => bail!("the broker refuses: {complaint}"),
+                    Heard::Ping(answer) => {
+                        self.socket.write_all(answer)?;
+                        false
+                    }
+                    Heard::Nothing => false,
+                    Heard::Confirmed(_) => true,
+                };
+                self.unread.drain(from..end);
+                if is_confirmed {
+                    return Ok(());
+                }
+            }
+            self.read()?;
+        }
+    }
+
+    fn read(&mut self) -> Result<()> {
+        let mut bytes = [0; 16 * 1024];
+        let length = self.socket.read(&mut bytes).map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                anyhow!("the broker does not answer the handshake in time; look into its log")
+            }
+            _ => anyhow!(error)
+                .context("the broker breaks the connection during the handshake; look into its log"),
+        })?;
+        if length == 0 {
+            bail!("the broker closes the connection during the handshake; look into its log");
+        }
+        self.unread.extend_from_slice(bytes.get(..length).unwrap_or_default());
+        Ok(())
+    }
+}
+
+fn connect(url: &Url, timeout: Duration) -> Result<TcpStream> {
+    let addresses = (url.host.as_str(), url.port)
+        .to_socket_addrs()
+        .with_context(|| format!("`{}` is not a known host; name it by address", url.host))?;
+    let mut last = anyhow!("`{}` has no address", url.host);
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                socket.set_read_timeout(Some(timeout))?;
+                socket.set_write_timeout(Some(timeout))?;
+                return Ok(socket);
+            }
+            Err(error) => {
+                last = anyhow!(error)
+                    .context(format!("no broker answers at `{url}`; start it or correct `--url`"));
+            }
+        }
+    }
+    Err(last)
+}

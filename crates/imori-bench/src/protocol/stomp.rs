@@ -1,0 +1,345 @@
+//! STOMP 1.2, in the dialects that brokers have of its destinations.
+
+use anyhow::{Result, bail, ensure};
+use imori_stomp::command::Command;
+use imori_stomp::frame::HeaderTable;
+
+use crate::options::{AckMode, ReplyKind, Style};
+use crate::protocol::driver::{Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, text};
+use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal, read_number};
+use crate::url::Url;
+
+use crate::protocol::stomp_frame::{Frame, FrameReader};
+
+/// Who we are to a broker if the URL does not say.
+const LOGIN: (&str, &str) = ("guest", "guest");
+
+/// STOMP as one kind of broker wants it.
+#[derive(Debug)]
+pub(crate) struct Stomp(pub(crate) Style);
+
+impl Driver for Stomp {
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Style::Rabbitmq => "rabbitmq",
+            Style::Artemis => "artemis",
+        }
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(StompReader {
+            frames: FrameReader::new(),
+            table: HeaderTable::default(),
+            server: String::new(),
+        })
+    }
+
+    fn log_in(&self, url: &Url, out: &mut Vec<u8>) {
+        let login = url.login.as_ref().map(|(user, password)| (user.as_str(), password.as_str()));
+        let (user, password) = login.unwrap_or(LOGIN);
+        let connect = format!(
+            "CONNECT\naccept-version:1.2\nhost:{}\nlogin:{user}\npasscode:{password}\nheart-beat:0,0\n\n\0",
+            url.vhost
+        );
+        out.extend_from_slice(connect.as_bytes());
+    }
+
+    fn subscribe(&self, place: &Place, terms: Terms, wish: Wish, out: &mut Vec<u8>) {
+        let prefetch = terms.prefetch.map(|count| format!("prefetch-count:{count}\n")).unwrap_or_default();
+        let receipt = match wish {
+            Wish::Confirm => "receipt:subscribed\n",
+            Wish::Nothing => "",
+        };
+        let subscribe = format!(
+            "SUBSCRIBE\nid:0\ndestination:{}\nack:{}\n{}{prefetch}{receipt}\n\0",
+            self.destination(place),
+            terms.ack.name(),
+            self.kind_header("subscription-type", place),
+        );
+        out.extend_from_slice(subscribe.as_bytes());
+    }
+
+    fn replies(&self, kind: ReplyKind, name: &str, requester: Correlation) -> Result<Replies> {
+        Ok(match kind {
+            ReplyKind::TempQueue => Replies { address: "/temp-queue/imori-bench".to_owned(), source: None },
+            ReplyKind::Named => {
+                let place = Place::Queue(format!("{name}-reply-{}", requester.requester));
+                Replies { address: self.destination(&place), source: Some(place) }
+            }
+        })
+    }
+
+    fn request(
+        &self,
+        service: &Place,
+        replies: &Replies,
+        size: usize,
+        first: Correlation,
+    ) -> RequestTemplate {
+        let head = format!(
+            "SEND\ndestination:{}\n{}reply-to:{}\ncontent-length:{size}\ncorrelation-id:{first}",
+            self.destination(service),
+            self.kind_header("destination-type", service),
+            replies.address,
+        );
+        RequestTemplate::new(head.as_bytes(), b"\n\n", size, b"\0")
+    }
+
+    fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate {
+        let head = |size: usize| {
+            format!(
+                "SEND\ndestination:{}\n{}content-length:{size}\n",
+                self.destination(place),
+                self.kind_header("destination-type", place),
+            )
+        };
+        match wish {
+            Wish::Confirm => MessageTemplate::numbered(
+                |size| format!("{}receipt:00000000", head(size)),
+                "\n\n",
+                filler,
+                b"\0",
+            ),
+            Wish::Nothing => MessageTemplate::new(|size| head(size) + "\n", filler, b"\0"),
+        }
+    }
+
+    fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize {
+        out.extend_from_slice(b"SEND\ndestination:");
+        out.extend_from_slice(request.reply_to);
+        out.extend_from_slice(match self.0 {
+            Style::Rabbitmq => b"\ncorrelation-id:",
+            Style::Artemis => b"\ndestination-type:ANYCAST\ncorrelation-id:",
+        });
+        out.extend_from_slice(request.correlation);
+        out.extend_from_slice(b"\ncontent-length:");
+        push_decimal(out, request.body.len() as u64);
+        out.extend_from_slice(b"\n\n");
+        let body_at = out.len();
+        out.extend_from_slice(request.body);
+        out.push(0);
+        body_at
+    }
+
+    fn acknowledge(&self, token: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b"ACK\nid:");
+        out.extend_from_slice(token);
+        out.extend_from_slice(b"\n\n\0");
+    }
+
+    fn check(&self, terms: Terms) -> Result<()> {
+        ensure!(
+            terms.prefetch.is_none() || self.0 == Style::Rabbitmq,
+            "this style knows no `prefetch-count`; leave `--prefetch` out"
+        );
+        Ok(())
+    }
+
+    fn check_confirms(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn check_queues(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Stomp {
+    /// The value of `destination`; a name with a leading slash is taken as it stands.
+    fn destination(&self, place: &Place) -> String {
+        let (prefix, name) = match place {
+            Place::Queue(name) | Place::Service(name) => ("/queue/", name),
+            Place::Topic(name) => ("/topic/", name),
+        };
+        match self.0 {
+            Style::Rabbitmq if !name.starts_with('/') => format!("{prefix}{name}"),
+            _ => name.clone(),
+        }
+    }
+
+    /// The header line that says what kind of address it is, where a broker wants one.
+    fn kind_header(&self, header: &str, place: &Place) -> String {
+        match (self.0, place) {
+            (Style::Rabbitmq, _) => String::new(),
+            (Style::Artemis, Place::Topic(_)) => format!("{header}:MULTICAST\n"),
+            (Style::Artemis, _) => format!("{header}:ANYCAST\n"),
+        }
+    }
+}
+
+impl AckMode {
+    /// The value of the `ack` header.
+    fn name(self) -> &'static str {
+        match self {
+            AckMode::Auto => "auto",
+            AckMode::Client => "client",
+            AckMode::ClientIndividual => "client-individual",
+        }
+    }
+}
+
+/// Takes a broker's frames apart.
+#[derive(Debug)]
+struct StompReader {
+    frames: FrameReader,
+    table: HeaderTable,
+    server: String,
+}
+
+impl Reader for StompReader {
+    fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>> {
+        let Some((frame, used)) = self.frames.take(bytes, &mut self.table)? else {
+            return Ok(None);
+        };
+        let heard = match frame.command {
+            Command::Message => Heard::Delivery(delivery(&frame)),
+            Command::Receipt => Heard::Confirmed(read_number(frame.receipt_id)),
+            Command::Error => Heard::Error(frame.error_text()),
+            _ => {
+                if frame.version != b"1.2" {
+                    bail!("the broker speaks STOMP `{}`; this tool needs 1.2", text(frame.version));
+                }
+                self.server = text(frame.server);
+                Heard::Confirmed(None)
+            }
+        };
+        Ok(Some((heard, used)))
+    }
+
+    fn server(&self) -> &str {
+        &self.server
+    }
+}
+
+fn delivery<'a>(frame: &Frame<'a>) -> Delivery<'a> {
+    Delivery {
+        correlation: frame.correlation_id,
+        reply_to: frame.reply_to,
+        ack: frame.ack,
+        is_redelivered: frame.redelivered == b"true",
+        body: frame.body,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::driver::taken;
+
+    const RABBITMQ: Stomp = Stomp(Style::Rabbitmq);
+    const ARTEMIS: Stomp = Stomp(Style::Artemis);
+    const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_leading_slash_is_taken_as_it_stands() {
+        for (name, expected) in [("a", "/queue/a"), ("/amq/queue/a", "/amq/queue/a")] {
+            assert_eq!(RABBITMQ.destination(&Place::Queue(name.to_owned())), expected);
+        }
+    }
+
+    #[test]
+    fn a_login_says_who_it_is_and_where_to() {
+        for (url, expected) in [
+            ("stomp://h", "host:/\nlogin:guest\npasscode:guest\n"),
+            ("stomp://u:p@h/v", "host:v\nlogin:u\npasscode:p\n"),
+        ] {
+            let connect = written(|out| RABBITMQ.log_in(&url.parse().unwrap(), out));
+            assert_eq!(connect, format!("CONNECT\naccept-version:1.2\n{expected}heart-beat:0,0\n\n\0"));
+        }
+    }
+
+    #[test]
+    fn a_subscription_says_all_that_was_asked_for() {
+        let terms = Terms { ack: AckMode::ClientIndividual, prefetch: Some(7) };
+        for (driver, place, wish, expected) in [
+            (
+                RABBITMQ,
+                Place::Queue("q".to_owned()),
+                Wish::Nothing,
+                "SUBSCRIBE\nid:0\ndestination:/queue/q\nack:client-individual\nprefetch-count:7\n\n\0",
+            ),
+            (
+                ARTEMIS,
+                Place::Topic("t".to_owned()),
+                Wish::Confirm,
+                "SUBSCRIBE\nid:0\ndestination:t\nack:client-individual\nsubscription-type:MULTICAST\n\
+                 prefetch-count:7\nreceipt:subscribed\n\n\0",
+            ),
+        ] {
+            assert_eq!(written(|out| driver.subscribe(&place, terms, wish, out)), expected);
+        }
+    }
+
+    #[test]
+    fn a_request_is_what_the_protocol_wants() {
+        let service = Place::Service("rpc".to_owned());
+        let replies = RABBITMQ.replies(ReplyKind::TempQueue, "rpc", FIRST).unwrap();
+        let template = RABBITMQ.request(&service, &replies, 6, FIRST);
+        let request = |number: &str, body: &str| {
+            format!(
+                "SEND\ndestination:/queue/rpc\nreply-to:/temp-queue/imori-bench\ncontent-length:6\n\
+                 correlation-id:deadbeef-0003-{number}\n\n{body}\0"
+            )
+        };
+        let requests = written(|out| {
+            template.append(out, 0x1f, 99);
+            template.append(out, 0x20, 100_000);
+        });
+        assert_eq!(requests, request("0000001f", "99    ") + &request("00000020", "100000"));
+    }
+
+    #[test]
+    fn a_message_carries_its_stamp_and_filler() {
+        let template = ARTEMIS.message(&Place::Topic("t".to_owned()), b"fill", Wish::Confirm);
+        assert_eq!(
+            written(|out| template.append(out, 0x1f, b"0123456789abcdef")),
+            "SEND\ndestination:t\ndestination-type:MULTICAST\ncontent-length:20\nreceipt:0000001f\n\n\
+             0123456789abcdeffill\0"
+        );
+    }
+
+    #[test]
+    fn a_reply_goes_where_the_request_says() {
+        let request = b"MESSAGE\nreply-to:/reply-queue/a\\cb\ncorrelation-id:c-7\n\n99  \0";
+        taken(&RABBITMQ, request, |heard| {
+            let Heard::Delivery(request) = heard else { panic!("{heard:?}") };
+            for (driver, kind) in [(RABBITMQ, ""), (ARTEMIS, "destination-type:ANYCAST\n")] {
+                let mut out = b"before".to_vec();
+                let body_at = driver.reply(request, &mut out);
+                assert_eq!(out.get(body_at..), Some(&b"99  \0"[..]));
+                let expected = format!(
+                    "beforeSEND\ndestination:/reply-queue/a\\cb\n{kind}correlation-id:c-7\ncontent-length:4\n\n99  \0"
+                );
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
+        });
+    }
+
+    #[test]
+    fn an_acknowledgement_names_its_delivery() {
+        taken(&RABBITMQ, b"MESSAGE\nack:a-1\nredelivered:true\n\nx\0", |heard| {
+            let Heard::Delivery(delivery) = heard else { panic!("{heard:?}") };
+            assert!(delivery.is_redelivered);
+            assert_eq!(written(|out| RABBITMQ.acknowledge(delivery.ack, out)), "ACK\nid:a-1\n\n\0");
+        });
+    }
+
+    #[test]
+    fn another_version_of_the_protocol_is_refused() {
+        for (bytes, is_spoken) in [
+            (&b"CONNECTED\nversion:1.2\nserver:x/1\n\n\0"[..], true),
+            (b"CONNECTED\nversion:1.1\n\n\0", false),
+            (b"CONNECTED\n\n\0", false),
+        ] {
+            let mut reader = RABBITMQ.reader();
+            assert_eq!(reader.take(bytes).is_ok(), is_spoken, "{}", text(bytes));
+            assert_eq!(reader.server() == "x/1", is_spoken);
+        }
+    }
+}

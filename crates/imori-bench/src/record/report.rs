@@ -1,0 +1,236 @@
+//! What a run found, as one value: printed for people, written as JSON for programs.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::record::latency::Latency;
+use crate::record::ledger::Ledger;
+use crate::record::machine::Machine;
+use crate::record::series::{Second, Stalls};
+
+/// Version of the JSON.
+pub(crate) const FORMAT: u32 = 1;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Everything was sent and accounted for.
+    Done,
+    /// Nothing moved for ten seconds although something was due.
+    Blocked,
+    /// The broker went away; what was measured until then is kept.
+    Broken,
+    /// It was stopped by hand; what was measured until then is kept.
+    Stopped,
+}
+
+/// What the broker spent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Broker {
+    /// The processes that were named.
+    pub pids: Vec<u32>,
+    /// Processes at the end, descendants included.
+    pub processes: u32,
+    /// Threads at the end.
+    pub threads: u64,
+    /// CPUs it may run on.
+    pub cpus_allowed: Option<String>,
+    /// Times within the measured time that a thread gave up or lost its CPU.
+    #[serde(default)]
+    pub context_switches: u64,
+    /// Bytes read from disks.
+    #[serde(default)]
+    pub read_bytes: u64,
+    /// Bytes written to disks.
+    #[serde(default)]
+    pub write_bytes: u64,
+    /// CPU-seconds within the measured time.
+    pub cpu_s: f64,
+    /// CPU-seconds for a million deliveries; an RPC is two.
+    pub cpu_s_per_million_deliveries: Option<f64>,
+    /// Operations for each CPU-second: requests of an RPC, deliveries otherwise.
+    pub per_cpu_s: Option<f64>,
+    /// Resident bytes when measuring began.
+    pub rss_start: u64,
+    /// Highest resident bytes seen.
+    pub rss_peak: u64,
+    /// Resident bytes when measuring ended.
+    pub rss_end: u64,
+}
+
+/// What the client spent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Client {
+    /// Load threads.
+    pub threads: u32,
+    /// CPUs it may run on.
+    pub cpus_allowed: Option<String>,
+    /// CPU-seconds within the measured time.
+    pub cpu_s: f64,
+    /// Microseconds of CPU for each operation, both sides of the client together.
+    pub cpu_us_per_op: Option<f64>,
+    /// Resident bytes when measuring ended.
+    pub rss_end: u64,
+}
+
+/// The schedule of an open loop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoop {
+    /// Operations a second, all connections together.
+    pub rate: f64,
+    /// How they are spread: `poisson`, `fixed` or `burst:N`.
+    pub arrival: String,
+}
+
+/// An objective, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The objective, in the words it was asked for in.
+    pub objective: String,
+    /// Whether the run kept it.
+    pub is_kept: bool,
+    /// What was measured.
+    pub found: String,
+}
+
+/// One step of a search for the highest rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RateStep {
+    /// Operations a second that were offered.
+    pub rate: f64,
+    /// Operations a second that were done.
+    pub done: f64,
+    /// Whether everything was kept.
+    pub is_kept: bool,
+    /// 99 of 100 responses took at most this.
+    pub p99_us: Option<f64>,
+    /// What was not kept, in words; empty if nothing was.
+    pub broken: Vec<String>,
+}
+
+/// A named number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Count {
+    /// What is counted.
+    pub name: Cow<'static, str>,
+    /// How many.
+    pub value: u64,
+}
+
+impl Count {
+    /// So many of what the name says.
+    pub(crate) fn new(name: &'static str, value: u64) -> Count {
+        Count { name: Cow::Borrowed(name), value }
+    }
+}
+
+/// The result of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Version of this format.
+    pub format: u32,
+    /// Version of this tool.
+    pub tool: Cow<'static, str>,
+    /// `rpc`, `queue`, `pubsub` or `idle`.
+    pub scenario: Cow<'static, str>,
+    /// How load was made: `CLOSED lock-step`, `CLOSED pipelined x64`, and so on.
+    pub mode: String,
+    /// Calls in flight for each requester, for an RPC.
+    pub depth: Option<String>,
+    /// The command that made it, word by word, without passwords.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// What arrival times, sizes and bodies were drawn from.
+    #[serde(default)]
+    pub seed: u64,
+    /// When measuring began, in seconds since 1970; times of rows and stalls count from here.
+    #[serde(default)]
+    pub started_at: f64,
+    /// What it was made on.
+    #[serde(default)]
+    pub machine: Machine,
+    /// The schedule; absent in a closed loop.
+    #[serde(default)]
+    pub open: Option<OpenLoop>,
+    /// The broker, without the password.
+    pub url: String,
+    /// Name and version as the broker gives them.
+    pub server: String,
+    /// What was asked of the broker.
+    pub asked: Map<String, Value>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Measured seconds.
+    pub seconds: f64,
+    /// What an operation is: `requests`, `deliveries` or `connections`.
+    pub unit: Cow<'static, str>,
+    /// Operations within the measured time.
+    pub operations: u64,
+    /// Operations a second.
+    pub per_second: f64,
+    /// Messages that the broker delivered within the measured time.
+    pub deliveries: u64,
+    /// Deliveries of each operation that is sent; 0 is not told.
+    #[serde(default)]
+    pub fan_out: u64,
+    /// Deliveries a second.
+    pub deliveries_per_second: f64,
+    /// How long operations took: the response time in an open loop, see its kind.
+    pub latency: Option<Latency>,
+    /// Completion minus actual send, in an open loop; what it is less than the response is waiting to be sent.
+    #[serde(default)]
+    pub service: Option<Latency>,
+    /// Quantiles and the microseconds at them, enough to draw the curve of `latency`.
+    #[serde(default)]
+    pub curve: Vec<(f64, f64)>,
+    /// The same of `service`.
+    #[serde(default)]
+    pub service_curve: Vec<(f64, f64)>,
+    /// From when a message was due to its confirmation.
+    #[serde(default)]
+    pub confirm: Option<Latency>,
+    /// When the first, the middle and the last subscriber had each message, in `fan-out`.
+    #[serde(default)]
+    pub spread: Vec<(String, Latency)>,
+    /// What the run was to keep, and whether it did.
+    #[serde(default)]
+    pub objectives: Vec<Kept>,
+    /// The rates that a search tried, in order.
+    #[serde(default)]
+    pub steps: Vec<RateStep>,
+    /// Second by second.
+    #[serde(default)]
+    pub rows: Vec<Second>,
+    /// Where it stood still.
+    #[serde(default)]
+    pub stalls: Option<Stalls>,
+    /// What the broker spent; absent without `--pid`.
+    pub broker: Option<Broker>,
+    /// What the client spent.
+    pub client: Client,
+    /// What became of everything.
+    pub ledger: Ledger,
+    /// Counters of both sides, warm-up included.
+    pub counters: Vec<Count>,
+    /// The parts of a mix, each as when it is alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Report>,
+    /// What a reader must know before using the numbers.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Exit code of the command: 0 done, 1 ended early, 2 objective broken, 3 ledger broken, 4 blocked.
+    pub fn exit_code(&self) -> u8 {
+        match self.outcome {
+            Outcome::Broken | Outcome::Stopped => 1,
+            _ if self.ledger.is_broken() => 3,
+            Outcome::Blocked => 4,
+            Outcome::Done if self.objectives.iter().any(|objective| !objective.is_kept) => 2,
+            Outcome::Done => 0,
+        }
+    }
+}

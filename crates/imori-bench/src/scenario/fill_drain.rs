@@ -1,0 +1,81 @@
+//! A queue that is filled first, so that its memory can be read, and then emptied.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::amount::Amount;
+use crate::load::phase::{Bounds, Ended, drive};
+use crate::protocol::driver::Wish;
+use crate::protocol::session::driver;
+use crate::record::report::Count;
+use crate::scenario::oneway::{Run, Shape, consumers_of, terms};
+use crate::scenario::summary::Ran;
+use crate::watch::cost::Cost;
+
+/// How long the broker may settle after it was filled, before its memory is read.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Publishes everything, reads the broker's memory, then consumes everything.
+pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
+    let count = run.options.messages() / run.publisher_count;
+    let goal = count.saturating_mul(run.publisher_count);
+    let (flow, stage) = (Arc::clone(&run.flow), run.stage);
+    stage.phase("fill");
+    flow.begin(count, u64::MAX);
+    let fill = stage.watch.measure()?;
+    let confirmed = run.publisher_count;
+    let ended = drive(
+        &mut run.consumers,
+        Bounds::of(Amount::Count(goal), true),
+        |board| board.confirms >= confirmed,
+        |board| stage.show(flow.published.load(Ordering::SeqCst), Some(goal), &board.timeline),
+    )?;
+    let filled = stage.watch.measured(fill)?;
+    let settling = Bounds { time: Some(SETTLE), ..Bounds::quiet(SETTLE) };
+    drive(&mut run.consumers, settling, |_| false, |_| {})?;
+    let settled = stage.watch.measured(stage.watch.measure()?)?;
+    let sources = shape.sources.iter();
+    for (consumer, (source, _)) in consumers_of(&mut run.consumers).zip(sources) {
+        let mut subscribe = Vec::new();
+        driver(run.broker).subscribe(source, terms(run.options), Wish::Nothing, &mut subscribe);
+        consumer.subscribe(subscribe);
+    }
+    stage.phase("drain");
+    let drain = stage.watch.measure()?;
+    let ended = match ended {
+        Ended::Done => drive(
+            &mut run.consumers,
+            Bounds::of(Amount::Count(goal), false),
+            |board| board.received.deliveries >= goal,
+            |board| stage.show(board.received.deliveries, Some(goal), &board.timeline),
+        )?,
+        ended => ended,
+    };
+    let drained = stage.watch.measured(drain)?;
+    let deliveries = run.consumers.board.received.deliveries;
+    let mut report = run.report(&drained, deliveries);
+    if let Some(broker) = &mut report.broker {
+        broker.rss_start = filled.broker_before.rss_bytes;
+        broker.rss_peak = broker.rss_peak.max(filled.broker_rss_peak);
+    }
+    report.counters = counters(&filled, &settled, goal);
+    report.notes.push("throughput is that of the drain; the fill is in the counters".to_owned());
+    run.finish(report, ended)
+}
+
+/// What filling cost, and what the broker's memory is when it is full and quiet.
+fn counters(filled: &Cost, settled: &Cost, messages: u64) -> Vec<Count> {
+    let grown = settled.broker_after.rss_bytes.saturating_sub(filled.broker_before.rss_bytes);
+    let cpu_s = filled.broker_after.cpu_seconds_since(&filled.broker_before);
+    vec![
+        Count::new("fill_ms", filled.elapsed.as_millis() as u64),
+        Count::new("fill_per_s", (messages as f64 / filled.elapsed.as_secs_f64()) as u64),
+        Count::new("fill_broker_cpu_ms", (cpu_s * 1_000.0) as u64),
+        Count::new("rss_empty_bytes", filled.broker_before.rss_bytes),
+        Count::new("rss_full_bytes", settled.broker_after.rss_bytes),
+        Count::new("rss_bytes_per_message", grown / messages.max(1)),
+    ]
+}

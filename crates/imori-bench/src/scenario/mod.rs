@@ -1,0 +1,20 @@
+//! What is measured: each scenario opens connections, drives them through its phases and reports.
+
+mod measure;
+mod find;
+mod soak;
+mod idle;
+mod pubsub;
+mod queue;
+mod fill_drain;
+mod oneway;
+mod rpc;
+mod watched;
+mod summary;
+mod objectives;
+mod stage;
+#[cfg(test)]
+mod flash_card;
+
+pub(crate) use idle::run as run_idle;
+pub(crate) use measure::measure;

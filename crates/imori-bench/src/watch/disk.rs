@@ -1,0 +1,125 @@
+//! The canary that writes 4 KiB and waits until the disk has them.
+//!
+//! It has a folder of its own on the broker's file system, which is gone when it ends.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::clock::Clock;
+use crate::watch::canary::{Canary, Late};
+use crate::watch::usual::Usual;
+
+/// Time between two writes.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How much is written at once.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Blocks after which the file is written from its start again, so that it stays below a megabyte.
+const BLOCKS: u64 = 256;
+
+/// Starts the canary in a new folder within this one; that it cannot write is evidence, and no error.
+pub(crate) fn start(
+    canary: Arc<Canary>,
+    within: &Path,
+    clock: Clock,
+    is_over: Arc<AtomicBool>,
+) -> Result<JoinHandle<()>> {
+    let folder = within.join(format!("imori-bench-canary-{}", std::process::id()));
+    std::thread::Builder::new()
+        .name("disk-canary".to_owned())
+        .spawn(move || {
+            let nest = match Nest::new(folder) {
+                Ok(nest) => nest,
+                Err(error) => return canary.fails(format!("{error:#}")),
+            };
+            let mut usual = Usual::default();
+            let mut answered = clock.now();
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let asked = clock.now();
+                canary.asks(asked);
+                if let Err(error) = nest.write(number) {
+                    return canary.fails(format!("`{}` cannot be written: {error}", nest.folder.display()));
+                }
+                let done = clock.now();
+                let is_long = usual.is_long(done - asked);
+                // What the disk did while nobody asked is not known, so that a long wait begins there.
+                let begin =
+                    if is_long { answered.max(asked.saturating_sub(EVERY.as_nanos() as u64)) } else { asked };
+                canary.waited(Late { begin, end: done, without_cpu: None }, is_long);
+                answered = done;
+                sleep(EVERY);
+            }
+        })
+        .context("no thread can be started; raise the limit of processes")
+}
+
+/// The folder of a canary and its file; both go with it.
+struct Nest {
+    folder: PathBuf,
+    file: File,
+}
+
+impl Nest {
+    fn new(folder: PathBuf) -> Result<Nest> {
+        let how = || format!("`{}` cannot be written; name a folder with `--disk-canary`", folder.display());
+        fs::create_dir_all(&folder).with_context(how)?;
+        let file = File::create(folder.join("canary")).with_context(how)?;
+        Ok(Nest { folder, file })
+    }
+
+    fn write(&self, number: u64) -> std::io::Result<()> {
+        let block = [number as u8; BLOCK_BYTES as usize];
+        self.file.write_all_at(&block, number % BLOCKS * BLOCK_BYTES)?;
+        self.file.sync_data()
+    }
+}
+
+impl Drop for Nest {
+    fn drop(&mut self) {
+        // A folder that stays behind is told by its name and does no harm.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::canary::CanaryKind;
+
+    #[test]
+    fn it_writes_and_leaves_nothing_behind() {
+        let within = std::env::temp_dir().join(format!("imori-bench-disk-{}", std::process::id()));
+        fs::create_dir_all(&within).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let canary = Arc::new(Canary::new(CanaryKind::Disk));
+        let thread = start(Arc::clone(&canary), &within, Clock::start(), Arc::clone(&is_over)).unwrap();
+        while canary.record().worst_us(0, u64::MAX / 2).is_none() {
+            std::thread::yield_now();
+        }
+        assert_eq!(fs::read_dir(&within).unwrap().count(), 1);
+        is_over.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+        assert_eq!((fs::read_dir(&within).unwrap().count(), canary.record().failure.clone()), (0, None));
+        fs::remove_dir(within).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_evidence() {
+        let canary = Arc::new(Canary::new(CanaryKind::Disk));
+        let thread = start(Arc::clone(&canary), Path::new("/proc"), Clock::start(), Arc::default()).unwrap();
+        thread.join().unwrap();
+        let failure = canary.record().failure.clone().unwrap();
+        assert!(failure.contains("--disk-canary"), "{failure}");
+    }
+}

@@ -1,0 +1,204 @@
+//! The canary that sends a byte to the broker's host and waits for it to come back.
+//!
+//! To an address of this machine it goes through a socket pair of its own, over the same interface.
+//! To another machine it goes to an echo service if one is named. Else it asks the host for a
+//! connection to a port where nothing should listen: the refusal is an answer of the host's kernel,
+//! and the broker hears nothing of it. A host that does not even refuse leaves this canary blind.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::clock::Clock;
+use crate::watch::canary::{Canary, Late};
+use crate::watch::usual::Usual;
+
+/// Time between an echo and the next byte.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// Time between two connections that are refused.
+const EVERY_REFUSAL: Duration = Duration::from_millis(50);
+
+/// The discard service: nobody runs it, and if somebody does, it is harmless.
+const UNUSED_PORT: u16 = 9;
+
+/// How long an answer may take before the thread looks whether the run is over.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long a connection may take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where the echo comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mirror {
+    /// An echo service.
+    Service(SocketAddr),
+    /// The host at this address, whatever it runs.
+    Host(IpAddr),
+}
+
+/// Starts the canary; that nothing answers is evidence, and no error.
+pub(crate) fn start(
+    canary: Arc<Canary>,
+    mirror: Mirror,
+    clock: Clock,
+    is_over: Arc<AtomicBool>,
+) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name("net-canary".to_owned())
+        .spawn(move || {
+            let echo = Echo { canary: &canary, clock, is_over: &is_over };
+            if let Err(error) = echo.run(mirror) {
+                canary.fails(format!("{error:#}"));
+            }
+        })
+        .context("no thread can be started; raise the limit of processes")
+}
+
+struct Echo<'a> {
+    canary: &'a Canary,
+    clock: Clock,
+    is_over: &'a AtomicBool,
+}
+
+impl Echo<'_> {
+    fn run(&self, mirror: Mirror) -> Result<()> {
+        let service = match mirror {
+            Mirror::Service(service) => service,
+            Mirror::Host(host) => match TcpListener::bind((host, 0)) {
+                Ok(listener) => {
+                    let own = listener.local_addr()?;
+                    std::thread::Builder::new().name("echo".to_owned()).spawn(move || serve(&listener))?;
+                    own
+                }
+                // The address is not ours, so the host is another one.
+                Err(_) => return self.refusals(SocketAddr::new(host, UNUSED_PORT)),
+            },
+        };
+        while !self.is_over() {
+            if let Err(error) = self.echoes(service) {
+                self.canary.fails(format!("the echo from `{service}` broke off: {error}"));
+                sleep(CONNECT_PATIENCE);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Sends a byte and waits for it, again and again on one connection.
+    fn echoes(&self, service: SocketAddr) -> std::io::Result<()> {
+        let mut stream = TcpStream::connect_timeout(&service, CONNECT_PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut usual = Usual::default();
+        let mut byte = [0];
+        self.canary.recovers();
+        while !self.is_over() {
+            let asked = self.clock.now();
+            self.canary.asks(asked);
+            stream.write_all(b"i")?;
+            loop {
+                match stream.read(&mut byte) {
+                    Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                    Ok(_) => break,
+                    Err(error) if is_patience(&error) && !self.is_over() => {}
+                    Err(error) if is_patience(&error) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            self.answered(asked, &mut usual);
+            sleep(EVERY);
+        }
+        Ok(())
+    }
+
+    /// Asks for connections and takes the refusal for the answer.
+    fn refusals(&self, port: SocketAddr) -> Result<()> {
+        let mut usual = Usual::default();
+        let mut is_answering = false;
+        while !self.is_over() {
+            let asked = self.clock.now();
+            self.canary.asks(asked);
+            match TcpStream::connect_timeout(&port, CONNECT_PATIENCE) {
+                Ok(_) => is_answering = true,
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => is_answering = true,
+                Err(error) if !is_answering => {
+                    bail!(
+                        "`{port}` neither takes nor refuses a connection ({error}); name an echo service with `--echo`"
+                    )
+                }
+                // Silence of a host that has answered before is what this canary is for.
+                Err(_) => {}
+            }
+            self.answered(asked, &mut usual);
+            sleep(EVERY_REFUSAL);
+        }
+        Ok(())
+    }
+
+    fn answered(&self, asked: u64, usual: &mut Usual) {
+        let now = self.clock.now();
+        self.canary.waited(Late { begin: asked, end: now, without_cpu: None }, usual.is_long(now - asked));
+    }
+}
+
+fn is_patience(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+/// Sends back what comes on the first connection, until it ends.
+fn serve(listener: &TcpListener) {
+    let Ok((mut stream, _)) = listener.accept() else {
+        return;
+    };
+    let mut bytes = [0; 64];
+    // Whoever waits for the echo says that there is none.
+    let _ = stream.set_nodelay(true);
+    while let Ok(read @ 1..) = stream.read(&mut bytes) {
+        let echoed = bytes.get(..read).is_some_and(|read| stream.write_all(read).is_ok());
+        if !echoed {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::canary::CanaryKind;
+
+    fn is_seen(mirror: Mirror) -> Option<String> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let canary = Arc::new(Canary::new(CanaryKind::Network));
+        let thread = start(Arc::clone(&canary), mirror, Clock::start(), Arc::clone(&is_over)).unwrap();
+        loop {
+            let record = canary.record();
+            if record.failure.is_some() || record.worst_us(0, u64::MAX / 2).is_some() {
+                break;
+            }
+            drop(record);
+            std::thread::yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+        canary.record().failure.clone()
+    }
+
+    #[test]
+    fn this_machine_and_an_echo_service_answer() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let service = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || serve(&listener));
+        assert_eq!(is_seen(Mirror::Service(service)), None);
+        server.join().unwrap();
+        assert_eq!(is_seen(Mirror::Host(IpAddr::from([127, 0, 0, 1]))), None);
+    }
+}

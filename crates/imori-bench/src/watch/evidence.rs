@@ -1,0 +1,191 @@
+//! What canaries and samples of a run say about a stretch of it.
+
+use crate::record::series::{BrokerSecond, HostSecond};
+use crate::watch::canary::{CanaryKind, Record};
+use crate::watch::sample::Sample;
+
+/// Nanoseconds of a clock tick of the kernel's counters.
+pub(crate) const TICK_NANOS: f64 = 1e7;
+
+/// Everything that was seen of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    pub(crate) canaries: Vec<(CanaryKind, Record)>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// How long the canaries of a kind waited within a stretch; of several the one that waited longest.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Waited {
+    /// Nanoseconds of the stretch in which it waited for too long.
+    pub(crate) nanos: u64,
+    /// The longest single wait in microseconds, however short; none if nobody looked.
+    pub(crate) worst_us: Option<f64>,
+    /// Share of that waiting in which it could run and had no CPU, 0 to 1, if the kernel tells.
+    pub(crate) without_cpu: Option<f64>,
+    /// Canaries that waited through this share of the stretch, and how many there are.
+    pub(crate) waiting: (usize, usize),
+}
+
+/// Share of a stretch from which a canary is said to have waited through it.
+pub(crate) const THROUGH: f64 = 0.4;
+
+impl Evidence {
+    /// How long the canaries of these kinds waited within these nanoseconds.
+    pub(crate) fn waited(&self, is_kind: impl Fn(CanaryKind) -> bool, begin: u64, end: u64) -> Waited {
+        let mut all = Waited::default();
+        for (_, record) in self.canaries.iter().filter(|(kind, _)| is_kind(*kind)) {
+            let one = waited(record, begin, end);
+            all.waiting.0 += usize::from(one.nanos as f64 >= THROUGH * (end - begin) as f64 && one.nanos > 0);
+            all.waiting.1 += 1;
+            all.worst_us = all.worst_us.into_iter().chain(one.worst_us).reduce(f64::max);
+            if one.nanos > all.nanos {
+                all.nanos = one.nanos;
+                all.without_cpu = one.without_cpu;
+            }
+        }
+        all
+    }
+
+    /// Why canaries see nothing.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = (CanaryKind, &str)> {
+        self.canaries.iter().filter_map(|(kind, record)| Some((*kind, record.failure.as_deref()?)))
+    }
+
+    /// The samples closest around these nanoseconds.
+    pub(crate) fn around(&self, begin: u64, end: u64) -> Option<(&Sample, &Sample)> {
+        around(&self.samples, begin, end)
+    }
+
+    /// The samples taken within these nanoseconds, or just after them.
+    pub(crate) fn within(&self, begin: u64, end: u64) -> &[Sample] {
+        let from = self.samples.partition_point(|sample| sample.at < begin);
+        let to = (self.samples.partition_point(|sample| sample.at <= end) + 1).min(self.samples.len());
+        self.samples.get(from..to).unwrap_or_default()
+    }
+}
+
+fn waited(record: &Record, begin: u64, end: u64) -> Waited {
+    let from = record.late.partition_point(|late| late.end <= begin);
+    let (mut nanos, mut whole, mut without_cpu) = (0, 0, Some(0));
+    for late in record.late.iter().skip(from).take_while(|late| late.begin < end) {
+        nanos += late.end.min(end) - late.begin.max(begin);
+        whole += late.end - late.begin;
+        without_cpu = without_cpu.zip(late.without_cpu).map(|(sum, more)| sum + more);
+    }
+    let without_cpu = without_cpu.filter(|_| whole > 0).map(|sum| (sum as f64 / whole as f64).min(1.0));
+    Waited { nanos, worst_us: record.worst_us(begin, end), without_cpu, waiting: (0, 0) }
+}
+
+/// The last sample before these nanoseconds and the first one after them, or the closest there are.
+pub(crate) fn around(samples: &[Sample], begin: u64, end: u64) -> Option<(&Sample, &Sample)> {
+    let first = samples.partition_point(|sample| sample.at <= begin).saturating_sub(1);
+    let last = samples.partition_point(|sample| sample.at < end).min(samples.len().checked_sub(1)?);
+    Some((samples.get(first)?, samples.get(last)?)).filter(|(first, last)| first.at < last.at)
+}
+
+/// What the machine showed between two samples; `worst` gives the canaries' worst waits.
+pub(crate) fn host_second(
+    between: Option<(&Sample, &Sample)>,
+    worst: impl Fn(fn(CanaryKind) -> bool) -> Option<f64>,
+) -> HostSecond {
+    let mut second = HostSecond {
+        client_canary_max_us: worst(|kind| kind == CanaryKind::Client),
+        cpu_canary_max_us: worst(|kind| matches!(kind, CanaryKind::Cpu(_))),
+        disk_canary_max_us: worst(|kind| kind == CanaryKind::Disk),
+        network_canary_max_us: worst(|kind| kind == CanaryKind::Network),
+        ..HostSecond::default()
+    };
+    let Some((first, last)) = between else {
+        return second;
+    };
+    let micros = (last.at - first.at) as f64 / 1e3;
+    let share = |before: Option<u64>, after: Option<u64>| {
+        let grown = after?.saturating_sub(before?);
+        Some((grown as f64 / micros).min(1.0))
+    };
+    second.psi_cpu = share(first.host.psi_cpu, last.host.psi_cpu);
+    second.psi_io = share(first.host.psi_io, last.host.psi_io);
+    second.psi_memory = share(first.host.psi_memory, last.host.psi_memory);
+    second.running = last.host.running;
+    let ticks = last.host.ticks.saturating_sub(first.host.ticks);
+    let stolen = last.host.steal_ticks.saturating_sub(first.host.steal_ticks);
+    second.steal = (ticks > 0).then(|| stolen as f64 / ticks as f64);
+    second
+}
+
+/// What the broker's processes spent between two samples.
+pub(crate) fn broker_second((first, last): (&Sample, &Sample)) -> Option<BrokerSecond> {
+    let (before, after) = (first.broker?, last.broker?);
+    Some(BrokerSecond {
+        cpu_s: after.cpu_ticks.saturating_sub(before.cpu_ticks) as f64 * TICK_NANOS / 1e9,
+        rss_bytes: after.rss_bytes,
+        context_switches: after.context_switches.saturating_sub(before.context_switches),
+        read_bytes: after.read_bytes.saturating_sub(before.read_bytes),
+        write_bytes: after.write_bytes.saturating_sub(before.write_bytes),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::canary::{Canary, Late};
+    use crate::watch::host::Host;
+
+    const MS: u64 = 1_000_000;
+
+    fn sample(at_ms: u64) -> Sample {
+        Sample {
+            at: at_ms * MS,
+            host: Host {
+                psi_cpu: Some(at_ms * 500),
+                ticks: at_ms,
+                steal_ticks: at_ms / 4,
+                ..Host::default()
+            },
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn the_samples_around_a_stretch_are_found() {
+        let samples: Vec<Sample> = [0, 100, 200, 300].map(sample).to_vec();
+        for (begin, end, expected) in [
+            (110, 190, Some((100, 200))),
+            (100, 200, Some((100, 200))),
+            (90, 210, Some((0, 300))),
+            (250, 900, Some((200, 300))),
+            (400, 900, None),
+        ] {
+            let found = around(&samples, begin * MS, end * MS).map(|(a, b)| (a.at / MS, b.at / MS));
+            assert_eq!(found, expected, "{begin} to {end}");
+        }
+        assert_eq!(around(&[], 0, 1), None);
+        let second = host_second(around(&samples, 0, 200 * MS), |_| None);
+        assert_eq!((second.psi_cpu, second.steal, second.psi_io), (Some(0.5), Some(0.25), None));
+    }
+
+    #[test]
+    fn of_several_canaries_the_one_that_waited_longest_counts() {
+        let canary = |cpu, waits: &[(u64, u64, u64)]| {
+            let canary = Canary::new(CanaryKind::Cpu(cpu));
+            for (begin, end, without_cpu) in waits {
+                let wait = Late { begin: begin * MS, end: end * MS, without_cpu: Some(without_cpu * MS) };
+                canary.waited(wait, true);
+            }
+            (canary.kind, canary.record().clone())
+        };
+        let evidence = Evidence {
+            canaries: vec![
+                canary(0, &[(0, 50, 50), (90, 150, 30), (180, 400, 0)]),
+                canary(1, &[(100, 120, 20)]),
+            ],
+            samples: Vec::new(),
+        };
+        let waited = evidence.waited(|kind| matches!(kind, CanaryKind::Cpu(_)), 100 * MS, 200 * MS);
+        assert_eq!((waited.nanos / MS, waited.waiting), (70, (1, 2)));
+        assert_eq!(waited.without_cpu, Some(30.0 / 280.0));
+        let none = evidence.waited(|kind| kind == CanaryKind::Disk, 100 * MS, 200 * MS);
+        assert_eq!(none, Waited::default());
+    }
+}

@@ -1,0 +1,23 @@
+//! What is seen beside the load: what broker and client cost, and whose fault a stall is.
+
+pub(crate) mod watching;
+pub(crate) mod stalls;
+pub(crate) mod verdict;
+pub(crate) mod period;
+pub(crate) mod suspect;
+pub(crate) mod evidence;
+pub(crate) mod echo;
+pub(crate) mod disk;
+pub(crate) mod sampler;
+pub(crate) mod look;
+pub(crate) mod sample;
+pub(crate) mod beat;
+pub(crate) mod canary;
+pub(crate) mod usual;
+pub(crate) mod host;
+pub(crate) mod quota;
+pub(crate) mod facts;
+pub(crate) mod place;
+pub(crate) mod port;
+pub(crate) mod cost;
+pub(crate) mod process;
