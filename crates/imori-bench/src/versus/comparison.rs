@@ -134,10 +134,11 @@ impl Comparison {
         matching.filter(|run| run.counts()).map(|run| (run.turn, &run.report))
     }
 
-    /// The exit code: 3 if something was lost or altered, 1 if a turn is missing, else 0.
+    /// The exit code: 3 if something was lost or altered, 1 if a run is missing, else 0.
     pub(crate) fn exit_code(&self) -> u8 {
         let is_broken = self.runs.iter().any(|run| run.report.ledger.is_broken());
-        let is_partial = !self.failures.is_empty() || self.runs.iter().any(|run| !run.counts());
+        let wanted = self.peers.len() * self.settings.jobs.len() * self.settings.rounds as usize;
+        let is_partial = self.runs.iter().filter(|run| run.counts()).count() < wanted;
         match (is_broken, is_partial) {
             (true, _) => 3,
             (false, true) => 1,

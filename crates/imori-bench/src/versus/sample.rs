@@ -54,7 +54,7 @@ pub(crate) fn with_canaries(peers: &[(&str, &[f64])], canaries: &HashMap<(&str, 
         started_at: 0,
         settings: Settings {
             command: Vec::new(),
-            rounds: 5,
+            rounds: peers.iter().map(|(_, values)| values.len() as u32).max().unwrap_or(0),
             jobs: vec![Job { name: "rpc".to_owned(), arguments: vec!["rpc".to_owned()] }],
             cpus_broker: None,
             cpus_client: None,

@@ -224,6 +224,27 @@ fn nobody_is_left_behind_when_the_comparison_is_killed() {
     }
 }
 
+#[test]
+fn what_was_measured_until_it_is_stopped_by_hand_is_kept() {
+    let (folder, (url, start)) = (Folder::new("stopped"), fresh_relay(""));
+    let mut comparison = Command::new(BENCH)
+        .args(["versus", "rpc", "mine", "--peer-url", &url, "--peer-start", &start, "--time", "60s"])
+        .args(["--reply", "named", "--rounds", "2", "--peers-dir", "/nowhere", "--out"])
+        .arg(&folder.0)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut link = connected(url.strip_prefix("stomp://").unwrap());
+    let pid = rustix::process::Pid::from_raw(i32::try_from(comparison.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(comparison.wait().unwrap().code(), Some(1));
+    assert!(folder.comparison().runs.iter().all(|run| run.turn == 1 && run.exit_code == 1));
+    // The relay is gone by now.
+    assert!(link.read(&mut [0]).map_or(true, |length| length == 0));
+}
+
 /// Connects as soon as somebody listens.
 fn connected(address: &str) -> TcpStream {
     let deadline = Instant::now() + Duration::from_secs(30);
