@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 use crate::amount::count;
 use crate::versus::arguments::TurnOptions;
+use crate::versus::chart::{chart, file_name};
 use crate::versus::compare::{begin, make, now};
 use crate::versus::comparison::{Comparison, Job};
 use crate::versus::figures::{FIGURES, Figure};
@@ -49,6 +50,8 @@ struct Series {
     name: &'static str,
     title: &'static str,
     peers: &'static [&'static str],
+    /// What the points differ in.
+    across: &'static str,
     points: &'static [(u64, &'static str, &'static str)],
     /// The titles of the figures that mean something in it.
     figures: &'static [&'static str],
@@ -67,6 +70,7 @@ const LOCK_STEP: Series = Series {
         "relay:stomp",
         "relay:nats",
     ],
+    across: "requests",
     points: &[
         (32_000, "32 k", "rpc --depth 1 --requests 32k"),
         (64_000, "64 k", "rpc --depth 1 --requests 64k"),
@@ -90,6 +94,7 @@ const ALL_SENT: Series = Series {
         "relay:stomp",
         "relay:nats",
     ],
+    across: "requests",
     points: &[
         (32_000, "32 k", "rpc --depth all --requests 32k"),
         (64_000, "64 k", "rpc --depth all --requests 64k"),
@@ -104,6 +109,7 @@ const CONCURRENCY: Series = Series {
     name: "concurrency",
     title: "10 k requests of requesters that do not know of each other, each with one in flight",
     peers: LOCK_STEP.peers,
+    across: "requesters",
     points: &[
         (4, "4", "rpc --depth 1 --requests 10k --independent --requesters 4"),
         (8, "8", "rpc --depth 1 --requests 10k --independent --requesters 8"),
@@ -155,11 +161,23 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
             write(&folder, &(tables.clone() + &markdown(series, comparison)))
         })?;
         tables += &markdown(series, &comparison);
+        draw(&folder, series, &comparison)?;
         code = code.max(comparison.exit_code());
     }
     std::io::stdout().write_all(tables.as_bytes()).context("standard output is closed")?;
     say(&format!("kept in `{}`", folder.display()));
     Ok(code)
+}
+
+/// A picture of each figure.
+fn draw(folder: &Path, series: &Series, comparison: &Comparison) -> Result<()> {
+    for figure in FIGURES.iter().filter(|figure| series.figures.contains(&figure.title)) {
+        let file = folder.join(file_name(series.name, figure));
+        fs::write(&file, chart(comparison, figure, series.title, series.across)).with_context(|| {
+            format!("`{}` cannot be written; name another folder with `--out`", file.display())
+        })?;
+    }
+    Ok(())
 }
 
 fn write(folder: &Path, text: &str) -> Result<()> {
@@ -203,7 +221,9 @@ fn markdown(series: &Series, comparison: &Comparison) -> String {
     let names: Vec<&str> = comparison.peers.iter().map(|peer| peer.name.as_str()).collect();
     for figure in FIGURES.iter().filter(|figure| series.figures.contains(&figure.title)) {
         line(&mut text, &format!("\n## {}", figure.title));
-        head(&mut text, series.name, &names);
+        let file = file_name(series.name, figure);
+        line(&mut text, &format!("\n![{}, {}]({file})", series.title, figure.title));
+        head(&mut text, series.across, &names);
         for job in &comparison.settings.jobs {
             row(&mut text, &job.name, &cells(comparison, &names, &job.name, figure));
         }

@@ -1,6 +1,7 @@
 //! Side by side: the same load on several peers in turns, one command, one report.
 
 mod experiment;
+mod chart;
 mod hand;
 mod compare;
 mod arguments;
