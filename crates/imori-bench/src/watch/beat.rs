@@ -54,7 +54,7 @@ fn beat(canary: &Canary, clock: Clock, is_over: &AtomicBool) {
         let since = queue.as_ref().and_then(without_cpu_nanos);
         let waited = since.zip(without_cpu).map(|(now, before)| now.saturating_sub(before));
         without_cpu = since;
-        canary.waited(Late { begin: due.min(woken), end: woken, without_cpu: waited }, true);
+        canary.waited(Late { without_cpu: waited, ..Late::new(due.min(woken), woken) }, true);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::watch::host::Host;
 use crate::watch::look::Look;
 use crate::watch::quota::Quota;
 use crate::watch::sample::{ClientSample, Sample};
+use crate::watch::threads::Threads;
 
 /// Time between two samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
@@ -20,6 +21,9 @@ pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Samples that are kept, ten hours of them. Then every other one of the older half goes: counters
 /// only grow, so that the past is seen less sharply but nothing of it is lost.
 const SAMPLES_MAX: usize = 360_000;
+
+/// Names of the threads that watch, whose waiting delays no operation.
+const OWN_THREADS: &[&str] = &["beat", "disk-canary", "net-canary", "echo", "sampler"];
 
 /// What has been sampled; the sampler writes, others look.
 pub(crate) type Samples = Arc<Mutex<Vec<Sample>>>;
@@ -32,14 +36,22 @@ pub(crate) fn start(
     is_over: Arc<AtomicBool>,
 ) -> Result<JoinHandle<()>> {
     let mut look = Look::new(pids);
-    let quota = Quota::of(std::process::id());
+    let own = std::process::id();
+    let quota = Quota::of(own);
+    let mut threads = Threads::without(OWN_THREADS);
     // The first one is there before anything is asked of the broker.
     let mut take = move || {
         let at = clock.now();
+        threads.look(&[own], || clock.now());
+        let client = ClientSample {
+            cpu_nanos: own_cpu_nanos(),
+            without_cpu_nanos: threads.without_cpu_nanos,
+            held_back: quota.held_back(),
+        };
         let sample = Sample {
             at,
             host: Host::read(),
-            client: ClientSample { cpu_nanos: own_cpu_nanos(), held_back: quota.held_back() },
+            client,
             broker: look.as_mut().map(|look| look.take(|| clock.now())),
         };
         keep(&mut samples.lock().unwrap_or_else(PoisonError::into_inner), sample);
