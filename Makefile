@@ -47,6 +47,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 interop: ## Third-party clients, and hostile ones, against the real broker.
 	$(CARGO) build --locked --profile quick --bin imori
 	tests/interop/nats/build.sh
+	bench/brokerless/build.sh .tools/peers
 	.venv/bin/pytest -q -n 2 tests/interop tests/security
 
 docs: ## The commands, links and keys in the documents.

@@ -1,4 +1,4 @@
-module brokerless-grpc
+module grpc-responder
 
 go 1.26.0
 

@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 
 use crate::interrupt;
-use crate::options::{BrokerOptions, FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions};
+use crate::options::{
+    BrokerOptions, FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
+};
 use crate::record::report::Report;
 use crate::scenario;
 
@@ -30,21 +32,43 @@ pub enum Scenario {
     Pubsub(PubsubOptions),
     /// One publisher and many subscribers: when the first, the middle and the last has each message.
     FanOut(FanOutOptions),
+    /// All of these at once at a moderate rate, for hours.
+    Soak(SoakOptions),
     /// Connections that do nothing, for their memory.
     Idle(IdleOptions),
+}
+
+impl Scenario {
+    /// Runs it; an error says why it could not be run at all.
+    pub fn measure(&self) -> Result<Report> {
+        match self {
+            Scenario::Rpc(options) => scenario::measure(options),
+            Scenario::Queue(options) => scenario::measure(options),
+            Scenario::Pubsub(options) => scenario::measure(options),
+            Scenario::FanOut(options) => scenario::measure(options),
+            Scenario::Soak(options) => scenario::measure(options),
+            Scenario::Idle(options) => scenario::run_idle(options),
+        }
+    }
+
+    /// Where its broker is, and where its results go.
+    fn broker(&self) -> &BrokerOptions {
+        match self {
+            Scenario::Rpc(options) => &options.broker,
+            Scenario::Queue(options) => &options.broker,
+            Scenario::Pubsub(options) => &options.broker,
+            Scenario::FanOut(options) => &options.broker,
+            Scenario::Soak(options) => &options.broker,
+            Scenario::Idle(options) => &options.broker,
+        }
+    }
 }
 
 /// Runs the scenario, prints or writes the report, and returns the exit code of the command.
 pub fn run(args: &BenchArgs) -> Result<u8> {
     interrupt::listen()?;
-    let (report, options) = match &args.scenario {
-        Scenario::Rpc(options) => (scenario::run_rpc(options)?, &options.broker),
-        Scenario::Queue(options) => (scenario::run_queue(options)?, &options.broker),
-        Scenario::Pubsub(options) => (scenario::run_pubsub(options)?, &options.broker),
-        Scenario::FanOut(options) => (scenario::run_fan_out(options)?, &options.broker),
-        Scenario::Idle(options) => (scenario::run_idle(options)?, &options.broker),
-    };
-    publish(&report, options)?;
+    let report = args.scenario.measure()?;
+    publish(&report, args.scenario.broker())?;
     Ok(report.exit_code())
 }
 

@@ -22,12 +22,19 @@ pub use amount::Amount;
 pub use command::{BenchArgs, Scenario, run};
 pub use options::{
     AckMode, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, LoadOptions, Objective,
-    PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, Style,
+    PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
 pub use record::latency::{Latency, LatencyKind};
 pub use record::ledger::Ledger;
 pub use record::machine::Machine;
 pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
-pub use scenario::{run_fan_out, run_idle, run_pubsub, run_queue, run_rpc};
+pub use report::axis::{Axis, Scale, Unit};
+pub use report::compare::{CompareOptions, Share, compare};
+pub use report::csv::{seconds_csv, stalls_csv};
+pub use report::html::{Link, html_of, html_of_many};
+pub use report::live::Live;
+pub use report::plot::{Look, Plot, Point, Series};
+pub use report::runs::{Run, Runs};
+pub use report::write::Outputs;
 pub use url::{Scheme, Url};

@@ -40,3 +40,12 @@ pub(crate) const SAMPLES_ABOVE_MIN: u64 = 10;
 
 /// A run that measures for less than this is marked as short: a stall or a collection may fall outside it.
 pub(crate) const SHORT_RUN: Duration = Duration::from_secs(10);
+
+/// How long a call may take in a soak before it is given up; longer than a stall that one wants to see.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long each step of opening a broken connection again may take; it holds up the load meanwhile.
+pub(crate) const REOPEN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a broken connection is tried to be opened again, in nanoseconds, before the run ends.
+pub(crate) const REOPENING_NANOS_MAX: u64 = 60_000_000_000;

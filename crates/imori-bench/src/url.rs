@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 
+/// Bytes of a method of gRPC, which has to fit into a table of headers.
+const METHOD_BYTES_MAX: usize = 1_024;
+
 /// The protocol that a URL begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
@@ -12,10 +15,17 @@ pub enum Scheme {
     Stomp,
     /// `nats://`
     Nats,
+    /// `zmq-rep://`: a REQ socket of ZeroMQ against a REP socket.
+    ZmqRep,
+    /// `zmq-router://`: a DEALER socket of ZeroMQ against a ROUTER socket.
+    ZmqRouter,
+    /// `grpc://`: unary calls, without TLS.
+    Grpc,
 }
 
-/// `stomp://user:password@host:port/vhost`, `nats://user:password@host:port`; all but scheme and
-/// host may be left out.
+/// `stomp://user:password@host:port/vhost`, `nats://user:password@host:port`, where all but scheme
+/// and host may be left out; `zmq-rep://host:port`, `zmq-router://host:port`,
+/// `grpc://host:port/package.Service/Method`, where only the method may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// The protocol.
@@ -26,7 +36,7 @@ pub struct Url {
     pub port: u16,
     /// User and password, if the URL names them.
     pub login: Option<(String, String)>,
-    /// The vhost, where the protocol names one; `/` if the URL has no path.
+    /// The vhost, where the protocol names one, or the method of gRPC; `/` if the URL has no path.
     pub vhost: String,
 }
 
@@ -38,7 +48,9 @@ impl FromStr for Url {
             bail!("`{text}` is not a URL; write it as `stomp://user:password@host:port`");
         };
         let Some(scheme) = Scheme::ALL.into_iter().find(|known| known.name() == scheme) else {
-            bail!("`{scheme}://` is not spoken here; use `stomp://` or `nats://`");
+            bail!(
+                "`{scheme}://` is not spoken here; use `stomp://`, `nats://`, `zmq-rep://`, `zmq-router://` or `grpc://`"
+            );
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, place) = match authority.rsplit_once('@') {
@@ -51,15 +63,39 @@ impl FromStr for Url {
         };
         let (host, port) = host_and_port(place)?;
         if host.is_empty() {
-            bail!("`{text}` names no host; write it as `{}://127.0.0.1:{}`", scheme.name(), scheme.port());
+            bail!("`{text}` names no host; write it as `{}`", scheme.sample());
         }
+        let Some(port) = port.or(scheme.port()) else {
+            bail!(
+                "`{text}` names no port, and this protocol has none of its own; write it as `{}`",
+                scheme.sample()
+            );
+        };
         if scheme == Scheme::Nats && !path.is_empty() {
             bail!("`{path}` names a vhost, which NATS cannot; leave it out and log in as a user of it");
+        }
+        if scheme.is_from_peer_to_peer() && login.is_some() {
+            bail!(
+                "`{text}` names a user, and this protocol is spoken without; write it as `{}`",
+                scheme.sample()
+            );
+        }
+        match scheme {
+            Scheme::ZmqRep | Scheme::ZmqRouter if !path.is_empty() => {
+                bail!("`{path}` names a place, which a socket has not; write it as `{}`", scheme.sample());
+            }
+            Scheme::Grpc if !path.is_empty() && (!path.contains('/') || path.len() > METHOD_BYTES_MAX) => {
+                bail!(
+                    "`{path}` is no method of gRPC; write it as `{}/package.Service/Method`",
+                    scheme.sample()
+                );
+            }
+            _ => {}
         }
         Ok(Url {
             scheme,
             host: host.to_owned(),
-            port: port.unwrap_or(scheme.port()),
+            port,
             login,
             vhost: if path.is_empty() { "/".to_owned() } else { unescaped(path)? },
         })
@@ -67,22 +103,36 @@ impl FromStr for Url {
 }
 
 impl Scheme {
-    const ALL: [Scheme; 2] = [Scheme::Stomp, Scheme::Nats];
+    const ALL: [Scheme; 5] = [Scheme::Stomp, Scheme::Nats, Scheme::ZmqRep, Scheme::ZmqRouter, Scheme::Grpc];
 
     /// What stands before `://`.
     fn name(self) -> &'static str {
         match self {
             Scheme::Stomp => "stomp",
             Scheme::Nats => "nats",
+            Scheme::ZmqRep => "zmq-rep",
+            Scheme::ZmqRouter => "zmq-router",
+            Scheme::Grpc => "grpc",
         }
     }
 
-    /// The port that brokers listen on.
-    fn port(self) -> u16 {
+    /// The port that brokers listen on; peers without one choose theirs.
+    fn port(self) -> Option<u16> {
         match self {
-            Scheme::Stomp => 61613,
-            Scheme::Nats => 4222,
+            Scheme::Stomp => Some(61613),
+            Scheme::Nats => Some(4222),
+            Scheme::ZmqRep | Scheme::ZmqRouter | Scheme::Grpc => None,
         }
+    }
+
+    /// How a URL looks.
+    fn sample(self) -> String {
+        format!("{}://127.0.0.1:{}", self.name(), self.port().unwrap_or(5555))
+    }
+
+    /// Whether there is no broker between.
+    fn is_from_peer_to_peer(self) -> bool {
+        self.port().is_none()
     }
 }
 
@@ -146,6 +196,10 @@ mod tests {
             ("stomp://[::1]", Scheme::Stomp, "::1", 61613, None, "/"),
             ("nats://h", Scheme::Nats, "h", 4222, None, "/"),
             ("nats://u:p@h:1/", Scheme::Nats, "h", 1, Some(("u", "p")), "/"),
+            ("zmq-rep://h:1", Scheme::ZmqRep, "h", 1, None, "/"),
+            ("zmq-router://[::1]:1/", Scheme::ZmqRouter, "::1", 1, None, "/"),
+            ("grpc://h:1", Scheme::Grpc, "h", 1, None, "/"),
+            ("grpc://h:1/a.B/C", Scheme::Grpc, "h", 1, None, "a.B/C"),
         ] {
             let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
             let expected = Url { scheme, host: host.to_owned(), port, login, vhost: vhost.to_owned() };
@@ -166,6 +220,14 @@ mod tests {
             "stomp://h/%zz",
             "nats://",
             "nats://h/v",
+            "zmq-rep://h",
+            "zmq-router://[::1]",
+            "zmq-router://h:1/v",
+            "zmq-rep://u:p@h:1",
+            "grpc://h",
+            "grpc://h/a.B/C",
+            "grpc://h:1/C",
+            "grpc://u@h:1",
         ] {
             assert!(text.parse::<Url>().is_err(), "{text}");
         }

@@ -47,6 +47,12 @@ impl Received {
         }
     }
 
+    /// At how many of its places a message of a publisher has not arrived.
+    pub(crate) fn missing(&self, publisher: u16, number: u32, stride: usize) -> u64 {
+        let places = self.places.iter().skip(usize::from(publisher).saturating_mul(stride)).take(stride);
+        places.filter(|place| !place.seen.contains(number)).count() as u64
+    }
+
     /// Different messages that have arrived, over all places; an unreadable one counts as one.
     pub(crate) fn arrived(&self) -> u64 {
         self.places.iter().map(|place| place.seen.count()).sum::<u64>() + self.unreadable

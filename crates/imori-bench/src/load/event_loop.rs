@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -19,9 +19,10 @@ use rustix::time::{
 };
 
 use crate::clock::Clock;
-use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES};
-use crate::protocol::driver::{Heard, Reader};
-use crate::protocol::session::Session;
+use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES, REOPEN_TIMEOUT, REOPENING_NANOS_MAX};
+use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms};
+use crate::protocol::session::{Parts, Session};
+use crate::url::Url;
 
 /// The token of the waker; connections count from 0.
 const WAKER: Token = Token(usize::MAX);
@@ -49,6 +50,12 @@ pub(crate) trait Role {
     /// When a producer has something to send next, in nanoseconds; none if no time makes it so.
     fn next_due(&self) -> Option<u64>;
 
+    /// The connection broke and will be opened again: what was under way on it is not heard of any more.
+    fn cut_off(&mut self, now: u64, board: &mut Self::Board);
+
+    /// The connection is open again.
+    fn reopened(&mut self, now: u64, board: &mut Self::Board);
+
     /// Lets time pass.
     fn tick(&mut self, now: u64, board: &mut Self::Board);
 }
@@ -68,6 +75,8 @@ pub(crate) struct EventLoop<R: Role> {
     /// Shared by all connections: what a frame leaves over moves to its connection.
     buffer: Vec<u8>,
     clock: Clock,
+    /// How broken connections are opened again, if they are.
+    reopening: Option<Reopening>,
     /// What the roles count together.
     pub(crate) board: R::Board,
     /// Frames read so far.
@@ -76,9 +85,18 @@ pub(crate) struct EventLoop<R: Role> {
     pub(crate) bytes_written: u64,
 }
 
+/// How broken connections are opened again.
+struct Reopening {
+    driver: &'static dyn Driver,
+    url: Url,
+}
+
 struct Link<R> {
     socket: TcpStream,
     role: R,
+    subscriptions: Vec<(Place, Terms)>,
+    /// Since when it is broken, and why; none while it is open.
+    broken: Option<(u64, Error)>,
     reader: Box<dyn Reader>,
     /// The beginning of a frame whose rest has not come.
     partial: Vec<u8>,
@@ -108,15 +126,21 @@ impl<R: Role> EventLoop<R> {
             serving: Vec::new(),
             buffer: vec![0; READ_BYTES],
             clock,
+            reopening: None,
             board,
             frames_read: 0,
             bytes_written: 0,
         })
     }
 
+    /// From now on a connection that breaks does not end the run but is opened again.
+    pub(crate) fn reopen(&mut self, driver: &'static dyn Driver, url: &Url) {
+        self.reopening = Some(Reopening { driver, url: url.clone() });
+    }
+
     /// Takes over a connection.
     pub(crate) fn add(&mut self, session: Session, role: R) -> Result<()> {
-        let (socket, reader, partial) = session.into_parts()?;
+        let Parts { socket, reader, unread, subscriptions } = session.into_parts()?;
         let mut socket = TcpStream::from_std(socket);
         let index = self.links.len();
         self.poll.registry().register(&mut socket, Token(index), Interest::READABLE | Interest::WRITABLE)?;
@@ -127,8 +151,10 @@ impl<R: Role> EventLoop<R> {
         self.links.push(Link {
             socket,
             role,
+            subscriptions,
+            broken: None,
             reader,
-            partial,
+            partial: unread,
             out: Vec::new(),
             written: 0,
             is_readable: true,
@@ -161,13 +187,43 @@ impl<R: Role> EventLoop<R> {
         }
     }
 
-    /// Lets time pass for every role.
-    pub(crate) fn tick(&mut self) {
+    /// Lets time pass for every role, and opens again what is broken.
+    pub(crate) fn tick(&mut self) -> Result<()> {
         let now = self.clock.now();
-        for link in &mut self.links {
-            link.role.tick(now, &mut self.board);
+        for index in 0..self.links.len() {
+            self.mend(index, now)?;
+            if let Some(link) = self.links.get_mut(index) {
+                link.role.tick(now, &mut self.board);
+            }
         }
         self.kick();
+        Ok(())
+    }
+
+    /// Tries to open a broken connection again, until that has been tried for too long.
+    fn mend(&mut self, index: usize, now: u64) -> Result<()> {
+        let (Some(link), Some(reopening)) = (self.links.get_mut(index), &self.reopening) else {
+            return Ok(());
+        };
+        let Some((since, _)) = link.broken else {
+            return Ok(());
+        };
+        match reopening.session(&link.subscriptions) {
+            Ok(Parts { socket, reader, unread, .. }) => {
+                let mut socket = TcpStream::from_std(socket);
+                let interest = Interest::READABLE | Interest::WRITABLE;
+                self.poll.registry().register(&mut socket, Token(index), interest)?;
+                link.socket = socket;
+                link.reader = reader;
+                link.partial = unread;
+                link.broken = None;
+                (link.is_readable, link.is_writable) = (true, true);
+                link.role.reopened(now, &mut self.board);
+                Ok(())
+            }
+            Err(_) if now.saturating_sub(since) < REOPENING_NANOS_MAX => Ok(()),
+            Err(error) => Err(error.context("a broken connection cannot be opened again")),
+        }
     }
 
     /// Waits for sockets, at most this long, and serves them once.
@@ -242,12 +298,25 @@ impl<R: Role> EventLoop<R> {
             return Ok(());
         };
         link.is_active = false;
-        if link.may_read() {
-            self.frames_read += link.read(&mut self.buffer, self.clock, &mut self.board)?;
+        if link.broken.is_some() {
+            return Ok(());
         }
-        let has_more = link.unwritten() < BACKLOG_BYTES_MAX
-            && link.role.fill(self.clock.now(), &mut self.board, &mut link.out);
-        self.bytes_written += link.flush()?;
+        let mut has_more = false;
+        match link.exchange(&mut self.buffer, self.clock, &mut self.board, &mut has_more) {
+            Ok((frames, bytes)) => {
+                self.frames_read += frames;
+                self.bytes_written += bytes;
+            }
+            Err(error) if self.reopening.is_some() => {
+                let now = self.clock.now();
+                link.broken = Some((now, error));
+                link.out.clear();
+                link.written = 0;
+                link.role.cut_off(now, &mut self.board);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
         if link.may_read() || (has_more && link.is_writable) {
             self.activate(index);
         }
@@ -277,7 +346,30 @@ impl Timer {
     }
 }
 
+impl Reopening {
+    fn session(&self, subscriptions: &[(Place, Terms)]) -> Result<Parts> {
+        let mut session = Session::open_within(self.driver, &self.url, REOPEN_TIMEOUT)?;
+        for (place, terms) in subscriptions {
+            session.subscribe(place, *terms)?;
+        }
+        session.into_parts()
+    }
+}
+
 impl<R: Role> Link<R> {
+    /// Reads once, fills and writes; says how many frames and bytes that were.
+    fn exchange(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        clock: Clock,
+        board: &mut R::Board,
+        has_more: &mut bool,
+    ) -> Result<(u64, u64)> {
+        let frames = if self.may_read() { self.read(buffer, clock, board)? } else { 0 };
+        *has_more = self.unwritten() < BACKLOG_BYTES_MAX && self.role.fill(clock.now(), board, &mut self.out);
+        Ok((frames, self.flush()?))
+    }
+
     fn unwritten(&self) -> usize {
         self.out.len().saturating_sub(self.written)
     }

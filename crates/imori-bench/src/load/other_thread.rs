@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 
@@ -23,12 +24,8 @@ impl<R: Role<Board: Send + 'static> + Send + 'static> OtherThread<R> {
         let seen = Arc::clone(&is_stopped);
         let waker = event_loop.waker();
         let thread = std::thread::spawn(move || {
-            while !seen.load(Ordering::SeqCst) {
-                if let Err(error) = event_loop.turn(TICK) {
-                    return (event_loop.board, Err(error));
-                }
-            }
-            (event_loop.board, Ok(()))
+            let turned = turn(&mut event_loop, &seen);
+            (event_loop.board, turned)
         });
         OtherThread { is_stopped, waker, thread }
     }
@@ -50,4 +47,16 @@ impl<R: Role<Board: Send + 'static> + Send + 'static> OtherThread<R> {
         self.wake();
         self.thread.join().map_err(|_| anyhow!("a load thread panicked"))
     }
+}
+
+fn turn<R: Role>(event_loop: &mut EventLoop<R>, is_stopped: &AtomicBool) -> Result<()> {
+    let mut last_tick = Instant::now();
+    while !is_stopped.load(Ordering::SeqCst) {
+        event_loop.turn(TICK)?;
+        if last_tick.elapsed() >= TICK {
+            last_tick = Instant::now();
+            event_loop.tick()?;
+        }
+    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ use crate::amount::Amount;
 use crate::interrupt;
 use crate::limits::{BLOCKED_AFTER, SAMPLE_EVERY, TICK};
 use crate::load::event_loop::{EventLoop, Role};
+use crate::options::BrokerOptions;
 use crate::watch::cost::Cost;
 use crate::watch::process::{Usage, own_usage, usage};
 
@@ -85,7 +86,7 @@ pub(crate) fn drive<R: Role>(
             continue;
         }
         last_tick = now;
-        event_loop.tick();
+        event_loop.tick()?;
         show(&event_loop.board);
         let written = if bounds.writes_count { event_loop.bytes_written } else { 0 };
         let movement = event_loop.frames_read.wrapping_add(written);
@@ -199,8 +200,9 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Shown on a terminal, or if it is asked for.
-    pub(crate) fn new(is_asked_for: bool) -> Progress {
-        Progress { is_shown: is_asked_for || std::io::stderr().is_terminal(), start: Instant::now() }
+    pub(crate) fn new(options: &BrokerOptions) -> Progress {
+        let is_shown = !options.is_quiet && (options.progress || std::io::stderr().is_terminal());
+        Progress { is_shown, start: Instant::now() }
     }
 
     /// Shows how much has happened, of how much if that is known.

@@ -149,6 +149,13 @@ impl Publisher {
         }
     }
 
+    /// Its connection broke: nobody knows what became of what was not confirmed. Gives those messages.
+    pub(crate) fn cut_off(&mut self) -> impl Iterator<Item = (u16, u32)> {
+        let index = self.index;
+        self.is_held = false;
+        self.unconfirmed.drain().map(move |number| (index, number))
+    }
+
     /// When it has something to send next; none if that does not depend on the time.
     pub(crate) fn next_due(&self) -> Option<u64> {
         self.schedule.as_ref().filter(|_| !self.is_held).and_then(Schedule::peek)

@@ -112,6 +112,18 @@ impl Requester {
         board.ledger.timeouts += given_up;
     }
 
+    /// Its connection broke: nobody knows what became of the calls in flight.
+    pub(crate) fn cut_off(&mut self, now: u64, board: &mut Asked) {
+        let mut unknown = 0;
+        self.calls.give_up_before(u64::MAX >> 1, |due| {
+            unknown += 1;
+            board.timeline.given_up(due, now);
+        });
+        self.in_flight = 0;
+        board.settled += unknown;
+        board.ledger.unknown += unknown;
+    }
+
     /// Takes a reply.
     pub(crate) fn reply(&mut self, reply: &Delivery<'_>, now: u64, board: &mut Asked) {
         let ledger = &mut board.ledger;
@@ -151,6 +163,7 @@ impl Requester {
             Depth::InFlight(depth) => u64::from(depth).saturating_sub(self.in_flight),
             Depth::All => u64::MAX,
         };
+        let room = room.min(self.template.room());
         let due = room.min(self.until.saturating_sub(self.calls.sent()));
         let mut sent = 0;
         while sent < due && out.len() < FILL_BYTES {
@@ -185,6 +198,7 @@ impl Requester {
             Depth::InFlight(depth) => self.in_flight < u64::from(depth),
             Depth::All => true,
         };
+        let has_room = has_room && self.template.room() > 0;
         self.schedule.as_ref().filter(|_| has_room).and_then(Schedule::peek)
     }
 
@@ -233,7 +247,7 @@ mod tests {
     const IDENTITY: Correlation = Correlation { run: 0xabc, requester: 1, number: 0 };
 
     fn requester(depth: Depth) -> Requester {
-        let template = RequestTemplate::new(&IDENTITY.to_string(), "\n", 8, b"");
+        let template = RequestTemplate::new(IDENTITY.to_string().as_bytes(), b"\n", 8, b"");
         Requester::new(IDENTITY, 2, template, 8, depth, Duration::from_secs(1), None)
     }
 

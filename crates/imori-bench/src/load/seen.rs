@@ -24,6 +24,11 @@ impl Seen {
         is_new
     }
 
+    /// Whether a number has arrived.
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        self.bits.get((number / 64) as usize).is_some_and(|bits| bits & 1 << (number % 64) != 0)
+    }
+
     /// How many different numbers have arrived.
     pub(crate) fn count(&self) -> u64 {
         self.count
@@ -41,5 +46,6 @@ mod tests {
             assert_eq!(seen.insert(number), is_new, "{number}");
         }
         assert_eq!(seen.count(), 4);
+        assert!(seen.contains(1_000) && !seen.contains(999) && !seen.contains(u32::MAX));
     }
 }

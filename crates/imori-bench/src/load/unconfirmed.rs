@@ -26,6 +26,12 @@ impl Unconfirmed {
         self.count += 1;
     }
 
+    /// Takes out all of them, by number.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = u32> {
+        let Unconfirmed { due, first, .. } = std::mem::take(self);
+        due.into_iter().enumerate().filter_map(move |(at, due)| due.map(|_| first.wrapping_add(at as u32)))
+    }
+
     /// Takes out a confirmed message and says when it was due; none if it is not waited for.
     pub(crate) fn confirm(&mut self, number: u32) -> Option<u64> {
         let place = number.wrapping_sub(self.first) as usize;
@@ -62,7 +68,11 @@ mod tests {
             assert_eq!(unconfirmed.confirm(number), expected, "{number}");
             assert_eq!(unconfirmed.count(), left);
         }
-        unconfirmed.send(9, 90);
-        assert_eq!(unconfirmed.confirm(9), Some(90));
+        for number in 9..12 {
+            unconfirmed.send(number, 90);
+        }
+        assert_eq!(unconfirmed.confirm(10), Some(90));
+        assert_eq!(unconfirmed.drain().collect::<Vec<_>>(), [9, 11]);
+        assert_eq!(unconfirmed.count(), 0);
     }
 }

@@ -23,7 +23,9 @@ pub enum Style {
 /// Where the broker is, whom to account, and where the results go.
 #[derive(Debug, Clone, Args)]
 pub struct BrokerOptions {
-    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`.
+    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`; for
+    /// `rpc` also a peer without one: `zmq-rep://host:port`, `zmq-router://host:port` or
+    /// `grpc://host:port/package.Service/Method`, where the method may be left out.
     #[arg(long, default_value = "stomp://127.0.0.1:61613")]
     pub url: Url,
     /// How this broker wants queues and topics named, with STOMP.
@@ -49,6 +51,13 @@ pub struct BrokerOptions {
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
     pub progress: bool,
+    /// Open a connection again when it breaks, instead of ending the run; what may have been on it is
+    /// counted as unknown.
+    #[arg(long)]
+    pub reconnect: bool,
+    /// Whether nothing is shown while it runs, because somebody else does.
+    #[arg(skip)]
+    pub is_quiet: bool,
     /// Load threads: 1 drives all connections, 2 gives each side a thread.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub threads: u8,
@@ -66,4 +75,17 @@ pub struct IdleOptions {
     /// How long to hold them before the memory is read.
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub hold: Duration,
+}
+
+#[cfg(test)]
+impl BrokerOptions {
+    /// Nothing but the URL is said.
+    pub(crate) fn at(url: &str) -> BrokerOptions {
+        #[derive(clap::Parser)]
+        struct Command {
+            #[command(flatten)]
+            broker: BrokerOptions,
+        }
+        <Command as clap::Parser>::parse_from(["bench", "--url", url]).broker
+    }
 }

@@ -1,5 +1,6 @@
 //! What can be asked for on the command line, each option with its meaning and default.
 
+mod soak;
 mod oneway;
 mod rpc;
 pub(crate) mod load;
@@ -11,3 +12,4 @@ pub use load::{Arrival, LoadOptions, Rate};
 pub use oneway::{AckMode, FanOutOptions, FlowOptions, PubsubOptions, QueueOptions, QueuePhase};
 pub use rpc::{Depth, ReplyKind, RpcOptions};
 pub use slo::{Objective, Slo};
+pub use soak::SoakOptions;

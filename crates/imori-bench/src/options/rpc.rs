@@ -15,6 +15,9 @@ use crate::options::load::LoadOptions;
 /// Calls of a closed loop, unless said.
 const REQUESTS: u64 = 100_000;
 
+/// The service, unless said.
+const SERVICE: &str = "imori-bench-rpc";
+
 /// Calls in flight for each requester.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,7 +60,7 @@ pub struct RpcOptions {
     /// Connections that ask.
     #[arg(long, default_value_t = 1)]
     pub requesters: u32,
-    /// Connections that answer.
+    /// Connections that answer; a peer without a broker answers itself, and they are not opened.
     #[arg(long, default_value_t = 1)]
     pub responders: u32,
     /// How load is made and how long; without `--rate` it is a closed loop.
@@ -78,7 +81,7 @@ pub struct RpcOptions {
     pub reply: ReplyKind,
     /// Name of the service: a queue in STOMP, taken as it stands with a leading slash; in NATS a
     /// subject that the responders share as a queue group.
-    #[arg(long, default_value = "imori-bench-rpc")]
+    #[arg(long, default_value = SERVICE)]
     pub destination: String,
     /// Give each requester a thread of its own, and the responders another: requests come one by
     /// one then, and not as one read of many replies brings them about.
@@ -134,6 +137,11 @@ impl RpcOptions {
             None => 1,
         };
         self.depth.unwrap_or(Depth::InFlight(usual))
+    }
+
+    /// The service, if it is not the usual one.
+    pub(crate) fn named_service(&self) -> Option<&str> {
+        Some(self.destination.as_str()).filter(|name| *name != SERVICE)
     }
 
     /// How long the warm-up is.

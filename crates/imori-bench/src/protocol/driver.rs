@@ -5,9 +5,9 @@
 
 use std::fmt::Debug;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
-use crate::options::{AckMode, ReplyKind};
+use crate::options::{AckMode, Depth, ReplyKind};
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 use crate::url::Url;
 
@@ -50,6 +50,16 @@ pub(crate) trait Driver: Debug + Sync {
 
     /// Refuses queues where the protocol keeps no messages.
     fn check_queues(&self) -> Result<()>;
+
+    /// Whether the other side answers requests itself, so that responders have nowhere to be.
+    fn answers_itself(&self) -> bool {
+        false
+    }
+
+    /// Refuses calls that the protocol cannot make in this way, rather than do something near.
+    fn check_calls(&self, _calls: CallTerms<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Takes one connection's bytes apart.
@@ -66,6 +76,9 @@ pub(crate) trait Reader: Debug + Send {
     fn body_bytes_max(&self) -> Option<usize> {
         None
     }
+
+    /// Learns whose replies come here; a request of that requester is held to what the other side takes.
+    fn serve(&mut self, _requester: Correlation, _request: &mut RequestTemplate) {}
 }
 
 /// What a broker said.
@@ -75,8 +88,8 @@ pub(crate) enum Heard<'a> {
     Delivery(Delivery<'a>),
     /// What was to be confirmed is; a message is told by its number.
     Confirmed(Option<u32>),
-    /// It asks whether we are there; this is the answer.
-    Ping(&'static [u8]),
+    /// It asks whether we are there, or for what the protocol owes it; this is the answer.
+    Ping(&'a [u8]),
     /// It refuses something, in its words.
     Error(String),
     /// Nothing that matters here.
@@ -118,6 +131,21 @@ pub(crate) struct Terms {
     pub(crate) prefetch: Option<u32>,
 }
 
+/// How calls are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallTerms<'a> {
+    /// Calls in flight for each requester, if that was asked for.
+    pub(crate) depth: Option<Depth>,
+    /// Where replies go.
+    pub(crate) reply: ReplyKind,
+    /// The name of the service, if it is not the one that is taken by default.
+    pub(crate) service: Option<&'a str>,
+    /// Whether broken connections are opened again.
+    pub(crate) reconnects: bool,
+    /// Calls of one requester, if the run is not bounded by time.
+    pub(crate) calls: Option<u64>,
+}
+
 /// Whether the broker is to say when it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
@@ -140,6 +168,22 @@ pub(crate) struct Replies {
 pub(crate) fn check_no_terms(terms: Terms, protocol: &str) -> Result<()> {
     ensure!(terms.ack == AckMode::Auto, "{protocol} knows no acknowledgement; leave `--ack` out");
     ensure!(terms.prefetch.is_none(), "{protocol} knows no credit; leave `--prefetch` out");
+    Ok(())
+}
+
+/// Refuses what only a broker has, for protocols that go from peer to peer.
+pub(crate) fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()> {
+    ensure!(
+        calls.reply == ReplyKind::TempQueue,
+        "{protocol} answers on the connection that asked; leave `--reply` out"
+    );
+    ensure!(
+        !calls.reconnects,
+        "{protocol} numbers its calls by connection here, and a new one would not know them; leave `--reconnect` out"
+    );
+    if let Some(service) = calls.service {
+        bail!("{protocol} has no broker that knows `{service}`; leave `--destination` out");
+    }
     Ok(())
 }
 

@@ -72,7 +72,7 @@ impl Driver for Nats {
         first: Correlation,
     ) -> RequestTemplate {
         let head = format!("PUB {} {}.{:08x}", subject(service), replies.address, first.number);
-        RequestTemplate::new(&head, &format!(" {size}\r\n"), size, b"\r\n")
+        RequestTemplate::new(head.as_bytes(), format!(" {size}\r\n").as_bytes(), size, b"\r\n")
     }
 
     fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate {

@@ -2,20 +2,27 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::options::{BrokerOptions, Style};
-use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms, Wish};
+use crate::protocol::driver::{Driver, Heard, Place, Reader, Replies, Terms, Wish};
+use crate::protocol::grpc::Grpc;
 use crate::protocol::nats::Nats;
 use crate::protocol::stomp::Stomp;
+use crate::protocol::template::{Correlation, RequestTemplate};
+use crate::protocol::zmtp::Zmtp;
 use crate::url::{Scheme, Url};
 
 /// The driver of the protocol that the URL names.
 pub(crate) fn driver(broker: &BrokerOptions) -> &'static dyn Driver {
     match (broker.url.scheme, broker.destination_style) {
         (Scheme::Nats, _) => &Nats,
+        (Scheme::ZmqRep, _) => &Zmtp::Req,
+        (Scheme::ZmqRouter, _) => &Zmtp::Dealer,
+        (Scheme::Grpc, _) => &Grpc,
         (Scheme::Stomp, Style::Rabbitmq) => &Stomp(Style::Rabbitmq),
         (Scheme::Stomp, Style::Artemis) => &Stomp(Style::Artemis),
     }
@@ -29,13 +36,37 @@ pub(crate) struct Session {
     socket: TcpStream,
     /// Bytes that came and are not used yet.
     unread: Vec<u8>,
+    subscriptions: Vec<(Place, Terms)>,
+}
+
+/// A session that is handed over to whoever reads and writes without blocking.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// The socket, no longer blocking.
+    pub(crate) socket: TcpStream,
+    /// What takes apart what is read from it.
+    pub(crate) reader: Box<dyn Reader>,
+    /// Bytes that came already.
+    pub(crate) unread: Vec<u8>,
+    /// What was subscribed to, to do it again on another connection.
+    pub(crate) subscriptions: Vec<(Place, Terms)>,
 }
 
 impl Session {
     /// Connects and logs in.
     pub(crate) fn open(driver: &'static dyn Driver, url: &Url) -> Result<Session> {
-        let mut session =
-            Session { driver, reader: driver.reader(), socket: connect(url)?, unread: Vec::new() };
+        Session::open_within(driver, url, HANDSHAKE_TIMEOUT)
+    }
+
+    /// The same, with so much time for each step.
+    pub(crate) fn open_within(driver: &'static dyn Driver, url: &Url, timeout: Duration) -> Result<Session> {
+        let mut session = Session {
+            driver,
+            reader: driver.reader(),
+            socket: connect(url, timeout)?,
+            unread: Vec::new(),
+            subscriptions: Vec::new(),
+        };
         let mut login = Vec::new();
         driver.log_in(url, &mut login);
         session.write(&login)?;
@@ -61,13 +92,29 @@ impl Session {
         let mut subscribe = Vec::new();
         self.driver.subscribe(place, terms, Wish::Confirm, &mut subscribe);
         self.write(&subscribe)?;
-        self.confirmed()
+        self.confirmed()?;
+        self.subscriptions.push((place.clone(), terms));
+        Ok(())
     }
 
-    /// The socket, no longer blocking, with what reads from it and the bytes that came already.
-    pub(crate) fn into_parts(self) -> Result<(TcpStream, Box<dyn Reader>, Vec<u8>)> {
+    /// The requests of a requester that has this connection.
+    pub(crate) fn request(
+        &mut self,
+        service: &Place,
+        replies: &Replies,
+        size: usize,
+        first: Correlation,
+    ) -> RequestTemplate {
+        let mut request = self.driver.request(service, replies, size, first);
+        self.reader.serve(first, &mut request);
+        request
+    }
+
+    /// Hands the connection over.
+    pub(crate) fn into_parts(self) -> Result<Parts> {
         self.socket.set_nonblocking(true)?;
-        Ok((self.socket, self.reader, self.unread))
+        let Session { socket, reader, unread, subscriptions, .. } = self;
+        Ok(Parts { socket, reader, unread, subscriptions })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -106,9 +153,7 @@ impl Session {
         let mut bytes = [0; 16 * 1024];
         let length = self.socket.read(&mut bytes).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                anyhow!(
-                    "the broker does not answer the handshake within {HANDSHAKE_TIMEOUT:?}; look into its log"
-                )
+                anyhow!("the broker does not answer the handshake in time; look into its log")
             }
             _ => anyhow!(error)
                 .context("the broker breaks the connection during the handshake; look into its log"),
@@ -121,17 +166,17 @@ impl Session {
     }
 }
 
-fn connect(url: &Url) -> Result<TcpStream> {
+fn connect(url: &Url, timeout: Duration) -> Result<TcpStream> {
     let addresses = (url.host.as_str(), url.port)
         .to_socket_addrs()
         .with_context(|| format!("`{}` is not a known host; name it by address", url.host))?;
     let mut last = anyhow!("`{}` has no address", url.host);
     for address in addresses {
-        match TcpStream::connect_timeout(&address, HANDSHAKE_TIMEOUT) {
+        match TcpStream::connect_timeout(&address, timeout) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
-                socket.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
-                socket.set_write_timeout(Some(HANDSHAKE_TIMEOUT))?;
+                socket.set_read_timeout(Some(timeout))?;
+                socket.set_write_timeout(Some(timeout))?;
                 return Ok(socket);
             }
             Err(error) => {

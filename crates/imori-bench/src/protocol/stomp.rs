@@ -82,7 +82,7 @@ impl Driver for Stomp {
             self.kind_header("destination-type", service),
             replies.address,
         );
-        RequestTemplate::new(&head, "\n\n", size, b"\0")
+        RequestTemplate::new(head.as_bytes(), b"\n\n", size, b"\0")
     }
 
     fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate {

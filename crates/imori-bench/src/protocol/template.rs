@@ -1,11 +1,13 @@
 //! Requests and messages encoded once and patched in place: what a client writes again and again.
 
 use std::fmt;
+use std::sync::Arc;
 
+use crate::protocol::credit::Credit;
 use crate::stamp::STAMP_BYTES;
 
 /// Bytes of the number of a call in hexadecimal, with which a correlation ends.
-const NUMBER_BYTES: usize = 8;
+pub(crate) const NUMBER_BYTES: usize = 8;
 
 /// Bytes of a correlation: run, requester and number in hexadecimal.
 pub(crate) const CORRELATION_BYTES: usize = 8 + 1 + 4 + 1 + NUMBER_BYTES;
@@ -48,19 +50,56 @@ impl fmt::Display for Correlation {
 #[derive(Debug)]
 pub(crate) struct RequestTemplate {
     bytes: Vec<u8>,
-    number_at: usize,
+    number: NumberPlace,
     body_at: usize,
+    body_bytes: usize,
+    /// What the other side takes at most, where it says so.
+    credit: Option<Arc<Credit>>,
+}
+
+/// Where a request carries the number of its call.
+#[derive(Debug)]
+enum NumberPlace {
+    /// In hexadecimal, at this place.
+    Correlation(usize),
+    /// As a stream, which the frames at these places name.
+    Stream([usize; 2]),
 }
 
 impl RequestTemplate {
     /// A request of which the head ends with a correlation; the body has `size` bytes.
-    pub(crate) fn new(head: &str, before_body: &str, size: usize, end: &[u8]) -> RequestTemplate {
-        let number_at = head.len() - NUMBER_BYTES;
-        let mut bytes = format!("{head}{before_body}").into_bytes();
+    pub(crate) fn new(head: &[u8], before_body: &[u8], size: usize, end: &[u8]) -> RequestTemplate {
+        let number_at = head.len().saturating_sub(NUMBER_BYTES);
+        let mut bytes = [head, before_body].concat();
         let body_at = bytes.len();
         bytes.resize(body_at + size, b' ');
         bytes.extend_from_slice(end);
-        RequestTemplate { bytes, number_at, body_at }
+        let number = NumberPlace::Correlation(number_at);
+        RequestTemplate { bytes, number, body_at, body_bytes: size, credit: None }
+    }
+
+    /// A request on a stream of its own, which is named at two places of what precedes the body.
+    pub(crate) fn on_stream(before_body: Vec<u8>, stream_at: [usize; 2], size: usize) -> RequestTemplate {
+        let body_at = before_body.len();
+        let mut bytes = before_body;
+        bytes.resize(body_at + size, b' ');
+        let number = NumberPlace::Stream(stream_at);
+        RequestTemplate { bytes, number, body_at, body_bytes: size, credit: None }
+    }
+
+    /// Holds the requester to what the other side takes.
+    pub(crate) fn set_credit(&mut self, credit: Arc<Credit>) {
+        self.credit = Some(credit);
+    }
+
+    /// Bytes of the body.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body_bytes
+    }
+
+    /// How many requests the other side takes now.
+    pub(crate) fn room(&self) -> u64 {
+        self.credit.as_ref().map_or(u64::MAX, |credit| credit.room())
     }
 
     /// Appends the request with this number, which asks for the successor of `value`.
@@ -68,11 +107,36 @@ impl RequestTemplate {
         let from = out.len();
         out.extend_from_slice(&self.bytes);
         let request = out.get_mut(from..).unwrap_or_default();
-        put_hex(request.get_mut(self.number_at..).and_then(|rest| rest.first_chunk_mut()), number);
+        match self.number {
+            NumberPlace::Correlation(at) => {
+                put_hex(request.get_mut(at..).and_then(|rest| rest.first_chunk_mut()), number);
+            }
+            NumberPlace::Stream(places) => {
+                let stream = stream_of(number).to_be_bytes();
+                for at in places {
+                    if let Some(place) = request.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+                        *place = stream;
+                    }
+                }
+            }
+        }
         if let Some(body) = request.get_mut(self.body_at..) {
             put_decimal(body, value);
         }
+        if let Some(credit) = &self.credit {
+            credit.spend();
+        }
     }
+}
+
+/// The stream of a call: a client has the odd ones, and the first of them is for logging in.
+fn stream_of(number: u32) -> u32 {
+    number.wrapping_mul(2).wrapping_add(3)
+}
+
+/// The call that a stream belongs to; none if it is no stream of a call.
+pub(crate) fn call_of(stream: u32) -> Option<u32> {
+    (stream % 2 == 1).then_some(stream.checked_sub(3)? / 2)
 }
 
 /// A message of one publisher, complete but for its stamp and, if it is to be confirmed, its number.
@@ -155,7 +219,8 @@ pub(crate) fn put_decimal(text: &mut [u8], mut value: u64) -> usize {
     length
 }
 
-fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
+/// Writes the number of a call in hexadecimal.
+pub(crate) fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
     for byte in place.into_iter().flatten().rev() {
         let digit = (value & 15) as u8;
         *byte = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };
@@ -198,6 +263,19 @@ mod tests {
         {
             assert_eq!(Correlation::read(text), None);
         }
+    }
+
+    #[test]
+    fn a_call_and_its_stream_know_each_other() {
+        for (number, stream) in [(0, 3), (1, 5), (0x3fff_fffe, 0x7fff_ffff)] {
+            assert_eq!((stream_of(number), call_of(stream)), (stream, Some(number)));
+            let template = RequestTemplate::on_stream(vec![1; 12], [1, 7], 2);
+            let mut out = vec![9];
+            template.append(&mut out, number, 7);
+            let id = stream.to_be_bytes();
+            assert_eq!(out, [&[9, 1][..], &id, &[1, 1], &id, &[1], b"7 "].concat());
+        }
+        assert_eq!([call_of(0), call_of(1), call_of(4)], [None; 3]);
     }
 
     #[test]

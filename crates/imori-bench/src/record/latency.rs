@@ -79,8 +79,13 @@ impl Recorder {
             p99_us: self.quantile_us(0.99),
             p999_us: self.quantile_us(0.999),
             p9999_us: self.quantile_us(0.9999),
-            max_us: (samples > 0).then(|| micros(self.histogram.max())),
+            max_us: self.max_us(),
         }
+    }
+
+    /// The longest in microseconds, if there is any.
+    pub(crate) fn max_us(&self) -> Option<f64> {
+        (self.samples() > 0).then(|| micros(self.histogram.max()))
     }
 
     /// A quantile in microseconds, if the samples carry it.

@@ -85,6 +85,32 @@ pub struct OpenLoop {
     pub arrival: String,
 }
 
+/// An objective, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The objective, in the words it was asked for in.
+    pub objective: String,
+    /// Whether the run kept it.
+    pub is_kept: bool,
+    /// What was measured.
+    pub found: String,
+}
+
+/// One step of a search for the highest rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RateStep {
+    /// Operations a second that were offered.
+    pub rate: f64,
+    /// Operations a second that were done.
+    pub done: f64,
+    /// Whether everything was kept.
+    pub is_kept: bool,
+    /// 99 of 100 responses took at most this.
+    pub p99_us: Option<f64>,
+    /// What was not kept, in words; empty if nothing was.
+    pub broken: Vec<String>,
+}
+
 /// A named number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Count {
@@ -120,9 +146,9 @@ pub struct Report {
     /// What arrival times, sizes and bodies were drawn from.
     #[serde(default)]
     pub seed: u64,
-    /// When measuring began, in seconds since 1970.
+    /// When measuring began, in seconds since 1970; times of rows and stalls count from here.
     #[serde(default)]
-    pub started_at: u64,
+    pub started_at: f64,
     /// What it was made on.
     #[serde(default)]
     pub machine: Machine,
@@ -147,6 +173,9 @@ pub struct Report {
     pub per_second: f64,
     /// Messages that the broker delivered within the measured time.
     pub deliveries: u64,
+    /// Deliveries of each operation that is sent; 0 is not told.
+    #[serde(default)]
+    pub fan_out: u64,
     /// Deliveries a second.
     pub deliveries_per_second: f64,
     /// How long operations took: the response time in an open loop, see its kind.
@@ -166,6 +195,12 @@ pub struct Report {
     /// When the first, the middle and the last subscriber had each message, in `fan-out`.
     #[serde(default)]
     pub spread: Vec<(String, Latency)>,
+    /// What the run was to keep, and whether it did.
+    #[serde(default)]
+    pub objectives: Vec<Kept>,
+    /// The rates that a search tried, in order.
+    #[serde(default)]
+    pub steps: Vec<RateStep>,
     /// Second by second.
     #[serde(default)]
     pub rows: Vec<Second>,
@@ -180,17 +215,21 @@ pub struct Report {
     pub ledger: Ledger,
     /// Counters of both sides, warm-up included.
     pub counters: Vec<Count>,
+    /// The parts of a mix, each as when it is alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Report>,
     /// What a reader must know before using the numbers.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Exit code of the command: 0 done, 3 ledger broken, 4 invalid.
+    /// Exit code of the command: 0 done, 1 ended early, 2 objective broken, 3 ledger broken, 4 blocked.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Broken | Outcome::Stopped => 1,
             _ if self.ledger.is_broken() => 3,
             Outcome::Blocked => 4,
+            Outcome::Done if self.objectives.iter().any(|objective| !objective.is_kept) => 2,
             Outcome::Done => 0,
         }
     }

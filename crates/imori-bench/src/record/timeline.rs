@@ -46,6 +46,7 @@ pub(crate) struct Timeline {
     total: Recorder,
     service: Recorder,
     confirms: Recorder,
+    reconnects: u64,
     /// Stretches in which operations took long.
     pub(crate) slow: SlowStretches,
 }
@@ -63,6 +64,7 @@ impl Timeline {
             total: Recorder::new(),
             service: Recorder::new(),
             confirms: Recorder::new(),
+            reconnects: 0,
             slow: SlowStretches::default(),
         }
     }
@@ -122,9 +124,15 @@ impl Timeline {
 
     /// Notes that a connection was opened again.
     pub(crate) fn reconnected(&mut self, now: u64) {
+        self.reconnects += 1;
         if let Some(tally) = self.tally(now) {
             tally.reconnects += 1;
         }
+    }
+
+    /// How often a connection was opened again.
+    pub(crate) fn reconnects(&self) -> u64 {
+        self.reconnects
     }
 
     /// Notes a response: when it was due and begun late by so much (if that is known), and that it is here.
@@ -168,6 +176,7 @@ impl Timeline {
         self.service.add(&other.service);
         self.confirms.add(&other.confirms);
         self.slow.add(&other.slow);
+        self.reconnects += other.reconnects;
     }
 
     /// Closes the second under way, so that everything is in `total` and in the rows.

@@ -1,3 +1,28 @@
-//! What is told of a run: text for people; files for programs.
+//! What is told of a run: text and a live view for people, a page to show, files for programs.
 
+pub(crate) mod compare;
+pub(crate) mod write;
+pub(crate) mod html;
+mod several;
+mod one;
+mod figure;
+mod graphs;
+mod heat;
+pub(crate) mod plot;
+mod frame;
+mod table;
+pub(crate) mod axis;
+mod buckets;
+mod measure;
+mod spread;
+pub(crate) mod csv;
+pub(crate) mod runs;
+pub(crate) mod live;
 mod text;
+mod verdict;
+mod markup;
+mod quantity;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod well_formed;

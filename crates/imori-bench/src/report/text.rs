@@ -1,59 +1,42 @@
-//! A report as a few lines of text: mode first, ledger last.
+//! A report as a few lines of text: mode first, verdict last.
 
 use std::fmt::{self, Display};
 
-use crate::record::latency::LatencyKind;
-use crate::record::report::{Outcome, Report};
+use crate::record::latency::{Latency, LatencyKind};
+use crate::record::report::{Broker, Outcome, Report};
+use crate::record::series::Stalls;
+use crate::report::markup::plain_line;
+use crate::report::quantity::{bytes, grouped, optional, percent, significant, time};
+use crate::report::verdict::{VERDICTS, letter, name};
+
+/// Stalls that are listed; the files have all.
+const STALLS_SHOWN: usize = 10;
 
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} {}  {} ({})", self.scenario, self.mode, self.url, self.server)?;
-        let asked: Vec<String> =
-            self.asked.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect();
-        writeln!(f, "asked        {}", asked.join(", "))?;
-        if self.outcome == Outcome::Blocked {
-            writeln!(f, "BLOCKED      nothing moved for 10 s although something was due")?;
+        let (mode, scenario) = (plain_line(&self.mode), plain_line(&self.scenario));
+        writeln!(f, "{mode}  {scenario}  {} ({})", plain_line(&self.url), plain_line(&self.server))?;
+        let level = self.asked.get("level").map_or_else(|| "not said".to_owned(), plain);
+        let others = self.asked.iter().filter(|(name, _)| *name != "level");
+        let asked: Vec<String> = others
+            .map(|(name, value)| format!("{} {}", plain_line(name), plain_line(&plain(value))))
+            .collect();
+        writeln!(f, "level        {level}  asked for: {}", asked.join(", "))?;
+        write!(f, "throughput   {} {}/s", grouped(self.per_second), plain_line(&self.unit))?;
+        if let Some(open) = &self.open {
+            write!(f, " of {} offered", grouped(open.rate))?;
         }
         writeln!(
             f,
-            "throughput   {} {}/s  {} deliveries/s  ({} {} in {:.2} s)",
-            grouped(self.per_second),
-            self.unit,
+            "  {} deliveries/s  ({} {} in {:.2} s)",
             grouped(self.deliveries_per_second),
             grouped(self.operations as f64),
-            self.unit,
+            plain_line(&self.unit),
             self.seconds
         )?;
-        if let Some(latency) = &self.latency {
-            let name = match latency.kind {
-                LatencyKind::Response => "response",
-                LatencyKind::Service => "service",
-                LatencyKind::Queueing => "queueing",
-            };
-            let columns = [
-                ("p50", latency.p50_us),
-                ("p99", latency.p99_us),
-                ("p99.9", latency.p999_us),
-                ("max", latency.max_us),
-            ];
-            let shown: Vec<String> = columns
-                .iter()
-                .filter_map(|(name, value)| Some(format!("{name} {}", time((*value)?))))
-                .collect();
-            writeln!(f, "{name:<12} {}", shown.join("  "))?;
-        }
+        self.write_times(f)?;
         match &self.broker {
-            Some(broker) => writeln!(
-                f,
-                "broker       {:.2} CPU-s  {} CPU-s/M deliveries  {} {}/CPU-s  RSS {} -> {} (peak {})",
-                broker.cpu_s,
-                optional(broker.cpu_s_per_million_deliveries, |value| format!("{value:.2}")),
-                optional(broker.per_cpu_s, grouped),
-                self.unit,
-                bytes(broker.rss_start),
-                bytes(broker.rss_end),
-                bytes(broker.rss_peak)
-            )?,
+            Some(broker) => self.write_broker(f, broker)?,
             None => writeln!(f, "broker       n/a (name its process with --pid)")?,
         }
         writeln!(
@@ -61,8 +44,81 @@ impl Display for Report {
             "client       {:.2} CPU-s  {} us each  RSS {}",
             self.client.cpu_s,
             optional(self.client.cpu_us_per_op, |value| format!("{value:.2}")),
-            bytes(self.client.rss_end)
+            bytes(self.client.rss_end as f64)
         )?;
+        if let Some(stalls) = &self.stalls {
+            write_stalls(f, stalls)?;
+        }
+        self.write_ledger(f)?;
+        let counters: Vec<String> = self
+            .counters
+            .iter()
+            .map(|count| format!("{} {}", plain_line(&count.name), count.value))
+            .collect();
+        if !counters.is_empty() {
+            writeln!(f, "counters     {}", counters.join("  "))?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note         {}", plain_line(note))?;
+        }
+        writeln!(f, "verdict      {}", ending(self).1)
+    }
+}
+
+impl Report {
+    fn write_times(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(latency) = &self.latency {
+            let (name, warning) = match (&self.open, latency.kind) {
+                (Some(_), _) | (None, LatencyKind::Response) => ("response", ""),
+                (None, LatencyKind::Service) => ("service", "  (closed: waiting to be sent is not in it)"),
+                (None, LatencyKind::Queueing) => {
+                    ("queueing", "  (closed: mostly the wait behind one another)")
+                }
+            };
+            writeln!(f, "{name:<12} {}{warning}", percentiles(latency))?;
+        }
+        match &self.service {
+            Some(service) => writeln!(f, "service      {}", percentiles(service)),
+            None => Ok(()),
+        }
+    }
+
+    fn write_broker(&self, f: &mut fmt::Formatter<'_>, broker: &Broker) -> fmt::Result {
+        write!(
+            f,
+            "broker       {} CPU-s/M deliveries  {:.2} CPU-s  {} {}/CPU-s",
+            optional(broker.cpu_s_per_million_deliveries, |value| format!("{value:.2}")),
+            broker.cpu_s,
+            optional(broker.per_cpu_s, grouped),
+            plain_line(&self.unit),
+        )?;
+        writeln!(
+            f,
+            "  RSS {} -> {} (peak {})",
+            bytes(broker.rss_start as f64),
+            bytes(broker.rss_end as f64),
+            bytes(broker.rss_peak as f64)
+        )?;
+        let (switches, written, read) = (broker.context_switches, broker.write_bytes, broker.read_bytes);
+        if switches == 0 && written == 0 && read == 0 {
+            return Ok(());
+        }
+        let each = |count: u64| match self.deliveries {
+            0 => "n/a".to_owned(),
+            deliveries => significant(count as f64 / deliveries as f64),
+        };
+        writeln!(
+            f,
+            "system       {} context switches ({} a delivery)  disk: {} written ({} B a delivery), {} read",
+            grouped(switches as f64),
+            each(switches),
+            bytes(written as f64),
+            each(written),
+            bytes(read as f64)
+        )
+    }
+
+    fn write_ledger(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ledger = &self.ledger;
         writeln!(
             f,
@@ -77,73 +133,175 @@ impl Display for Report {
             ledger.redelivered,
             ledger.timeouts,
             ledger.late
-        )?;
-        let counters: Vec<String> =
-            self.counters.iter().map(|count| format!("{} {}", count.name, count.value)).collect();
-        if !counters.is_empty() {
-            writeln!(f, "counters     {}", counters.join("  "))?;
-        }
-        for note in &self.notes {
-            writeln!(f, "note         {note}")?;
-        }
-        let verdict = match (self.outcome, ledger.is_broken()) {
-            (Outcome::Broken, _) => "the broker went away; what was measured until then is above",
-            (Outcome::Stopped, _) => "stopped by hand; what was measured until then is above",
-            (_, true) => "ledger broken",
-            (Outcome::Blocked, false) => "blocked",
-            (Outcome::Done, false) => "ok",
-        };
-        writeln!(f, "verdict      {verdict}")
+        )
     }
 }
 
-fn plain(value: &serde_json::Value) -> String {
+/// Whether a run ended well, and how it ended in words.
+pub(crate) fn ending(report: &Report) -> (bool, String) {
+    let said = match (report.outcome, report.ledger.is_broken()) {
+        (Outcome::Broken, _) => "the broker went away; what was measured until then is above",
+        (Outcome::Stopped, _) => "stopped by hand; what was measured until then is above",
+        (_, true) => "ledger broken",
+        (Outcome::Blocked, false) => "blocked: nothing moved for 10 s although something was due",
+        (Outcome::Done, false) => "ok",
+    };
+    (said == "ok", said.to_owned())
+}
+
+/// A value of JSON as a word.
+pub(crate) fn plain(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }
 
-fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
-    value.map_or_else(|| "n/a".to_owned(), show)
+fn percentiles(latency: &Latency) -> String {
+    let columns = [
+        ("p50", latency.p50_us),
+        ("p99", latency.p99_us),
+        ("p99.9", latency.p999_us),
+        ("max", latency.max_us),
+    ];
+    let shown: Vec<String> =
+        columns.iter().filter_map(|(name, value)| Some(format!("{name} {}", time((*value)?)))).collect();
+    if shown.is_empty() { "too few samples".to_owned() } else { shown.join("  ") }
 }
 
-/// A whole number with a space between groups of three digits.
-fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut shown = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(' ');
+fn write_stalls(f: &mut fmt::Formatter<'_>, stalls: &Stalls) -> fmt::Result {
+    let within = stalls
+        .available_at_50_ms
+        .map_or(String::new(), |share| format!("  within 50 ms: {}", percent(share)));
+    if stalls.list.is_empty() {
+        return writeln!(f, "stalls       none longer than {}{within}", time(stalls.threshold_us));
+    }
+    let by_verdict: Vec<String> = VERDICTS
+        .into_iter()
+        .map(|verdict| (verdict, stalls.list.iter().filter(|stall| stall.verdict == verdict).count()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(verdict, count)| format!("{count} {}", name(verdict)))
+        .collect();
+    let period = match (&stalls.period, &stalls.no_period) {
+        (Some(period), _) => {
+            let suspect =
+                period.suspect.as_ref().map_or(String::new(), |known| format!(", as {}", plain_line(known)));
+            format!(
+                "each {} s ({}, {} cycles{suspect})",
+                significant(period.period_s),
+                percent(period.confidence),
+                period.cycles
+            )
         }
-        shown.push(digit);
+        (None, Some(why)) => format!("no period: {}", plain_line(why)),
+        (None, None) => "no period".to_owned(),
+    };
+    writeln!(
+        f,
+        "stalls       {}  longest {}  {period}{within}",
+        by_verdict.join(", "),
+        time(stalls.longest_s * 1e6),
+    )?;
+    writeln!(f, "  {:>10} {:>9} {:>9} {:>9} {:>9}  verdict", "start", "length", "delayed", "worst", "all")?;
+    for stall in stalls.list.iter().take(STALLS_SHOWN) {
+        writeln!(
+            f,
+            "  {:>8.1} s {:>9} {:>9} {:>9} {:>7} s  {} {}: {}",
+            stall.start_s,
+            time(stall.length_s * 1e6),
+            grouped(stall.operations as f64),
+            time(stall.worst_us),
+            significant(stall.delay_s),
+            letter(stall.verdict),
+            name(stall.verdict),
+            plain_line(&stall.evidence)
+        )?;
     }
-    shown
-}
-
-fn time(micros: f64) -> String {
-    match micros {
-        _ if micros < 1_000.0 => format!("{micros:.0} us"),
-        _ if micros < 1_000_000.0 => format!("{:.2} ms", micros / 1_000.0),
-        _ => format!("{:.2} s", micros / 1_000_000.0),
+    match stalls.list.len().saturating_sub(STALLS_SHOWN) as u64 + stalls.unlisted {
+        0 => Ok(()),
+        more => writeln!(f, "  and {} more", grouped(more as f64)),
     }
-}
-
-fn bytes(count: u64) -> String {
-    format!("{:.1} MiB", count as f64 / 1_048_576.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::sample;
 
     #[test]
-    fn numbers_are_shown_for_people() {
-        for (value, expected) in [(0.0, "0"), (999.6, "1 000"), (1_234_567.0, "1 234 567"), (512.0, "512")] {
-            assert_eq!(grouped(value), expected);
+    fn an_open_loop_is_told_in_this_order() {
+        let text = sample::report().to_string();
+        let expected = [
+            "open 1000/s poisson  queue  nats://127.0.0.1:4222 (imori 0.1.0)",
+            "level        memory  asked for: size 128",
+            "throughput   1 000 deliveries/s of 1 000 offered  1 000 deliveries/s  (60 000 deliveries in 60.00 s)",
+            "response     p50 200 us  p99 631 ms  p99.9 964 ms  max 1.00 s",
+            "service      p50 190 us  p99 240 us  p99.9 1.00 ms  max 1.00 s",
+            "broker       58.00 CPU-s/M deliveries  3.50 CPU-s  17 000 deliveries/CPU-s  RSS 19.1 MiB -> 23.8 MiB (peak 28.6 MiB)",
+            "system       90 000 context switches (1.50 a delivery)  disk: 11.8 MiB written (206 B a delivery), 0 B read",
+            "client       5.00 CPU-s  83.00 us each  RSS 8.58 MiB",
+            "stalls       5 broker, 1 disk  longest 1.00 s  each 10.0 s (99 %, 6 cycles)  within 50 ms: 90.6 %",
+            "       start    length   delayed     worst       all  verdict",
+            "       5.0 s    1.00 s       990    1.00 s     500 s  D disk: all canaries fine",
+            "      15.0 s    1.00 s       990    1.00 s     500 s  B broker: all canaries fine",
+        ];
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(&lines[..expected.len()], &expected);
+        assert!(lines.contains(&"verdict      ok"), "{text}");
+    }
+
+    #[test]
+    fn a_closed_loop_says_what_it_cannot_see() {
+        let mut report = sample::report();
+        report.open = None;
+        report.service = None;
+        report.stalls = Some(Stalls { threshold_us: 20_000.0, ..Stalls::default() });
+        for (kind, expected) in [
+            (
+                LatencyKind::Service,
+                "service      p50 200 us  p99 631 ms  p99.9 964 ms  max 1.00 s  (closed: waiting",
+            ),
+            (LatencyKind::Queueing, "queueing     p50 200 us"),
+        ] {
+            report.latency.as_mut().unwrap().kind = kind;
+            assert!(report.to_string().contains(expected));
         }
-        for (micros, expected) in [(12.4, "12 us"), (1_234.0, "1.23 ms"), (2_500_000.0, "2.50 s")] {
-            assert_eq!(time(micros), expected);
+        assert!(report.to_string().contains("stalls       none longer than 20.0 ms\n"));
+    }
+
+    #[test]
+    fn what_comes_from_outside_cannot_move_the_cursor() {
+        let text = sample::hostile().to_string();
+        assert!(text.chars().all(|character| character == '\n' || !character.is_control()), "{text:?}");
+        assert!(!text.contains('\u{202e}'));
+    }
+
+    #[test]
+    fn only_ten_stalls_are_listed() {
+        let mut report = sample::report();
+        let stalls = report.stalls.as_mut().unwrap();
+        let one = stalls.list[0].clone();
+        stalls.list.resize(25, one);
+        stalls.unlisted = 3;
+        let text = report.to_string();
+        assert_eq!(text.matches("all canaries fine").count(), STALLS_SHOWN);
+        assert!(text.contains("  and 18 more\n"));
+    }
+
+    #[test]
+    fn the_verdict_says_how_it_ended() {
+        for (outcome, lost, expected) in [
+            (Outcome::Done, 0, "ok"),
+            (Outcome::Done, 1, "ledger broken"),
+            (Outcome::Blocked, 0, "blocked"),
+            (Outcome::Blocked, 1, "ledger broken"),
+            (Outcome::Broken, 1, "the broker went away"),
+            (Outcome::Stopped, 0, "stopped by hand"),
+        ] {
+            let mut report = sample::report();
+            report.outcome = outcome;
+            report.ledger.lost = lost;
+            assert!(ending(&report).1.starts_with(expected), "{outcome:?}");
         }
     }
 }

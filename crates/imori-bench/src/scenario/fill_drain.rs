@@ -10,15 +10,16 @@ use crate::amount::Amount;
 use crate::load::phase::{Bounds, Ended, Meter, drive};
 use crate::protocol::driver::Wish;
 use crate::protocol::session::driver;
-use crate::record::report::{Count, Report};
+use crate::record::report::Count;
 use crate::scenario::oneway::{Run, Shape, consumers_of, terms};
+use crate::scenario::summary::Ran;
 use crate::watch::cost::Cost;
 
 /// How long the broker may settle after it was filled, before its memory is read.
 const SETTLE: Duration = Duration::from_secs(2);
 
 /// Publishes everything, reads the broker's memory, then consumes everything.
-pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Report> {
+pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     let count = run.options.messages() / run.publisher_count;
     let goal = count.saturating_mul(run.publisher_count);
     let (flow, progress) = (Arc::clone(&run.flow), &run.progress);

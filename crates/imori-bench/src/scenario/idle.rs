@@ -15,8 +15,8 @@ use crate::record::report::{Count, Report};
 use crate::scenario::summary::{Subject, asked, report};
 
 /// Runs the scenario.
-pub fn run(options: &IdleOptions) -> Result<Report> {
-    let progress = Progress::new(options.broker.progress);
+pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
+    let progress = Progress::new(&options.broker);
     let mut idle = EventLoop::new((), Clock::start())?;
     let meter = Meter::start(&options.broker.pid)?;
     let mut server = String::new();
@@ -89,6 +89,10 @@ impl Role for IdleRole {
     fn next_due(&self) -> Option<u64> {
         None
     }
+
+    fn cut_off(&mut self, _now: u64, _board: &mut ()) {}
+
+    fn reopened(&mut self, _now: u64, _board: &mut ()) {}
 
     fn tick(&mut self, _now: u64, _board: &mut ()) {}
 }

@@ -1,14 +1,19 @@
 //! What is measured: each scenario opens connections, drives them through its phases and reports.
 
+mod measure;
+mod find;
+mod soak;
 mod idle;
 mod pubsub;
 mod queue;
 mod fill_drain;
 mod oneway;
 mod rpc;
+mod watched;
 mod summary;
+mod objectives;
+#[cfg(test)]
+mod flash_card;
 
-pub use idle::run as run_idle;
-pub use pubsub::{run as run_pubsub, run_fan_out};
-pub use queue::run as run_queue;
-pub use rpc::run as run_rpc;
+pub(crate) use idle::run as run_idle;
+pub(crate) use measure::measure;

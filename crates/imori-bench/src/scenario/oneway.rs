@@ -22,7 +22,7 @@ use crate::protocol::session::{Session, driver};
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
-use crate::scenario::summary::{LEAD, Subject, add_times, nanos, report};
+use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report};
 use crate::stamp::{STAMP_BYTES, filler};
 use crate::watch::cost::Cost;
 
@@ -77,6 +77,8 @@ pub(super) struct Run<'a> {
     /// The publishers, if they have a thread of their own.
     publishers: Option<OtherThread<FlowRole>>,
     pub(super) publisher_count: u64,
+    /// Places of each publisher.
+    stride: usize,
     /// Messages that should be published by now, as far as that is known.
     expected: u64,
     clock: Clock,
@@ -90,7 +92,7 @@ impl<'a> Run<'a> {
     /// Connects everybody, and subscribes unless the queues are filled first.
     pub(super) fn open(
         run: u16,
-        broker: &'a BrokerOptions,
+        (broker, clock): (&'a BrokerOptions, Clock),
         options: &'a FlowOptions,
         shape: &Shape,
         mut subject: Subject,
@@ -105,7 +107,6 @@ impl<'a> Run<'a> {
             Some(_) => Flow::open(shape.fan_out, window, shape.subjects.len()),
             None => Flow::new(shape.fan_out, window),
         });
-        let clock = Clock::start();
         let places = shape.subjects.len().saturating_mul(shape.stride);
         let mut consumers = EventLoop::<FlowRole>::new(FlowBoard::new(places), clock)?;
         consumers.board.received.spread = shape.spread_over.map(Spread::new);
@@ -113,6 +114,11 @@ impl<'a> Run<'a> {
             1 => None,
             _ => Some(EventLoop::new(FlowBoard::new(0), clock)?),
         };
+        if broker.reconnect {
+            for event_loop in [Some(&mut consumers), publishers.as_mut()].into_iter().flatten() {
+                event_loop.reopen(driver, &broker.url);
+            }
+        }
         let filler: Arc<[u8]> = filler(shape.size - STAMP_BYTES, run).into();
         for (source, offset) in &shape.sources {
             let mut session = Session::open(driver, &broker.url)?;
@@ -158,16 +164,17 @@ impl<'a> Run<'a> {
             consumers,
             publishers: publishers.map(OtherThread::start),
             publisher_count: shape.subjects.len() as u64,
+            stride: shape.stride,
             expected: 0,
             clock,
             subject,
-            progress: Progress::new(broker.progress),
+            progress: Progress::new(&broker),
             broken: None,
         })
     }
 
     /// Publishes and consumes at the same time.
-    pub(super) fn steady(mut self) -> Result<Report> {
+    pub(super) fn steady(mut self) -> Result<Ran> {
         let (cost, deliveries, ended) = match self.options.load.open_rate() {
             Some(_) => self.measure_open()?,
             None => self.measure_closed()?,
@@ -292,7 +299,7 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for stragglers and closes the ledger.
-    pub(super) fn finish(mut self, mut report: Report, ended: Ended) -> Result<Report> {
+    pub(super) fn finish(mut self, mut report: Report, ended: Ended) -> Result<Ran> {
         self.flow.stop();
         let due = self.flow.due();
         if ended != Ended::Broken {
@@ -310,6 +317,7 @@ impl<'a> Run<'a> {
         if let Some(publishers) = self.publishers {
             let (mut other, turned) = publishers.stop()?;
             board.timeline.add(&mut other.timeline);
+            board.unknown.append(&mut other.unknown);
             if let Err(error) = turned {
                 self.broken.get_or_insert(error);
             }
@@ -319,12 +327,21 @@ impl<'a> Run<'a> {
         report.ledger = received.ledger;
         report.ledger.sent = published;
         report.ledger.lost = due.saturating_sub(received.arrived());
-        let kind = match report.open {
-            Some(_) => LatencyKind::Response,
-            None => LatencyKind::Queueing,
-        };
-        add_times(&mut report, &mut board.timeline, kind, self.flow.fan_out);
-        report.spread = received.spread.as_ref().map(|spread| spread.summary(kind)).unwrap_or_default();
+        if board.timeline.reconnects() > 0 {
+            // Without confirms nobody knows what a broken connection had carried to the broker.
+            let unknown = match self.options.confirm {
+                Some(_) => board.unknown.iter().map(|(p, n)| received.missing(*p, *n, self.stride)).sum(),
+                None => report.ledger.lost,
+            };
+            report.ledger.unknown = unknown.min(report.ledger.lost);
+            report.ledger.lost -= report.ledger.unknown;
+        }
+        if let Some(spread) = &received.spread {
+            report.spread = spread.summary(match report.open {
+                Some(_) => LatencyKind::Response,
+                None => LatencyKind::Queueing,
+            });
+        }
         // If everything was published and only deliveries are missing, they are lost and the ledger says so.
         let is_all_taken = published >= self.expected && unwritten == 0;
         report.outcome = match ended {
@@ -335,7 +352,7 @@ impl<'a> Run<'a> {
         };
         if let Some(error) = self.broken {
             // What was under way when the connection broke may or may not have been taken.
-            report.ledger.unknown = std::mem::take(&mut report.ledger.lost);
+            report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
             report.notes.push(format!("{error:#}"));
         }
         report.counters.extend([
@@ -343,7 +360,8 @@ impl<'a> Run<'a> {
             Count::new("deliveries_due", due),
             Count::new("deliveries", received.deliveries),
         ]);
-        Ok(report)
+        let timeline = std::mem::replace(&mut board.timeline, Timeline::new());
+        Ok(Ran::new(report, timeline, &self.options.load, LatencyKind::Queueing, self.flow.fan_out))
     }
 }
 
@@ -357,13 +375,20 @@ pub(super) enum FlowRole {
 pub(super) struct FlowBoard {
     pub(super) received: Received,
     timeline: Timeline,
+    /// Messages whose confirm a broken connection may have carried, by publisher and number.
+    unknown: Vec<(u16, u32)>,
     /// Confirms that the broker has sent.
     pub(super) confirms: u64,
 }
 
 impl FlowBoard {
     fn new(places: usize) -> FlowBoard {
-        FlowBoard { received: Received::new(places), timeline: Timeline::new(), confirms: 0 }
+        FlowBoard {
+            received: Received::new(places),
+            timeline: Timeline::new(),
+            unknown: Vec::new(),
+            confirms: 0,
+        }
     }
 }
 
@@ -408,6 +433,16 @@ impl Role for FlowRole {
             FlowRole::Publisher(publisher) => publisher.next_due(),
             FlowRole::Consumer(_) => None,
         }
+    }
+
+    fn cut_off(&mut self, _now: u64, board: &mut FlowBoard) {
+        if let FlowRole::Publisher(publisher) = self {
+            board.unknown.extend(publisher.cut_off());
+        }
+    }
+
+    fn reopened(&mut self, now: u64, board: &mut FlowBoard) {
+        board.timeline.reconnected(now);
     }
 
     fn tick(&mut self, _now: u64, _board: &mut FlowBoard) {}

@@ -3,26 +3,57 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::options::{FanOutOptions, PubsubOptions};
+use crate::clock::Clock;
+use crate::options::{BrokerOptions, FanOutOptions, LoadOptions, PubsubOptions};
 use crate::protocol::driver::Place;
 use crate::protocol::session::driver;
-use crate::record::report::Report;
 use crate::scenario::oneway::{Run, Shape, cycled};
-use crate::scenario::summary::{Subject, asked};
+use crate::scenario::summary::{Ran, Subject, asked};
+use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
 
-/// Runs scenario `pubsub`.
-pub fn run(options: &PubsubOptions) -> Result<Report> {
-    steady(options, "pubsub", None)
+impl Measurable for PubsubOptions {
+    fn broker(&mut self) -> &mut BrokerOptions {
+        &mut self.broker
+    }
+
+    fn load(&mut self) -> &mut LoadOptions {
+        &mut self.flow.load
+    }
+
+    fn check(&self) -> Result<()> {
+        PubsubOptions::check(self)
+    }
+
+    fn run(&self, clock: Clock) -> Result<Ran> {
+        steady(self, "pubsub", None, clock)
+    }
 }
 
-/// Runs scenario `fan-out`.
-pub fn run_fan_out(options: &FanOutOptions) -> Result<Report> {
-    steady(&options.as_pubsub(), "fan-out", Some(options.subscribers))
+impl Measurable for FanOutOptions {
+    fn broker(&mut self) -> &mut BrokerOptions {
+        &mut self.broker
+    }
+
+    fn load(&mut self) -> &mut LoadOptions {
+        &mut self.flow.load
+    }
+
+    fn check(&self) -> Result<()> {
+        self.as_pubsub().check()
+    }
+
+    fn run(&self, clock: Clock) -> Result<Ran> {
+        steady(&self.as_pubsub(), "fan-out", Some(self.subscribers), clock)
+    }
 }
 
-fn steady(options: &PubsubOptions, scenario: &'static str, spread_over: Option<u32>) -> Result<Report> {
-    options.check()?;
+fn steady(
+    options: &PubsubOptions,
+    scenario: &'static str,
+    spread_over: Option<u32>,
+    clock: Clock,
+) -> Result<Ran> {
     let run = run_id() as u16;
     // A subject of this run only, so that nobody else hears or says anything on it.
     let subjects: Vec<Place> = (0..options.subjects())
@@ -60,5 +91,5 @@ fn steady(options: &PubsubOptions, scenario: &'static str, spread_over: Option<u
         unit: "deliveries",
         threads: options.broker.threads.into(),
     };
-    Run::open(run, &options.broker, &options.flow, &shape, subject)?.steady()
+    Run::open(run, (&options.broker, clock), &options.flow, &shape, subject)?.steady()
 }

@@ -3,19 +3,36 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::options::{QueueOptions, QueuePhase};
+use crate::clock::Clock;
+use crate::options::{BrokerOptions, LoadOptions, QueueOptions, QueuePhase};
 use crate::protocol::driver::Place;
 use crate::protocol::session::driver;
-use crate::record::report::Report;
 use crate::scenario::fill_drain;
 use crate::scenario::oneway::{Run, Shape, cycled};
-use crate::scenario::summary::{Subject, asked};
+use crate::scenario::summary::{Ran, Subject, asked};
+use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
 
-/// Runs the scenario.
-pub fn run(options: &QueueOptions) -> Result<Report> {
-    driver(&options.broker).check_queues()?;
-    options.check()?;
+impl Measurable for QueueOptions {
+    fn broker(&mut self) -> &mut BrokerOptions {
+        &mut self.broker
+    }
+
+    fn load(&mut self) -> &mut LoadOptions {
+        &mut self.flow.load
+    }
+
+    fn check(&self) -> Result<()> {
+        driver(&self.broker).check_queues()?;
+        QueueOptions::check(self)
+    }
+
+    fn run(&self, clock: Clock) -> Result<Ran> {
+        run(self, clock)
+    }
+}
+
+fn run(options: &QueueOptions, clock: Clock) -> Result<Ran> {
     let run = run_id() as u16;
     let name = &options.flow.destination;
     let queues: Vec<Place> =
@@ -49,7 +66,7 @@ pub fn run(options: &QueueOptions) -> Result<Report> {
         unit: "deliveries",
         threads: options.broker.threads.into(),
     };
-    let run = Run::open(run, &options.broker, &options.flow, &shape, subject)?;
+    let run = Run::open(run, (&options.broker, clock), &options.flow, &shape, subject)?;
     match is_filled_first {
         true => fill_drain::run(run, &shape),
         false => run.steady(),

@@ -13,36 +13,63 @@ use crate::load::phase::{Bounds, Ended, Meter, Progress, drive_all};
 use crate::load::publisher::Pace;
 use crate::load::requester::{Asked, Requester};
 use crate::load::responder::{Answered, Responder};
-use crate::options::{Depth, RpcOptions};
-use crate::protocol::driver::{Heard, Place, Terms};
+use crate::options::{BrokerOptions, Depth, LoadOptions, RpcOptions};
+use crate::protocol::driver::{CallTerms, Heard, Place, Terms};
 use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
-use crate::scenario::summary::{LEAD, Subject, add_times, asked, nanos, report};
+use crate::scenario::summary::{LEAD, Ran, Subject, asked, nanos, report};
+use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
 use crate::watch::cost::Cost;
 
 /// How long to listen for replies that nobody expects any more.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Runs the scenario.
-pub fn run(options: &RpcOptions) -> Result<Report> {
-    options.check()?;
+/// Counters of responders, where there are some.
+const SEEN_BY_RESPONDERS: [&str; 4] =
+    ["requests_received", "replies_sent", "foreign_requests", "unreadable_requests"];
+
+impl Measurable for RpcOptions {
+    fn broker(&mut self) -> &mut BrokerOptions {
+        &mut self.broker
+    }
+
+    fn load(&mut self) -> &mut LoadOptions {
+        &mut self.load
+    }
+
+    fn check(&self) -> Result<()> {
+        RpcOptions::check(self)
+    }
+
+    fn run(&self, clock: Clock) -> Result<Ran> {
+        run(self, clock)
+    }
+}
+
+fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
     let run = run_id();
     let driver = driver(&options.broker);
+    driver.check_calls(call_terms(options))?;
+    let responders = responders(options);
     let service = Place::Service(options.destination.clone());
-    let clock = Clock::start();
     let loop_count = if options.independent { options.requesters } else { 1 };
     let mut loops = Vec::new();
     for _ in 0..loop_count {
         loops.push(EventLoop::new(RpcBoard::new(), clock)?);
     }
-    let mut other = match options.independent || options.broker.threads > 1 {
+    let mut other = match (options.independent || options.broker.threads > 1) && responders > 0 {
         true => Some(EventLoop::new(RpcBoard::new(), clock)?),
         false => None,
     };
-    for _ in 0..options.responders {
+    if options.broker.reconnect {
+        for event_loop in loops.iter_mut().chain(&mut other) {
+            event_loop.reopen(driver, &options.broker.url);
+        }
+    }
+    for _ in 0..responders {
         let mut session = Session::open(driver, &options.broker.url)?;
         session.subscribe(&service, Terms::default())?;
         let responders = other.as_mut().or(loops.first_mut());
@@ -60,7 +87,7 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
         }
         session.check_body(options.size)?;
         session.server().clone_into(&mut server);
-        let template = driver.request(&service, &replies, options.size, first);
+        let template = session.request(&service, &replies, options.size, first);
         let pace = options.load.open_rate().map(|rate| Pace {
             rate,
             arrival: options.load.arrival,
@@ -83,13 +110,12 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
     let threads = loops.len() as u32 + u32::from(other.is_some());
     let other = other.map(OtherThread::start);
     let subject = subject(options, server, threads);
-    let mut run =
-        Run { options, loops, clock, progress: Progress::new(options.broker.progress), broken: None };
+    let mut run = Run { options, loops, clock, progress: Progress::new(&options.broker), broken: None };
     let (cost, answered, mut ended) = match options.load.open_rate() {
         Some(_) => run.measure_open()?,
         None => run.measure_closed()?,
     };
-    let mut report =
+    let report =
         report(subject, &options.broker, Some(&options.load), &cost, answered, answered.saturating_mul(2));
     ended = run.settle_up(ended);
     let mut responded = run.loops.first().map(|first| first.board.answered).unwrap_or_default();
@@ -101,8 +127,36 @@ pub fn run(options: &RpcOptions) -> Result<Report> {
             run.broken.get_or_insert(error);
         }
     }
-    run.finish(&mut report, ended, responded);
-    Ok(report)
+    let mut ran = run.finish(report, ended, responded);
+    if driver.answers_itself() {
+        ran.report.counters.retain(|count| !SEEN_BY_RESPONDERS.contains(&count.name.as_ref()));
+        ran.report.notes.push("no broker: the peer answers itself, and `--responders` has no say".to_owned());
+    }
+    Ok(ran)
+}
+
+/// How many responders are opened.
+fn responders(options: &RpcOptions) -> u32 {
+    match driver(&options.broker).answers_itself() {
+        true => 0,
+        false => options.responders,
+    }
+}
+
+/// How calls are made, for the driver to judge.
+fn call_terms(options: &RpcOptions) -> CallTerms<'_> {
+    let each = |amount: Amount| match amount {
+        Amount::Count(count) => Some(count / u64::from(options.requesters) + 1),
+        Amount::Time(_) => None,
+    };
+    let (warmup, measured) = (each(options.warmup()), each(options.measured()));
+    CallTerms {
+        depth: options.depth,
+        reply: options.reply,
+        service: options.named_service(),
+        reconnects: options.broker.reconnect,
+        calls: warmup.zip(measured).map(|(warmup, measured)| warmup.saturating_add(measured)),
+    }
 }
 
 /// A run that is connected.
@@ -164,7 +218,7 @@ impl Run<'_> {
     /// Calls that were answered so far.
     fn answered(&self) -> u64 {
         let asked = self.loops.iter().map(|event_loop| &event_loop.board.asked);
-        asked.map(|asked| asked.settled.saturating_sub(asked.ledger.timeouts)).sum()
+        asked.map(|asked| asked.settled.saturating_sub(asked.ledger.timeouts + asked.ledger.unknown)).sum()
     }
 
     /// Waits for the replies that are due, and for those that nobody expects any more.
@@ -270,7 +324,7 @@ impl Run<'_> {
     }
 
     /// Closes the ledger.
-    fn finish(mut self, report: &mut Report, ended: Ended, responded: Answered) {
+    fn finish(mut self, mut report: Report, ended: Ended, responded: Answered) -> Ran {
         report.outcome = match ended {
             Ended::Broken => Outcome::Broken,
             Ended::Stopped => Outcome::Stopped,
@@ -281,17 +335,15 @@ impl Run<'_> {
         for event_loop in &mut self.loops {
             asked.add(&mut event_loop.board.asked);
         }
-        let kind = match (report.open.is_some(), self.options.depth()) {
-            (true, _) => LatencyKind::Response,
-            (false, Depth::InFlight(1)) => LatencyKind::Service,
-            (false, _) => LatencyKind::Queueing,
-        };
-        add_times(report, &mut asked.timeline, kind, 1);
         report.ledger = asked.ledger;
         report.ledger.lost = asked.ledger.timeouts.saturating_sub(asked.ledger.late);
         let unanswered = asked.ledger.sent.saturating_sub(asked.settled);
+        if asked.timeline.reconnects() > 0 {
+            // A request or its reply may have been on a connection that broke.
+            report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
+        }
         if let Some(error) = &self.broken {
-            report.ledger.unknown = unanswered;
+            report.ledger.unknown += unanswered;
             report.notes.push(format!("{error:#}"));
         }
         report.counters = vec![
@@ -306,6 +358,11 @@ impl Run<'_> {
             Count::new("foreign_requests", responded.foreign),
             Count::new("unreadable_requests", responded.unreadable),
         ];
+        let kind = match self.options.depth() {
+            Depth::InFlight(1) => LatencyKind::Service,
+            _ => LatencyKind::Queueing,
+        };
+        Ran::new(report, asked.timeline, &self.options.load, kind, 1)
     }
 }
 
@@ -330,7 +387,7 @@ fn subject(options: &RpcOptions, server: String, threads: u32) -> Subject {
         server,
         asked: asked([
             ("requesters", json!(options.requesters)),
-            ("responders", json!(options.responders)),
+            ("responders", json!(responders(options))),
             ("depth", json!(depth)),
             ("size", json!(options.size)),
             ("reply", json!(options.reply)),
@@ -397,6 +454,16 @@ impl Role for RpcRole {
             RpcRole::Requester(requester) => requester.next_due(),
             RpcRole::Responder(_) => None,
         }
+    }
+
+    fn cut_off(&mut self, now: u64, board: &mut RpcBoard) {
+        if let RpcRole::Requester(requester) = self {
+            requester.cut_off(now, &mut board.asked);
+        }
+    }
+
+    fn reopened(&mut self, now: u64, board: &mut RpcBoard) {
+        board.asked.timeline.reconnected(now);
     }
 
     fn tick(&mut self, now: u64, board: &mut RpcBoard) {

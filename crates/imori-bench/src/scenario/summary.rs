@@ -11,6 +11,7 @@ use crate::record::latency::LatencyKind;
 use crate::record::ledger::Ledger;
 use crate::record::machine::Machine;
 use crate::record::report::{Broker, Client, FORMAT, OpenLoop, Outcome, Report};
+use crate::scenario::objectives;
 use crate::watch::cost::Cost;
 use crate::watch::process::cpus_allowed;
 
@@ -75,7 +76,7 @@ pub(crate) fn report(
         depth: subject.depth,
         command: Vec::new(),
         seed: load.map_or(0, |load| load.seed),
-        started_at: 0,
+        started_at: 0.0,
         machine: Machine::default(),
         open: load.and_then(|load| {
             load.open_rate().map(|rate| OpenLoop { rate, arrival: load.arrival.to_string() })
@@ -89,6 +90,7 @@ pub(crate) fn report(
         operations,
         per_second: ratio(operations as f64, seconds).unwrap_or(0.0),
         deliveries,
+        fan_out: 0,
         deliveries_per_second: ratio(deliveries as f64, seconds).unwrap_or(0.0),
         latency: None,
         service: None,
@@ -96,6 +98,8 @@ pub(crate) fn report(
         service_curve: Vec::new(),
         confirm: None,
         spread: Vec::new(),
+        objectives: Vec::new(),
+        steps: Vec::new(),
         rows: Vec::new(),
         stalls: None,
         broker,
@@ -108,23 +112,46 @@ pub(crate) fn report(
         },
         ledger: Ledger::default(),
         counters: Vec::new(),
+        parts: Vec::new(),
         notes,
     }
 }
 
-/// Adds what the timeline of a run says; each operation that was sent is due `fan_out` times.
-pub(crate) fn add_times(report: &mut Report, timeline: &mut Timeline, kind: LatencyKind, fan_out: u64) {
-    timeline.finish();
-    report.latency = Some(timeline.total().summary(kind));
-    report.curve = timeline.total().curve();
-    if timeline.service().samples() > 0 {
-        report.service = Some(timeline.service().summary(LatencyKind::Service));
-        report.service_curve = timeline.service().curve();
+/// What a scenario measured: the report, and the times that it was made from.
+pub(crate) struct Ran {
+    /// The report, complete but for what was seen beside the load.
+    pub(crate) report: Report,
+    /// All times, finished.
+    pub(crate) timeline: Timeline,
+}
+
+impl Ran {
+    /// Adds to a report, whose ledger is closed, what the times say; each operation that was sent is
+    /// due `fan_out` times. In a closed loop they are of this kind.
+    pub(crate) fn new(
+        mut report: Report,
+        mut timeline: Timeline,
+        load: &LoadOptions,
+        closed_kind: LatencyKind,
+        fan_out: u64,
+    ) -> Ran {
+        timeline.finish();
+        let kind = if report.open.is_some() { LatencyKind::Response } else { closed_kind };
+        report.latency = Some(timeline.total().summary(kind));
+        report.curve = timeline.total().curve();
+        if timeline.service().samples() > 0 {
+            report.service = Some(timeline.service().summary(LatencyKind::Service));
+            report.service_curve = timeline.service().curve();
+        }
+        if timeline.confirms().samples() > 0 {
+            report.confirm = Some(timeline.confirms().summary(kind));
+        }
+        report.fan_out = fan_out;
+        report.rows = timeline.rows(fan_out);
+        report.objectives =
+            load.slo.as_ref().map(|slo| objectives::judge(slo, &report, &timeline)).unwrap_or_default();
+        Ran { report, timeline }
     }
-    if timeline.confirms().samples() > 0 {
-        report.confirm = Some(timeline.confirms().summary(kind));
-    }
-    report.rows = timeline.rows(fan_out);
 }
 
 /// What was asked of the broker, as JSON.
@@ -139,4 +166,23 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 /// A time in nanoseconds of the run's clock.
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A report of nothing.
+    pub(crate) fn empty() -> Report {
+        let subject = Subject {
+            scenario: "rpc",
+            mode: String::new(),
+            depth: None,
+            server: String::new(),
+            asked: Map::new(),
+            unit: "requests",
+            threads: 1,
+        };
+        report(subject, &BrokerOptions::at("nats://127.0.0.1"), None, &Cost::default(), 0, 0)
+    }
 }

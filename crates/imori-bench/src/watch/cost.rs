@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::watch::process::{Usage, own_usage, usage};
 
 /// What a phase cost, seen from outside of the broker and of ourselves.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cost {
     /// How long it took.
     pub(crate) elapsed: Duration,

@@ -1,0 +1,106 @@
+//! What the other side takes on one connection: calls in flight, bytes, and calls at all.
+//!
+//! A reader and a request of the same connection share it, both on the thread that has the
+//! connection, so its numbers are atomic only to cross to that thread.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// How many more requests the other side takes.
+#[derive(Debug)]
+pub(crate) struct Credit {
+    /// Calls that may be begun; below 0 after the other side has lowered its limit.
+    calls: AtomicI64,
+    /// Bytes that may be sent, which the bodies of requests use up.
+    bytes: AtomicI64,
+    /// Calls that may be made before the connection is used up.
+    left: AtomicI64,
+    /// Bytes that a request uses up.
+    request_bytes: AtomicI64,
+}
+
+impl Credit {
+    /// So many calls in flight; bytes and calls in all are not limited.
+    pub(crate) fn of_calls(calls: i64) -> Credit {
+        Credit {
+            calls: AtomicI64::new(calls),
+            bytes: AtomicI64::new(i64::MAX),
+            left: AtomicI64::new(i64::MAX),
+            request_bytes: AtomicI64::new(1),
+        }
+    }
+
+    /// So many calls in flight, bytes, and calls in all.
+    pub(crate) fn new(calls: i64, bytes: i64, left: i64) -> Credit {
+        Credit { bytes: AtomicI64::new(bytes), left: AtomicI64::new(left), ..Credit::of_calls(calls) }
+    }
+
+    /// Says how many bytes a request uses up.
+    pub(crate) fn set_request_bytes(&self, bytes: usize) {
+        self.request_bytes.store(i64::try_from(bytes).unwrap_or(i64::MAX).max(1), Ordering::Relaxed);
+    }
+
+    /// Requests that may be sent now.
+    pub(crate) fn room(&self) -> u64 {
+        let by_bytes = self.bytes() / self.request_bytes.load(Ordering::Relaxed);
+        let room = self.calls.load(Ordering::Relaxed).min(by_bytes).min(self.left.load(Ordering::Relaxed));
+        u64::try_from(room).unwrap_or(0)
+    }
+
+    /// Notes a request.
+    pub(crate) fn spend(&self) {
+        add(&self.calls, -1);
+        add(&self.bytes, -self.request_bytes.load(Ordering::Relaxed));
+        add(&self.left, -1);
+    }
+
+    /// Notes that calls have ended, or that the limit has changed by so many.
+    pub(crate) fn add_calls(&self, calls: i64) {
+        add(&self.calls, calls);
+    }
+
+    /// Notes that the other side takes more bytes.
+    pub(crate) fn add_bytes(&self, bytes: i64) {
+        add(&self.bytes, bytes);
+    }
+
+    /// Bytes that may be sent.
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// One thread at a time has it, so this need not be one operation.
+fn add(number: &AtomicI64, change: i64) {
+    number.store(number.load(Ordering::Relaxed).saturating_add(change), Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_of_the_limits_counts() {
+        for (calls, bytes, left, expected) in
+            [(9, 100, 9, 9), (3, 100, 9, 3), (9, 25, 9, 2), (9, 100, 1, 1), (-1, 100, 9, 0), (9, 9, 9, 0)]
+        {
+            let credit = Credit::new(calls, bytes, left);
+            credit.set_request_bytes(10);
+            assert_eq!(credit.room(), expected, "{calls} {bytes} {left}");
+        }
+    }
+
+    #[test]
+    fn what_is_spent_comes_back_by_what_the_other_side_says() {
+        let credit = Credit::new(1, 20, 3);
+        credit.set_request_bytes(10);
+        credit.spend();
+        assert_eq!(credit.room(), 0);
+        credit.add_calls(1);
+        assert_eq!(credit.room(), 1);
+        credit.spend();
+        credit.add_calls(5);
+        assert_eq!(credit.room(), 0);
+        credit.add_bytes(100);
+        assert_eq!(credit.room(), 1, "the connection is used up after three");
+    }
+}

@@ -1,0 +1,465 @@
+//! Two files of results against each other: refused unless they are of the same test, then number
+//! by number, and judged by what may be worse.
+
+use std::fmt::{self, Display};
+use std::io::Write;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::record::report::Report;
+use crate::report::html::html_of_comparison;
+use crate::report::markup::plain_line;
+use crate::report::measure::{Better, MEASURES};
+use crate::report::quantity::{change, percent};
+use crate::report::runs::{Run, Runs, read};
+use crate::report::spread::Spread;
+use crate::report::table::Table;
+use crate::report::text::{ending, plain};
+use crate::report::write::save;
+
+/// Memory of two machines of the same kind differs by what their firmware takes.
+const MEMORY_APART: f64 = 0.02;
+
+/// Two results of the same test against each other.
+#[derive(Debug, Clone, Args)]
+pub struct CompareOptions {
+    /// What was before: a file that `--json` wrote, of one run or several.
+    #[arg(value_name = "A.json")]
+    pub before: String,
+    /// What is now.
+    #[arg(value_name = "B.json")]
+    pub after: String,
+    /// How much worse a number may be: `10%` or `0.1`.
+    #[arg(long, default_value = "10%")]
+    pub tolerance: Share,
+    /// Compare also what was not the same test; the differences are listed.
+    #[arg(long)]
+    pub anyway: bool,
+    /// File for the comparison as a page, with both runs.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<String>,
+}
+
+/// A share of one, `10%` or `0.1` on the command line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share(pub f64);
+
+impl FromStr for Share {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Share> {
+        let (number, unit) = match text.strip_suffix('%') {
+            Some(number) => (number, 100.0),
+            None => (text, 1.0),
+        };
+        match number.trim().parse::<f64>() {
+            Ok(number) if number.is_finite() && (0.0..=100.0).contains(&(number / unit)) => {
+                Ok(Share(number / unit))
+            }
+            _ => bail!("`{text}` is no share; write it as `10%` or `0.1`"),
+        }
+    }
+}
+
+impl Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0 * 100.0)
+    }
+}
+
+/// Compares both files, says what it found, and returns the exit code: 0 no worse, 2 worse.
+pub fn compare(options: &CompareOptions) -> Result<u8> {
+    let (before, after) = (read(&options.before)?, read(&options.after)?);
+    let comparison = Comparison::of(&before, &after, options.tolerance);
+    if !comparison.differences.is_empty() && !options.anyway {
+        bail!(
+            "`{}` and `{}` are not of the same test: {}; run both alike, or compare them with `--anyway`",
+            options.before,
+            options.after,
+            comparison.differences.join(", ")
+        );
+    }
+    let text = comparison.to_string();
+    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
+    if let Some(file) = &options.html {
+        let runs = named(&options.before, before).chain(named(&options.after, after)).collect();
+        save(file, "--html", comparison.page(options, &Runs::new(runs)).as_bytes())?;
+    }
+    Ok(comparison.exit_code())
+}
+
+/// Runs under the name of their file, and of their side if they have one.
+fn named(file: &str, runs: Runs) -> impl Iterator<Item = Run> {
+    runs.runs.into_iter().map(move |run| {
+        let side = if run.side.is_empty() { file.to_owned() } else { format!("{file}: {}", run.side) };
+        Run { side, report: run.report }
+    })
+}
+
+/// Whether a number became worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Better,
+    Same,
+    Worse,
+    /// It says nothing of the broker, or differs too much by itself.
+    Unjudged,
+}
+
+impl Change {
+    fn word(self) -> &'static str {
+        match self {
+            Change::Better => "better",
+            Change::Same => "same",
+            Change::Worse => "WORSE",
+            Change::Unjudged => "",
+        }
+    }
+}
+
+/// A number before and after.
+#[derive(Debug)]
+struct Line {
+    /// Of which side, if there are several.
+    side: String,
+    name: &'static str,
+    before: String,
+    after: String,
+    ratio: Option<f64>,
+    change: Change,
+}
+
+/// What is the same, what differs, and by how much.
+#[derive(Debug)]
+struct Comparison {
+    tolerance: Share,
+    /// What makes it another test.
+    differences: Vec<String>,
+    lines: Vec<Line>,
+    /// What went wrong after and not before.
+    failures: Vec<String>,
+}
+
+impl Comparison {
+    fn of(before: &Runs, after: &Runs, tolerance: Share) -> Comparison {
+        let mut comparison =
+            Comparison { tolerance, differences: Vec::new(), lines: Vec::new(), failures: Vec::new() };
+        let pairs = pairs(before, after, &mut comparison.differences);
+        let has_sides = pairs.len() > 1;
+        for (a, b) in pairs {
+            let (one, other): (Vec<&Report>, Vec<&Report>) =
+                (before.of_side(a).collect(), after.of_side(b).collect());
+            // The first run of a side stands for what all of them were asked to do.
+            if let (Some(first), Some(second)) = (one.first(), other.first()) {
+                let prefix = if has_sides { format!("{}: ", plain_line(a)) } else { String::new() };
+                comparison
+                    .differences
+                    .extend(differences(first, second).into_iter().map(|it| format!("{prefix}{it}")));
+            }
+            comparison.add_failures(&one, &other);
+            comparison.add_lines(if has_sides { a } else { "" }, &one, &other);
+        }
+        comparison
+    }
+
+    fn add_failures(&mut self, before: &[&Report], after: &[&Report]) {
+        let went_well = |reports: &[&Report]| reports.iter().all(|report| ending(report).0);
+        if !went_well(after) && went_well(before) {
+            let found = after.iter().map(|report| ending(report)).find(|(is_good, _)| !is_good);
+            self.failures.push(found.map_or_else(String::new, |(_, said)| said));
+        } else if !went_well(before) {
+            self.differences.push("a run before ended badly".to_owned());
+        }
+    }
+
+    fn add_lines(&mut self, side: &str, before: &[&Report], after: &[&Report]) {
+        for measure in &MEASURES {
+            let spread =
+                |reports: &[&Report]| Spread::of(reports.iter().filter_map(|report| (measure.of)(report)));
+            let (Some(a), Some(b)) = (spread(before), spread(after)) else { continue };
+            let ratio = (a.median > 0.0).then(|| b.median / a.median);
+            self.lines.push(Line {
+                side: side.to_owned(),
+                name: measure.name,
+                before: a.show(measure.show),
+                after: b.show(measure.show),
+                ratio,
+                change: judged(measure.better, ratio, self.tolerance.0),
+            });
+        }
+    }
+
+    fn worse(&self) -> usize {
+        self.lines.iter().filter(|line| line.change == Change::Worse).count()
+    }
+
+    fn exit_code(&self) -> u8 {
+        if self.worse() > 0 || !self.failures.is_empty() { 2 } else { 0 }
+    }
+
+    fn verdict(&self) -> String {
+        let tolerance = percent(self.tolerance.0);
+        match (self.failures.first(), self.worse()) {
+            (Some(failure), _) => format!("fail: {failure}"),
+            (None, 0) => format!("pass: nothing is worse by more than {tolerance}"),
+            (None, 1) => format!("fail: 1 number is worse by more than {tolerance}"),
+            (None, worse) => format!("fail: {worse} numbers are worse by more than {tolerance}"),
+        }
+    }
+
+    fn page(&self, options: &CompareOptions, runs: &Runs) -> String {
+        let mut said = vec![self.verdict()];
+        said.extend(self.differences.iter().map(|difference| format!("Not the same test: {difference}.")));
+        let mut table = Table::new(&["", "before", "after", "change", "judged"]).ending_in_words();
+        for line in &self.lines {
+            let name = if line.side.is_empty() {
+                line.name.to_owned()
+            } else {
+                format!("{}: {}", line.side, line.name)
+            };
+            let micro = |text: &str| text.replace(" us", " µs");
+            table.push(vec![
+                name,
+                micro(&line.before),
+                micro(&line.after),
+                line.ratio.map_or_else(|| "–".to_owned(), change),
+                line.change.word().to_owned(),
+            ]);
+        }
+        let title = format!("{} against {}", options.after, options.before);
+        html_of_comparison(&title, &said, &table, runs)
+    }
+}
+
+impl Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for difference in &self.differences {
+            writeln!(f, "not the same test: {difference}")?;
+        }
+        let width = |of: fn(&Line) -> &str, least: usize| {
+            self.lines.iter().map(|line| of(line).chars().count()).max().unwrap_or(0).max(least)
+        };
+        let (before, after) = (width(|line| &line.before, 6), width(|line| &line.after, 5));
+        writeln!(f, "{:<28} {:>before$} {:>after$} {:>9}", "", "before", "after", "change")?;
+        let mut side = "";
+        for line in &self.lines {
+            if line.side != side {
+                side = &line.side;
+                writeln!(f, "{}", plain_line(side))?;
+            }
+            let ratio = line.ratio.map_or_else(|| "n/a".to_owned(), change);
+            let said = format!(
+                "{:<28} {:>before$} {:>after$} {ratio:>9}  {}",
+                line.name,
+                line.before,
+                line.after,
+                line.change.word()
+            );
+            writeln!(f, "{}", said.trim_end())?;
+        }
+        writeln!(f, "verdict  {}", self.verdict())
+    }
+}
+
+/// Sides of the same name; two single sides are a pair whatever they are called.
+fn pairs<'a>(before: &'a Runs, after: &'a Runs, differences: &mut Vec<String>) -> Vec<(&'a str, &'a str)> {
+    let (ours, theirs) = (before.sides(), after.sides());
+    if let ([a], [b]) = (ours.as_slice(), theirs.as_slice()) {
+        return vec![(a, b)];
+    }
+    for side in ours.iter().filter(|side| !theirs.contains(side)) {
+        differences.push(format!("side `{}` is only in the first", plain_line(side)));
+    }
+    for side in theirs.iter().filter(|side| !ours.contains(side)) {
+        differences.push(format!("side `{}` is only in the second", plain_line(side)));
+    }
+    ours.into_iter().filter(|side| theirs.contains(side)).map(|side| (side, side)).collect()
+}
+
+/// What makes two runs different tests.
+fn differences(before: &Report, after: &Report) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut tell = |name: &str, a: &str, b: &str| {
+        if a != b {
+            found.push(plain_line(&format!("{name} `{a}` and `{b}`")));
+        }
+    };
+    tell("scenario", &before.scenario, &after.scenario);
+    tell("mode", &before.mode, &after.mode);
+    let depth = |report: &Report| report.depth.clone().unwrap_or_else(|| "none".to_owned());
+    tell("depth", &depth(before), &depth(after));
+    let rate = |report: &Report| report.open.as_ref().map_or("none".to_owned(), |open| open.rate.to_string());
+    tell("rate", &rate(before), &rate(after));
+    let arrival =
+        |report: &Report| report.open.as_ref().map_or("none".to_owned(), |open| open.arrival.clone());
+    tell("arrival", &arrival(before), &arrival(after));
+    let mut names: Vec<&String> = before.asked.keys().chain(after.asked.keys()).collect();
+    names.sort();
+    names.dedup();
+    for name in names.into_iter().filter(|name| *name != "depth") {
+        let asked = |report: &Report| report.asked.get(name).map_or_else(|| "none".to_owned(), plain);
+        tell(name, &asked(before), &asked(after));
+    }
+    let (one, other) = (&before.machine, &after.machine);
+    tell("CPU", &one.cpu, &other.cpu);
+    tell("CPUs", &one.cpus.to_string(), &other.cpus.to_string());
+    let optional = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+    tell("governor", &optional(&one.governor), &optional(&other.governor));
+    tell("kernel", &one.kernel, &other.kernel);
+    tell("system", &one.system, &other.system);
+    tell("file system", &optional(&one.file_system), &optional(&other.file_system));
+    let (memory, more) = (one.memory_bytes as f64, other.memory_bytes as f64);
+    if (memory - more).abs() > MEMORY_APART * memory.max(more) {
+        tell("memory", &one.memory_bytes.to_string(), &other.memory_bytes.to_string());
+    }
+    found
+}
+
+fn judged(better: Better, ratio: Option<f64>, tolerance: f64) -> Change {
+    let worse_by = match (better, ratio) {
+        (Better::LessUnjudged, _) | (_, None) => return Change::Unjudged,
+        (Better::Less, Some(ratio)) => ratio - 1.0,
+        (Better::More, Some(ratio)) => 1.0 - ratio,
+    };
+    // A number that is as much worse as is allowed must not fail for its last binary digit.
+    let allowed = tolerance + 1e-9;
+    match worse_by {
+        _ if worse_by > allowed => Change::Worse,
+        _ if worse_by < -allowed => Change::Better,
+        _ => Change::Same,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::report::Outcome;
+    use crate::report::sample;
+    use crate::report::well_formed::check;
+
+    fn one(change: impl Fn(&mut Report)) -> Runs {
+        sides(&[""], change)
+    }
+
+    fn sides(sides: &[&str], change: impl Fn(&mut Report)) -> Runs {
+        let run = |side: &&str| {
+            let mut report = sample::report();
+            change(&mut report);
+            Run { side: (*side).to_owned(), report }
+        };
+        Runs::new(sides.iter().map(run).collect())
+    }
+
+    fn against_itself(change: impl Fn(&mut Report)) -> Comparison {
+        Comparison::of(&one(|_| {}), &one(change), Share(0.1))
+    }
+
+    #[test]
+    fn shares_are_read() {
+        for (text, expected) in [
+            ("10%", Some(0.1)),
+            ("0.25", Some(0.25)),
+            ("0%", Some(0.0)),
+            ("-1%", None),
+            ("x", None),
+            ("inf", None),
+        ] {
+            assert_eq!(text.parse::<Share>().ok().map(|share| share.0), expected, "{text}");
+        }
+        assert_eq!(Share(0.1).to_string(), "10%");
+    }
+
+    #[test]
+    fn what_is_another_test_is_told() {
+        for (change, expected) in [
+            (Box::new(|_: &mut Report| {}) as Box<dyn Fn(&mut Report)>, None),
+            (Box::new(|report| report.server = "another".to_owned()), None),
+            (Box::new(|report| report.machine.memory_bytes += 1_000_000), None),
+            (Box::new(|report| report.seconds = 61.0), None),
+            (Box::new(|report| report.scenario = "rpc".into()), Some("scenario `queue` and `rpc`")),
+            (Box::new(|report| report.mode = "CLOSED".to_owned()), Some("mode")),
+            (Box::new(|report| report.depth = Some("4".to_owned())), Some("depth `none` and `4`")),
+            (Box::new(|report| report.open.as_mut().unwrap().rate = 9.0), Some("rate `1000` and `9`")),
+            (Box::new(|report| report.open = None), Some("rate `1000` and `none`, arrival")),
+            (
+                Box::new(|report| drop(report.asked.insert("level".to_owned(), "disk".into()))),
+                Some("level `memory` and `disk`"),
+            ),
+            (
+                Box::new(|report| drop(report.asked.insert("size".to_owned(), 9.into()))),
+                Some("size `128` and `9`"),
+            ),
+            (Box::new(|report| report.machine.cpus = 4), Some("CPUs `2` and `4`")),
+            (Box::new(|report| report.machine.kernel = "7".to_owned()), Some("kernel `6.1` and `7`")),
+            (Box::new(|report| report.machine.memory_bytes *= 2), Some("memory")),
+        ] {
+            let found = against_itself(&change).differences.join(", ");
+            match expected {
+                None => assert_eq!(found, ""),
+                Some(expected) => assert!(found.contains(expected), "`{found}` does not say `{expected}`"),
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_worse_by_more_than_the_tolerance_fails() {
+        for (change, code, said) in [
+            (
+                Box::new(|_: &mut Report| {}) as Box<dyn Fn(&mut Report)>,
+                0,
+                "pass: nothing is worse by more than 10 %",
+            ),
+            (Box::new(|report| report.per_second *= 0.9), 0, "pass"),
+            (Box::new(|report| report.per_second *= 0.89), 2, "fail: 1 number is worse"),
+            (Box::new(|report| report.per_second *= 2.0), 0, "pass"),
+            (Box::new(|report| report.latency.as_mut().unwrap().p99_us = Some(700_000.0)), 2, "fail: 1"),
+            (Box::new(|report| report.latency.as_mut().unwrap().max_us = Some(1e9)), 0, "pass"),
+            (Box::new(|report| report.latency.as_mut().unwrap().p999_us = None), 0, "pass"),
+            (Box::new(|report| report.broker = None), 0, "pass"),
+            (Box::new(|report| report.ledger.lost = 1), 2, "fail: ledger broken"),
+            (Box::new(|report| report.outcome = Outcome::Broken), 2, "fail: the broker went away"),
+        ] {
+            let comparison = against_itself(&change);
+            assert_eq!(comparison.exit_code(), code, "{comparison}");
+            assert!(comparison.verdict().starts_with(said), "{comparison}");
+        }
+    }
+
+    #[test]
+    fn several_runs_are_compared_by_their_medians() {
+        let before = sides(&["a", "b", "a", "b", "a"], |_| {});
+        let mut after = before.clone();
+        after.runs[0].report.per_second = 1.0;
+        let comparison = Comparison::of(&before, &after, Share(0.1));
+        assert_eq!(comparison.exit_code(), 0, "one of three is no median: {comparison}");
+        assert!(comparison.to_string().contains("1 000 (1 to 1 000)"), "{comparison}");
+        for at in [1, 3] {
+            after.runs[at].report.per_second = 500.0;
+        }
+        let comparison = Comparison::of(&before, &after, Share(0.1));
+        assert_eq!(comparison.exit_code(), 2);
+        let other = sides(&["a", "c"], |_| {});
+        let told = Comparison::of(&before, &other, Share(0.1)).differences;
+        assert_eq!(told, ["side `b` is only in the first", "side `c` is only in the second"]);
+    }
+
+    #[test]
+    fn the_table_and_the_page_say_the_same() {
+        let comparison = against_itself(|report| report.per_second = 500.0);
+        let text = comparison.to_string();
+        let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(words.join(" "), "throughput, a second 1 000 500 -50.0 % WORSE");
+        let options = CompareOptions {
+            before: "<a>.json".to_owned(),
+            after: "b.json".to_owned(),
+            tolerance: Share(0.1),
+            anyway: false,
+            html: None,
+        };
+        let page = comparison.page(&options, &one(|_| {}));
+        check(&page);
+        assert!(page.contains("b.json against &lt;a&gt;.json") && page.contains("WORSE"));
+    }
+}

@@ -1,0 +1,358 @@
+//! What a run shows of itself while it goes on, on standard error: a block that is drawn again in
+//! place on a terminal, plain lines elsewhere if they are asked for, nothing otherwise.
+//!
+//! Lines are not broken while the block is drawn, so a narrow terminal cuts its last columns off.
+
+use std::collections::VecDeque;
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::record::series::{Second, Verdict};
+use crate::report::quantity::{grouped, optional, time};
+use crate::report::verdict::{letter, name};
+
+/// Seconds that the sparklines show.
+const SPARKS: usize = 30;
+/// Seconds that have a row of their own on a terminal.
+const ROWS: usize = 8;
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+
+/// Where it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nowhere.
+    Nothing,
+    /// In place.
+    Terminal,
+    /// Line by line.
+    Lines,
+}
+
+/// Shows how a run goes on. It may be called from any thread, best not from one that makes load:
+/// a terminal can hold up whoever writes to it.
+#[derive(Debug)]
+pub struct Live {
+    kind: Kind,
+    screen: Mutex<Screen>,
+}
+
+impl Live {
+    /// Shown on a terminal, or if it is asked for.
+    pub fn new(is_asked_for: bool) -> Live {
+        let kind = match (std::io::stderr().is_terminal(), is_asked_for) {
+            (true, _) => Kind::Terminal,
+            (false, true) => Kind::Lines,
+            (false, false) => Kind::Nothing,
+        };
+        Live { kind, screen: Mutex::new(Screen::new(Instant::now())) }
+    }
+
+    /// Begins a phase: what is shown of the one before is forgotten.
+    pub fn phase(&self, name: &str) {
+        self.change(|screen, now| {
+            screen.begin(name, now);
+            true
+        });
+    }
+
+    /// Shows a second that is over, and whose fault it is if it stood still.
+    pub fn second(&self, second: &Second, stall: Option<Verdict>) {
+        self.change(|screen, _| {
+            screen.add(second.clone(), stall);
+            true
+        });
+    }
+
+    /// Shows how much has happened, of how much if that is known.
+    pub fn amount(&self, done: u64, of: Option<u64>) {
+        let is_terminal = self.kind == Kind::Terminal;
+        self.change(|screen, now| {
+            screen.amount = Some((done, of));
+            is_terminal || screen.is_line_due(now)
+        });
+    }
+
+    /// Takes everything away that was shown in place.
+    pub fn clear(&self) {
+        if self.kind == Kind::Terminal {
+            let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+            write(&screen.erased());
+            screen.drawn = 0;
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Screen, Instant) -> bool) {
+        if self.kind == Kind::Nothing {
+            return;
+        }
+        let now = Instant::now();
+        let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        if !change(&mut screen, now) {
+            return;
+        }
+        match self.kind {
+            Kind::Nothing => {}
+            Kind::Terminal => write(&screen.redrawn(now)),
+            Kind::Lines => write(&screen.line(now)),
+        }
+    }
+}
+
+/// What nobody can see is no reason to end a run.
+fn write(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// What is shown.
+#[derive(Debug)]
+struct Screen {
+    phase: String,
+    begun: Instant,
+    amount: Option<(u64, Option<u64>)>,
+    seconds: VecDeque<(Second, Option<Verdict>)>,
+    /// Whether the latest of the seconds has not had a line yet.
+    is_new: bool,
+    last_line: Option<Instant>,
+    /// Lines that are on the terminal.
+    drawn: usize,
+}
+
+impl Screen {
+    fn new(now: Instant) -> Screen {
+        Screen {
+            phase: String::new(),
+            begun: now,
+            amount: None,
+            seconds: VecDeque::new(),
+            is_new: false,
+            last_line: None,
+            drawn: 0,
+        }
+    }
+
+    fn begin(&mut self, name: &str, now: Instant) {
+        name.clone_into(&mut self.phase);
+        self.begun = now;
+        self.amount = None;
+        self.seconds.clear();
+        self.last_line = None;
+    }
+
+    fn add(&mut self, second: Second, stall: Option<Verdict>) {
+        if self.seconds.len() == SPARKS {
+            self.seconds.pop_front();
+        }
+        self.seconds.push_back((second, stall));
+        self.is_new = true;
+    }
+
+    fn is_line_due(&self, now: Instant) -> bool {
+        self.last_line.is_none_or(|last| now.duration_since(last) >= LINE_EVERY)
+    }
+
+    /// A line for where there is no terminal: of the latest second, or of the amount.
+    fn line(&mut self, now: Instant) -> String {
+        self.last_line = Some(now);
+        let elapsed = now.duration_since(self.begun).as_secs();
+        if let Some((second, stall)) = self.seconds.back().filter(|_| self.is_new) {
+            self.is_new = false;
+            let mark = stall.map_or(String::new(), |verdict| format!("  stalled by: {}", name(verdict)));
+            return format!(
+                "{}  t {} s  offered {}  sent {}  delivered {}  p50 {}  p99 {}  max {}  in flight {}  broker CPU {}{mark}\n",
+                self.phase,
+                second.t,
+                second.offered,
+                second.sent,
+                second.delivered,
+                optional(second.p50_us, time),
+                optional(second.p99_us, time),
+                optional(second.max_us, time),
+                second.in_flight,
+                cpu(second)
+            );
+        }
+        match self.amount {
+            Some((done, Some(of))) => format!("{}  {done} of {of}  {elapsed} s\n", self.phase),
+            Some((done, None)) => format!("{}  {done}  {elapsed} s\n", self.phase),
+            None => format!("{}\n", self.phase),
+        }
+    }
+
+    /// What takes the block away and leaves the cursor where it began.
+    fn erased(&self) -> String {
+        match self.drawn {
+            0 => "\r\x1b[2K".to_owned(),
+            lines => format!("\r\x1b[{lines}A\x1b[J"),
+        }
+    }
+
+    /// What draws the block again over the one before.
+    fn redrawn(&mut self, now: Instant) -> String {
+        let lines = self.lines(now);
+        let mut text = "\x1b[?7l\r".to_owned();
+        if self.drawn > 0 {
+            text.push_str(&format!("\x1b[{}A", self.drawn));
+        }
+        for line in &lines {
+            text.push_str(line);
+            text.push_str("\x1b[K\n");
+        }
+        text.push_str("\x1b[J\x1b[?7h");
+        self.drawn = lines.len();
+        text
+    }
+
+    fn lines(&self, now: Instant) -> Vec<String> {
+        let elapsed = now.duration_since(self.begun).as_secs();
+        let mut lines = vec![match self.amount {
+            Some((done, Some(of))) if of > 0 => {
+                format!("{:<8} [{}] {} of {}, {elapsed} s", self.phase, bar(done, of), count(done), count(of))
+            }
+            Some((done, _)) => format!("{:<8} {}, {elapsed} s", self.phase, count(done)),
+            None => format!("{:<8} {elapsed} s", self.phase),
+        }];
+        if self.seconds.is_empty() {
+            return lines;
+        }
+        lines.push(format!(
+            "{:>6}   {:>9} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9} {:>5}",
+            "t", "offered", "sent", "delivered", "p50", "p99", "max", "in flight", "CPU"
+        ));
+        let unseen = self.seconds.len().saturating_sub(ROWS);
+        lines.extend(self.seconds.iter().skip(unseen).map(|(second, stall)| row(second, *stall)));
+        let all = || self.seconds.iter().map(|(second, _)| second);
+        let greatest: Vec<Option<f64>> =
+            all().map(|second| second.max_us.filter(|max| *max >= 1.0).map(f64::log10)).collect();
+        let delivered: Vec<Option<f64>> = all().map(|second| Some(second.delivered as f64)).collect();
+        let least = greatest.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        lines.push(format!("{:>9} {}", "max", sparks(&greatest, least - 0.3)));
+        lines.push(format!("{:>9} {}", "delivered", sparks(&delivered, 0.0)));
+        lines
+    }
+}
+
+fn row(second: &Second, stall: Option<Verdict>) -> String {
+    let said = stall.map_or(String::new(), |verdict| format!("  {}", name(verdict)));
+    format!(
+        "{:>4} s {} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8} {:>9} {:>5}{said}",
+        second.t,
+        stall.map_or(" ", letter),
+        count(second.offered),
+        count(second.sent),
+        count(second.delivered),
+        optional(second.p50_us, time),
+        optional(second.p99_us, time),
+        optional(second.max_us, time),
+        count(second.in_flight),
+        cpu(second)
+    )
+}
+
+fn count(value: u64) -> String {
+    grouped(value as f64)
+}
+
+/// CPUs that the broker used.
+fn cpu(second: &Second) -> String {
+    optional(second.broker.as_ref().map(|broker| broker.cpu_s), |cpus| format!("{cpus:.2}"))
+}
+
+/// Thirty places, filled as far as it is done.
+fn bar(done: u64, of: u64) -> String {
+    let filled = (u128::from(done.min(of)) * 30 / u128::from(of.max(1))) as usize;
+    format!("{:<30}", "#".repeat(filled))
+}
+
+/// A character for each value, as high as it is between the floor and the greatest.
+fn sparks(values: &[Option<f64>], floor: f64) -> String {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let greatest = values.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+    values
+        .iter()
+        .map(|value| {
+            let Some(value) = value else { return ' ' };
+            let share = if greatest > floor { (value - floor) / (greatest - floor) } else { 0.0 };
+            let height = (share * 7.0).round().clamp(0.0, 7.0) as usize;
+            HEIGHTS.get(height).copied().unwrap_or(' ')
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    fn screen() -> (Screen, Instant) {
+        let now = Instant::now();
+        let mut screen = Screen::new(now);
+        screen.begin("measure", now);
+        (screen, now + Duration::from_secs(41))
+    }
+
+    #[test]
+    fn a_terminal_sees_a_bar_rows_and_sparks() {
+        let (mut screen, now) = screen();
+        assert_eq!(screen.lines(now), ["measure  41 s"]);
+        screen.amount = Some((50_000, Some(100_000)));
+        assert_eq!(screen.lines(now), ["measure  [###############               ] 50 000 of 100 000, 41 s"]);
+        screen.amount = Some((50_000, None));
+        for second in sample::report().rows {
+            let stall = (second.t % 10 == 5).then_some(Verdict::Broker);
+            screen.add(second, stall);
+        }
+        let lines = screen.lines(now);
+        assert_eq!(lines.len(), 2 + ROWS + 2);
+        assert_eq!(lines[0], "measure  50 000, 41 s");
+        assert_eq!(
+            lines[2],
+            "  52 s       1 000     1 000     1 000   200 us   240 us   300 us         1  0.06"
+        );
+        assert_eq!(
+            lines[5],
+            "  55 s B     1 000     1 000        10   200 us   240 us   1.00 s       990  0.06  broker"
+        );
+        assert_eq!(lines[10], "      max ▂▂▂▂▂█▂▂▂▂▂▂▂▂▂█▂▂▂▂▂▂▂▂▂█▂▂▂▂");
+        assert_eq!(lines[11], "delivered █████▁█████████▁█████████▁████");
+    }
+
+    #[test]
+    fn the_block_is_drawn_over_itself_and_taken_away() {
+        let (mut screen, now) = screen();
+        assert_eq!(screen.redrawn(now), "\x1b[?7l\rmeasure  41 s\x1b[K\n\x1b[J\x1b[?7h");
+        screen.add(Second::default(), None);
+        let text = screen.redrawn(now);
+        assert!(text.starts_with("\x1b[?7l\r\x1b[1A") && text.ends_with("\x1b[J\x1b[?7h"), "{text:?}");
+        assert_eq!(screen.erased(), "\r\x1b[5A\x1b[J");
+    }
+
+    #[test]
+    fn elsewhere_a_line_a_second_is_enough() {
+        let (mut screen, now) = screen();
+        assert_eq!(screen.line(now), "measure\n");
+        screen.amount = Some((5, Some(9)));
+        for (after, is_due) in [(0, false), (999, false), (1_000, true)] {
+            assert_eq!(screen.is_line_due(now + Duration::from_millis(after)), is_due, "{after} ms");
+        }
+        assert_eq!(screen.line(now), "measure  5 of 9  41 s\n");
+        screen.add(sample::report().rows[5].clone(), Some(Verdict::HostCpu));
+        assert_eq!(
+            screen.line(now),
+            "measure  t 5 s  offered 1000  sent 1000  delivered 10  p50 200 us  p99 240 us  max 1.00 s  in flight 990  broker CPU 0.06  stalled by: host-cpu\n"
+        );
+    }
+
+    #[test]
+    fn sparks_need_no_particular_values() {
+        for (values, floor, expected) in [
+            (vec![], 0.0, ""),
+            (vec![None, Some(0.0)], 0.0, " ▁"),
+            (vec![Some(0.0), Some(4.0), Some(8.0)], 0.0, "▁▅█"),
+            (vec![Some(1.0)], f64::INFINITY, "▁"),
+        ] {
+            assert_eq!(sparks(&values, floor), expected);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The numbers by which runs are compared, and which way is better.
+
+use crate::record::latency::Latency;
+use crate::record::report::Report;
+use crate::report::quantity::{bytes, grouped, percent, significant, time};
+
+/// What is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Better {
+    /// More of it.
+    More,
+    /// Less of it.
+    Less,
+    /// Less of it, but it differs so much from run to run that nobody is judged by it.
+    LessUnjudged,
+}
+
+/// One number of a report.
+#[derive(Clone, Copy)]
+pub(crate) struct Measure {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// Which way is better.
+    pub(crate) better: Better,
+    /// Where it is in a report.
+    pub(crate) of: fn(&Report) -> Option<f64>,
+    /// How it is shown.
+    pub(crate) show: fn(f64) -> String,
+}
+
+fn latency(report: &Report, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
+    report.latency.as_ref().and_then(of)
+}
+
+fn service(report: &Report, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
+    report.service.as_ref().and_then(of)
+}
+
+/// All of them, the first being the first to look at.
+pub(crate) const MEASURES: [Measure; 17] = [
+    Measure { name: "throughput, a second", better: Better::More, of: |r| Some(r.per_second), show: grouped },
+    Measure {
+        name: "CPU-s a million deliveries",
+        better: Better::Less,
+        of: |r| r.broker.as_ref().and_then(|broker| broker.cpu_s_per_million_deliveries),
+        show: significant,
+    },
+    Measure { name: "time p50", better: Better::Less, of: |r| latency(r, |l| l.p50_us), show: time },
+    Measure { name: "time p99", better: Better::Less, of: |r| latency(r, |l| l.p99_us), show: time },
+    Measure { name: "time p99.9", better: Better::Less, of: |r| latency(r, |l| l.p999_us), show: time },
+    Measure { name: "time max", better: Better::LessUnjudged, of: |r| latency(r, |l| l.max_us), show: time },
+    Measure { name: "service p50", better: Better::Less, of: |r| service(r, |l| l.p50_us), show: time },
+    Measure { name: "service p99", better: Better::Less, of: |r| service(r, |l| l.p99_us), show: time },
+    Measure { name: "service p99.9", better: Better::Less, of: |r| service(r, |l| l.p999_us), show: time },
+    Measure {
+        name: "service max",
+        better: Better::LessUnjudged,
+        of: |r| service(r, |l| l.max_us),
+        show: time,
+    },
+    Measure {
+        name: "not within 50 ms",
+        better: Better::LessUnjudged,
+        of: |r| r.stalls.as_ref().and_then(|stalls| stalls.available_at_50_ms).map(|share| 1.0 - share),
+        show: percent,
+    },
+    Measure {
+        name: "stalls",
+        better: Better::LessUnjudged,
+        of: |r| r.stalls.as_ref().map(|stalls| stalls.list.len() as f64 + stalls.unlisted as f64),
+        show: grouped,
+    },
+    Measure {
+        name: "longest stall, s",
+        better: Better::LessUnjudged,
+        of: |r| r.stalls.as_ref().map(|stalls| stalls.longest_s),
+        show: significant,
+    },
+    Measure {
+        name: "RSS peak",
+        better: Better::Less,
+        of: |r| r.broker.as_ref().map(|broker| broker.rss_peak as f64),
+        show: bytes,
+    },
+    Measure {
+        name: "context switches a delivery",
+        better: Better::LessUnjudged,
+        of: |r| per_delivery(r, |broker| broker.context_switches),
+        show: significant,
+    },
+    Measure {
+        name: "written bytes a delivery",
+        better: Better::LessUnjudged,
+        of: |r| per_delivery(r, |broker| broker.write_bytes),
+        show: bytes,
+    },
+    Measure {
+        name: "client CPU-us each",
+        better: Better::LessUnjudged,
+        of: |r| r.client.cpu_us_per_op,
+        show: significant,
+    },
+];
+
+fn per_delivery(report: &Report, of: fn(&crate::record::report::Broker) -> u64) -> Option<f64> {
+    let broker = report.broker.as_ref()?;
+    (report.deliveries > 0 && of(broker) > 0).then(|| of(broker) as f64 / report.deliveries as f64)
+}

@@ -1,0 +1,378 @@
+//! The report of one run as part of a page: its figures, its plots, its tables, its facts.
+
+use crate::record::report::Report;
+use crate::record::series::{Stall, Stalls};
+use crate::report::buckets::{BUCKETS_FEW, Buckets};
+use crate::report::figure::{Size, figure, plot_figure};
+use crate::report::graphs;
+use crate::report::heat::Heat;
+use crate::report::markup::Markup;
+use crate::report::plot::Series;
+use crate::report::quantity::{bytes, grouped, moment, optional, percent, significant};
+use crate::report::table::{Row, Table};
+use crate::report::text::{ending, plain};
+use crate::report::verdict::{letter, name};
+
+/// Stalls that a page lists; the file of stalls has all.
+const STALLS_SHOWN: usize = 500;
+
+/// A time for a page.
+fn time(micros: f64) -> String {
+    crate::report::quantity::time(micros).replace("us", "µs")
+}
+
+/// Title and verdict of a run.
+pub(crate) fn write_head(page: &mut Markup, report: &Report) {
+    page.open("header", &[]);
+    page.element("h1", &[], &format!("{} · {}", report.scenario, report.mode));
+    let (is_good, said) = ending(report);
+    page.open("p", &[("class", &"said")]);
+    let (class, sign) = if is_good { ("badge good", "✓") } else { ("badge bad", "✗") };
+    page.element("span", &[("class", &class)], &format!("{sign} {said}"));
+    page.text(&format!(" {} at ", report.server));
+    page.element("code", &[], &report.url);
+    if report.started_at > 0.0 {
+        page.text(&format!(", {}", moment(report.started_at as u64)));
+    }
+    page.text(&format!(", measured for {} s", significant(report.seconds)));
+    page.close("p");
+    page.close("header");
+}
+
+/// Everything below the title, the time cut into at most so many pieces.
+pub(crate) fn write_run(page: &mut Markup, report: &Report, pieces: u32) {
+    write_notes(page, &report.notes);
+    write_tiles(page, report);
+    let buckets = Buckets::of(&report.rows, report.seconds, pieces);
+    write_plots(page, report, &buckets);
+    if let Some(stalls) = &report.stalls {
+        write_stalls(page, stalls);
+    }
+    write_ledger(page, report);
+    write_facts(page, report);
+}
+
+fn write_notes(page: &mut Markup, notes: &[String]) {
+    if notes.is_empty() {
+        return;
+    }
+    page.open("ul", &[("class", &"notes")]);
+    for note in notes {
+        page.element("li", &[], note);
+    }
+    page.close("ul");
+}
+
+/// The first numbers to look at.
+fn write_tiles(page: &mut Markup, report: &Report) {
+    let mut tiles = vec![(
+        format!("{} a second", report.unit),
+        grouped(report.per_second),
+        report.open.as_ref().map_or_else(
+            || "closed loop: as fast as answers come".to_owned(),
+            |open| format!("of {} offered, {}", grouped(open.rate), open.arrival),
+        ),
+    )];
+    if let Some(latency) = &report.latency {
+        let of = graphs::time_name(report);
+        for (quantile, value, service) in [
+            ("p50", latency.p50_us, report.service.as_ref().and_then(|s| s.p50_us)),
+            ("p99", latency.p99_us, report.service.as_ref().and_then(|s| s.p99_us)),
+            ("p99.9", latency.p999_us, report.service.as_ref().and_then(|s| s.p999_us)),
+            ("max", latency.max_us, report.service.as_ref().and_then(|s| s.max_us)),
+        ] {
+            let below = match (value, service) {
+                (None, _) => "too few samples".to_owned(),
+                (_, Some(service)) => format!("{of}; service {}", time(service)),
+                _ => of.to_owned(),
+            };
+            tiles.push((quantile.to_owned(), optional(value, time), below));
+        }
+    }
+    if let Some(broker) = &report.broker {
+        let value = optional(broker.cpu_s_per_million_deliveries, significant);
+        tiles.push(("CPU-s a million deliveries".to_owned(), value, format!("{:.2} s in all", broker.cpu_s)));
+        let below =
+            format!("{} at first, {} at last", bytes(broker.rss_start as f64), bytes(broker.rss_end as f64));
+        tiles.push(("RSS of the broker, peak".to_owned(), bytes(broker.rss_peak as f64), below));
+    }
+    if let Some(stalls) = &report.stalls {
+        let count = stalls.list.len() as f64 + stalls.unlisted as f64;
+        let below = match (&stalls.period, count > 0.0) {
+            (Some(period), _) => format!("each {} s", significant(period.period_s)),
+            (None, true) => format!("longest {} s", significant(stalls.longest_s)),
+            (None, false) => "nothing stood still".to_owned(),
+        };
+        tiles.push(("stalls".to_owned(), grouped(count), below));
+    }
+    let ledger = &report.ledger;
+    let broken = ledger.lost + ledger.duplicated + ledger.altered + ledger.reordered;
+    let below =
+        if ledger.is_broken() { "lost, repeated, altered, reordered" } else { "every one accounted for" };
+    tiles.push(("broken promises".to_owned(), grouped(broken as f64), below.to_owned()));
+    page.open("div", &[("class", &"tiles")]);
+    for (title, value, below) in tiles {
+        page.open("div", &[]);
+        page.element("span", &[("class", &"name")], &title);
+        page.element("strong", &[], &value);
+        page.element("span", &[("class", &"below")], &below);
+        page.close("div");
+    }
+    page.close("div");
+}
+
+fn write_plots(page: &mut Markup, report: &Report, buckets: &Buckets) {
+    page.open("div", &[("class", &"figures")]);
+    if !buckets.list.is_empty() {
+        write_heat(page, report, buckets);
+        let says = match (&report.open, buckets.width) {
+            (Some(_), _) => "The grey ground is what the schedule asked for.",
+            (None, _) => {
+                "A closed loop sends when it is answered: while the broker stands still nothing is offered."
+            }
+        };
+        plot_figure(page, &graphs::throughput(report, buckets), says, Size::Full);
+    }
+    if !report.curve.is_empty() {
+        let says = match report.open {
+            Some(_) => {
+                "Response time counts from the schedule, service time from the actual send; the gap is waiting."
+            }
+            None => "A closed loop: waiting to be sent is not in it.",
+        };
+        plot_figure(page, &graphs::percentiles(report), says, Size::Half);
+    }
+    let few = Buckets::of(&report.rows, report.seconds, BUCKETS_FEW);
+    let early = match few.width {
+        1 => "A stall in which they are early is the broker's own.".to_owned(),
+        width => format!("The worst of each {width} s. A stall in which they are early is the broker's own."),
+    };
+    let worst = match buckets.width {
+        1 => "Of what ended in each second.".to_owned(),
+        width => format!("The worst second of each {width} s."),
+    };
+    let more = [
+        (graphs::times(buckets), worst.as_str()),
+        (graphs::in_flight(buckets), "Begun and not ended."),
+        (graphs::cpu(buckets), "1 is one CPU all the time."),
+        (graphs::memory(buckets), "All processes of the broker."),
+        (graphs::disk(buckets), "What reached the block device, not the page cache."),
+        (graphs::switches(buckets), "Given up or lost, all threads."),
+        (graphs::canaries(&few), early.as_str()),
+        (graphs::pressure(&few), "As the kernel counts it."),
+        (graphs::send_lag(&few), "How late this tool itself began operations."),
+    ];
+    for (plot, says) in more.iter().filter(|(plot, _)| plot.series.iter().any(is_worth_seeing)) {
+        plot_figure(page, plot, says, Size::Half);
+    }
+    page.close("div");
+}
+
+/// Whether anything but zero was measured.
+fn is_worth_seeing(series: &Series) -> bool {
+    series.points.iter().any(|point| point.y.is_some_and(|y| y != 0.0))
+}
+
+fn write_heat(page: &mut Markup, report: &Report, buckets: &Buckets) {
+    if !buckets.list.iter().any(|bucket| bucket.sum.heat.iter().any(|count| *count > 0)) {
+        return;
+    }
+    let none = Stalls::default();
+    let stalls = report.stalls.as_ref().unwrap_or(&none);
+    let unit = &report.unit;
+    let heat = Heat { buckets, unit, stalls: &stalls.list, period: stalls.period.as_ref() };
+    let mut table = Table::new(&["time", "offered", "delivered", "p50", "p99", "p99.9", "max", "stalled"]);
+    for bucket in &buckets.list {
+        let sum = &bucket.sum;
+        let end = bucket.start + bucket.seconds;
+        let during = stalls.list.iter().find(|s| s.start_s < end && s.start_s + s.length_s > bucket.start);
+        let mut cells = vec![
+            format!("{} s", bucket.start),
+            grouped(bucket.rate(sum.offered)),
+            grouped(bucket.rate(sum.delivered)),
+        ];
+        for value in [sum.p50_us, sum.p99_us, sum.p999_us, sum.max_us] {
+            cells.push(value.map_or_else(|| "–".to_owned(), time));
+        }
+        cells.push(during.map_or_else(|| "–".to_owned(), |stall| name(stall.verdict).to_owned()));
+        table.rows.push(Row { place: Some(bucket.middle() / buckets.end), cells });
+    }
+    let says = match stalls.list.len() {
+        0 => "No stall was found.",
+        _ => "Below: each stall in the lane of whoever is to blame.",
+    };
+    let title = match report.open {
+        Some(_) => "Response times",
+        None => "Times of a closed loop",
+    };
+    figure(page, title, says, Size::Full, |width| heat.svg(width), &table);
+}
+
+fn write_stalls(page: &mut Markup, stalls: &Stalls) {
+    page.element("h2", &[], "Stalls");
+    let mut said = Vec::new();
+    if stalls.threshold_us > 0.0 {
+        said.push(format!("Delays shorter than {} are not stalls.", time(stalls.threshold_us)));
+    }
+    if let Some(share) = stalls.available_at_50_ms {
+        said.push(format!("Within 50 ms: {} of the operations.", percent(share)));
+    }
+    for (verdict, per_hour) in &stalls.per_hour {
+        said.push(format!("{}: {} an hour.", name(*verdict), significant(*per_hour)));
+    }
+    match (&stalls.period, &stalls.no_period) {
+        (Some(period), _) => {
+            let suspect = period
+                .suspect
+                .as_ref()
+                .map_or(String::new(), |known| format!(" This is the period of: {known}."));
+            said.push(format!(
+                "They come back each {} s (first due at {} s, {} cycles seen, confidence {}).{suspect}",
+                significant(period.period_s),
+                significant(period.phase_s),
+                period.cycles,
+                percent(period.confidence)
+            ));
+        }
+        (None, Some(why)) => said.push(format!("No period is told: {why}.")),
+        (None, None) => {}
+    }
+    page.element("p", &[], &said.join(" "));
+    if stalls.list.is_empty() {
+        page.element("p", &[], "Nothing stood still.");
+        return;
+    }
+    let mut table =
+        Table::new(&["start", "length", "delayed", "worst delay", "all delays", "verdict", "evidence"])
+            .ending_in_words();
+    for stall in stalls.list.iter().take(STALLS_SHOWN) {
+        table.push(stall_cells(stall));
+    }
+    table.write(page);
+    let unshown = stalls.list.len().saturating_sub(STALLS_SHOWN) as u64 + stalls.unlisted;
+    if unshown > 0 {
+        page.element("p", &[], &format!("And {} more.", grouped(unshown as f64)));
+    }
+}
+
+fn stall_cells(stall: &Stall) -> Vec<String> {
+    vec![
+        format!("{:.1} s", stall.start_s),
+        time(stall.length_s * 1e6),
+        grouped(stall.operations as f64),
+        time(stall.worst_us),
+        format!("{} s", significant(stall.delay_s)),
+        format!("{} {}", letter(stall.verdict), name(stall.verdict)),
+        stall.evidence.clone(),
+    ]
+}
+
+fn write_ledger(page: &mut Markup, report: &Report) {
+    page.element("h2", &[], "Ledger");
+    let ledger = &report.ledger;
+    let mut table = Table::new(&["state", "count", "meaning"]).ending_in_words();
+    for (state, count, meaning) in [
+        ("sent", ledger.sent, "handed to the socket"),
+        ("good", ledger.good, "answered or delivered as it should be"),
+        ("lost", ledger.lost, "never answered or delivered"),
+        ("duplicated", ledger.duplicated, "delivered again without the mark of a redelivery"),
+        ("redelivered", ledger.redelivered, "delivered again with that mark"),
+        ("altered", ledger.altered, "with another value than it should have"),
+        ("reordered", ledger.reordered, "overtaken by a later message of the same publisher"),
+        ("foreign", ledger.foreign, "of another run, or never sent"),
+        ("timeouts", ledger.timeouts, "calls that were given up"),
+        ("late", ledger.late, "replies to calls that were given up"),
+    ] {
+        table.push(vec![state.to_owned(), grouped(count as f64), meaning.to_owned()]);
+    }
+    table.write(page);
+}
+
+fn write_facts(page: &mut Markup, report: &Report) {
+    page.element("h2", &[], "Made with");
+    if !report.command.is_empty() {
+        let words: Vec<String> = report.command.iter().map(|word| quoted(word)).collect();
+        page.open("pre", &[]);
+        page.element("code", &[], &words.join(" "));
+        page.close("pre");
+    }
+    let mut facts: Vec<(String, String)> = vec![
+        ("broker".to_owned(), report.server.clone()),
+        ("tool".to_owned(), format!("imori bench {}, format {}", report.tool, report.format)),
+        ("seed".to_owned(), report.seed.to_string()),
+    ];
+    if let Some(depth) = &report.depth {
+        facts.push(("depth".to_owned(), depth.clone()));
+    }
+    facts.extend(report.asked.iter().map(|(name, value)| (name.replace('_', " "), plain(value))));
+    let machine = &report.machine;
+    for (name, value) in [
+        ("CPU", (machine.cpus > 0).then(|| format!("{} x {}", machine.cpus, machine.cpu))),
+        ("governor", machine.governor.clone()),
+        ("memory", (machine.memory_bytes > 0).then(|| bytes(machine.memory_bytes as f64))),
+        ("kernel", (!machine.kernel.is_empty()).then(|| machine.kernel.clone())),
+        ("system", (!machine.system.is_empty()).then(|| machine.system.clone())),
+        ("file system", machine.file_system.clone()),
+    ] {
+        facts.extend(value.map(|value| (name.to_owned(), value)));
+    }
+    if let Some(broker) = &report.broker {
+        let cpus = broker.cpus_allowed.as_deref().unwrap_or("unknown");
+        let said = format!("{} processes, {} threads, on CPUs {cpus}", broker.processes, broker.threads);
+        facts.push(("broker ran as".to_owned(), said));
+    }
+    let client = &report.client;
+    let cpus = client.cpus_allowed.as_deref().unwrap_or("unknown");
+    let each = optional(client.cpu_us_per_op, |us| format!("{} µs", significant(us)));
+    facts.push((
+        "client".to_owned(),
+        format!("{} threads, on CPUs {cpus}, {:.2} CPU-s, {each} each", client.threads, client.cpu_s),
+    ));
+    page.open("dl", &[]);
+    for (name, value) in &facts {
+        page.open("div", &[]);
+        page.element("dt", &[], name);
+        page.element("dd", &[], value);
+        page.close("div");
+    }
+    page.close("dl");
+    if report.counters.is_empty() {
+        return;
+    }
+    page.open("details", &[]);
+    page.element("summary", &[], "Counters of both sides, warm-up included");
+    let mut table = Table::new(&["counter", "value"]);
+    for count in &report.counters {
+        table.push(vec![count.name.replace('_', " "), grouped(count.value as f64)]);
+    }
+    table.write(page);
+    page.close("details");
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        for (word, expected) in [
+            ("--rate", "--rate"),
+            ("nats://127.0.0.1:4222", "nats://127.0.0.1:4222"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Numbers as people read them: three digits that mean something, and a unit.
+
+/// A whole number with a space between groups of three digits.
+pub(crate) fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut shown = if value <= -0.5 { "-".to_owned() } else { String::new() };
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(' ');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// Three significant digits, none of them an empty decimal place of a large number.
+pub(crate) fn significant(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 0.000_999_5 => format!("{value:.1e}"),
+        size if size < 0.009_995 => format!("{value:.5}"),
+        size if size < 0.099_95 => format!("{value:.4}"),
+        size if size < 0.999_5 => format!("{value:.3}"),
+        size if size < 9.995 => format!("{value:.2}"),
+        size if size < 99.95 => format!("{value:.1}"),
+        _ => grouped(value),
+    }
+}
+
+/// Microseconds with the unit that suits them, in ASCII.
+pub(crate) fn time(micros: f64) -> String {
+    match micros {
+        _ if micros < 999.5 => format!("{} us", significant(micros)),
+        _ if micros < 999_500.0 => format!("{} ms", significant(micros / 1e3)),
+        _ => format!("{} s", significant(micros / 1e6)),
+    }
+}
+
+/// Bytes with the unit that suits them.
+pub(crate) fn bytes(count: f64) -> String {
+    let mut rest = count;
+    for unit in ["B", "KiB", "MiB"] {
+        if rest.abs() < 1_023.5 {
+            return if unit == "B" {
+                format!("{rest:.0} B")
+            } else {
+                format!("{} {unit}", significant(rest))
+            };
+        }
+        rest /= 1_024.0;
+    }
+    format!("{} GiB", significant(rest))
+}
+
+/// A share of one as per cent, with enough digits to tell 99.99 % from all.
+pub(crate) fn percent(share: f64) -> String {
+    let shown = share * 100.0;
+    match shown {
+        _ if shown == shown.round() => format!("{shown:.0} %"),
+        _ if shown > 99.0 && shown < 100.0 => {
+            // Rounding up to 100 would hide the very operations this number is about.
+            let floor = (shown * 1_000.0).floor() / 1_000.0;
+            format!("{floor} %")
+        }
+        _ => format!("{} %", significant(shown)),
+    }
+}
+
+/// A ratio as its difference from one.
+pub(crate) fn change(ratio: f64) -> String {
+    match (ratio - 1.0) * 100.0 {
+        change if change.abs() < 0.05 => "±0 %".to_owned(),
+        change if change < 99.95 => format!("{change:+.1} %"),
+        _ => format!("x{}", significant(ratio)),
+    }
+}
+
+/// A moment in seconds since 1970 as date and time.
+pub(crate) fn moment(seconds: u64) -> String {
+    // Days to a date by eras of 400 years that begin in March, so that a leap day ends a year.
+    let days = (seconds / 86_400).min(3_000_000) as i64 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// What is shown of a value that may be missing.
+pub(crate) fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "n/a".to_owned(), show)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_for_people() {
+        for (value, expected) in
+            [(0.0, "0"), (999.6, "1 000"), (1_234_567.0, "1 234 567"), (512.0, "512"), (-1_234.0, "-1 234")]
+        {
+            assert_eq!(grouped(value), expected);
+        }
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.2, "0.200"),
+            (0.012_34, "0.0123"),
+            (9.996, "10.0"),
+            (99.96, "100"),
+            (2e-5, "2.0e-5"),
+        ] {
+            assert_eq!(significant(value), expected);
+        }
+        for (micros, expected) in
+            [(12.4, "12.4 us"), (1_234.0, "1.23 ms"), (999.7, "1.00 ms"), (2_500_000.0, "2.50 s")]
+        {
+            assert_eq!(time(micros), expected);
+        }
+        for (count, expected) in [(12.0, "12 B"), (1_536.0, "1.50 KiB"), (5.5e9, "5.12 GiB")] {
+            assert_eq!(bytes(count), expected);
+        }
+        for (share, expected) in [(0.5, "50 %"), (0.999_996, "99.999 %"), (1.0, "100 %"), (0.0213, "2.13 %")]
+        {
+            assert_eq!(percent(share), expected);
+        }
+        for (ratio, expected) in
+            [(1.0, "±0 %"), (1.213, "+21.3 %"), (0.9, "-10.0 %"), (7.0, "x7.00"), (0.0, "-100.0 %")]
+        {
+            assert_eq!(change(ratio), expected);
+        }
+    }
+
+    #[test]
+    fn moments_are_dates() {
+        for (seconds, expected) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_400, "2000-02-29 00:00:00 UTC"),
+            (1_767_225_599, "2025-12-31 23:59:59 UTC"),
+        ] {
+            assert_eq!(moment(seconds), expected);
+        }
+        assert!(moment(u64::MAX).ends_with("UTC"));
+    }
+}

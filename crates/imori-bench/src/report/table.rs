@@ -1,0 +1,110 @@
+//! A table of numbers, which every plot has below it.
+
+use crate::report::markup::Markup;
+
+/// Rows from which a table is given a window of its own.
+const LONG: usize = 40;
+
+/// A row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Row {
+    /// Where it lies in the plot above, 0 to 1, so that a pointer finds it.
+    pub(crate) place: Option<f64>,
+    /// Its cells.
+    pub(crate) cells: Vec<String>,
+}
+
+/// Heads and rows; the first column names the row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Table {
+    /// The names of the columns.
+    pub(crate) heads: Vec<String>,
+    /// The rows.
+    pub(crate) rows: Vec<Row>,
+    /// Whether the last column holds words.
+    pub(crate) ends_in_words: bool,
+}
+
+impl Table {
+    /// An empty one with these columns.
+    pub(crate) fn new(heads: &[&str]) -> Table {
+        Table {
+            heads: heads.iter().map(|head| (*head).to_owned()).collect(),
+            rows: Vec::new(),
+            ends_in_words: false,
+        }
+    }
+
+    /// The same with words in the last column.
+    pub(crate) fn ending_in_words(mut self) -> Table {
+        self.ends_in_words = true;
+        self
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&mut self, cells: Vec<String>) {
+        self.rows.push(Row { place: None, cells });
+    }
+
+    /// Writes it.
+    pub(crate) fn write(&self, page: &mut Markup) {
+        let class = if self.rows.len() > LONG { "scroll long" } else { "scroll" };
+        page.open("div", &[("class", &class)]);
+        match self.ends_in_words {
+            true => page.open("table", &[("class", &"words")]),
+            false => page.open("table", &[]),
+        }
+        page.open("thead", &[]);
+        page.open("tr", &[]);
+        for head in &self.heads {
+            page.element("th", &[("scope", &"col")], head);
+        }
+        page.close("tr");
+        page.close("thead");
+        page.open("tbody", &[]);
+        for row in &self.rows {
+            match row.place {
+                Some(place) => page.open("tr", &[("data-at", &format!("{place:.4}"))]),
+                None => page.open("tr", &[]),
+            }
+            for (at, cell) in row.cells.iter().enumerate() {
+                match at {
+                    0 => page.element("th", &[("scope", &"row")], &unbroken(cell)),
+                    _ => page.element("td", &[], &unbroken(cell)),
+                }
+            }
+            page.close("tr");
+        }
+        page.close("tbody");
+        page.close("table");
+        page.close("div");
+    }
+}
+
+/// A number of several groups of digits stays in one line.
+fn unbroken(cell: &str) -> String {
+    let mut text = String::with_capacity(cell.len());
+    let mut characters = cell.chars().peekable();
+    let mut is_after_digit = false;
+    while let Some(character) = characters.next() {
+        let is_before_digit = characters.peek().is_some_and(char::is_ascii_digit);
+        let is_within = character == ' ' && is_after_digit && is_before_digit;
+        text.push(if is_within { '\u{a0}' } else { character });
+        is_after_digit = character.is_ascii_digit();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_numbers_are_kept_together() {
+        for (cell, expected) in
+            [("1 000 (998 to 1 000)", "1\u{a0}000 (998 to 1\u{a0}000)"), ("2.00 ms", "2.00 ms"), ("", "")]
+        {
+            assert_eq!(unbroken(cell), expected);
+        }
+    }
+}
