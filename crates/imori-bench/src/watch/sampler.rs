@@ -18,6 +18,9 @@ use crate::watch::threads::Threads;
 /// Time between two samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
+/// Nanoseconds between two looks for the control groups that this process is in.
+const QUOTA_EVERY: u64 = 5_000_000_000;
+
 /// Samples that are kept, ten hours of them. Then every other one of the older half goes: counters
 /// only grow, so that the past is seen less sharply but nothing of it is lost.
 const SAMPLES_MAX: usize = 360_000;
@@ -37,11 +40,16 @@ pub(crate) fn start(
 ) -> Result<JoinHandle<()>> {
     let mut look = Look::new(pids);
     let own = std::process::id();
-    let quota = Quota::of(own);
+    let mut quota = Quota::of(own);
+    let mut quota_due = 0;
     let mut threads = Threads::without(OWN_THREADS);
     // The first one is there before anything is asked of the broker.
     let mut take = move || {
         let at = clock.now();
+        if at >= quota_due {
+            quota_due = at + QUOTA_EVERY;
+            quota = Quota::of(own);
+        }
         threads.look(&[own], || clock.now());
         let client = ClientSample {
             cpu_nanos: own_cpu_nanos(),

@@ -73,10 +73,11 @@ impl Rules<'_> {
         let (waiting, all) = self.0.cpus.waiting;
         let is_cpu_late = waiting > 0 && waiting == all;
         let is_broker_held = self.0.broker.as_ref().is_some_and(|broker| broker.is_held_back);
+        let is_delayed = is_client_late || waiting > 0 || self.0.client_without_cpu >= HIGH;
+        if self.0.is_client_held_back && !is_broker_held && is_delayed {
+            return Some((Verdict::Client, "the control group of this program ran out of CPU time"));
+        }
         if is_client_late {
-            if self.0.is_client_held_back && !is_broker_held {
-                return Some((Verdict::Client, "the control group of this program ran out of CPU time"));
-            }
             if self.0.client_cpus >= ALL_CPUS * f64::from(self.1.own_cpus.max(1)) {
                 return Some((Verdict::Client, "this program itself used all of its CPUs"));
             }

@@ -124,6 +124,13 @@ fn the_first_rule_that_fits_decides() {
             expected: Verdict::Client,
         },
         Row {
+            what: "the client's group is held back, and its beat got through",
+            waited_ms: [40, 290, 0, 0, 0],
+            is_for_cpu: true,
+            change: |sample| sample.client.held_back += 1,
+            expected: Verdict::Client,
+        },
+        Row {
             what: "the group of both is held back",
             waited_ms: [295, 295, 295, 300, 300],
             is_for_cpu: true,
