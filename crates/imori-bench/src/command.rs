@@ -1,24 +1,33 @@
 //! `imori bench`: picks the scenario, runs it, and says what it found.
 
-use std::fs;
-use std::io::Write;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use crate::interrupt;
 use crate::options::{
-    BrokerOptions, FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
+    FanOutOptions, IdleOptions, Outputs, PubsubOptions, QueueOptions, RpcOptions, SoakOptions,
 };
 use crate::record::report::Report;
+use crate::report::compare::{CompareOptions, compare};
+use crate::report::runs::{Run, Runs};
 use crate::scenario;
 
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {
-    /// What to measure.
+    /// What to do.
     #[command(subcommand)]
-    pub scenario: Scenario,
+    pub task: Task,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Task {
+    /// Measure one broker.
+    #[command(flatten)]
+    Scenario(Box<Scenario>),
+    /// Hold one result against another, and say whether it got worse.
+    Compare(CompareOptions),
 }
 
 /// What to measure.
@@ -51,38 +60,30 @@ impl Scenario {
         }
     }
 
-    /// Where its broker is, and where its results go.
-    fn broker(&self) -> &BrokerOptions {
+    /// Where its results go.
+    fn outputs(&self) -> &Outputs {
         match self {
-            Scenario::Rpc(options) => &options.broker,
-            Scenario::Queue(options) => &options.broker,
-            Scenario::Pubsub(options) => &options.broker,
-            Scenario::FanOut(options) => &options.broker,
-            Scenario::Soak(options) => &options.broker,
-            Scenario::Idle(options) => &options.broker,
+            Scenario::Rpc(options) => &options.broker.outputs,
+            Scenario::Queue(options) => &options.broker.outputs,
+            Scenario::Pubsub(options) => &options.broker.outputs,
+            Scenario::FanOut(options) => &options.broker.outputs,
+            Scenario::Soak(options) => &options.broker.outputs,
+            Scenario::Idle(options) => &options.broker.outputs,
         }
     }
 }
 
-/// Runs the scenario, prints or writes the report, and returns the exit code of the command.
+/// Does it, prints and writes what was found, and returns the exit code of the command.
 pub fn run(args: &BenchArgs) -> Result<u8> {
     interrupt::listen()?;
-    let report = args.scenario.measure()?;
-    publish(&report, args.scenario.broker())?;
-    Ok(report.exit_code())
-}
-
-fn publish(report: &Report, options: &BrokerOptions) -> Result<()> {
-    let mut json = serde_json::to_string_pretty(report)?;
-    json.push('\n');
-    let text = match options.json.as_deref() {
-        Some("-") => json,
-        Some(file) => {
-            fs::write(file, json)
-                .with_context(|| format!("`{file}` cannot be written; name another with `--json`"))?;
-            report.to_string()
+    match &args.task {
+        Task::Scenario(scenario) => {
+            let report = scenario.measure()?;
+            let code = report.exit_code();
+            let runs = Runs::new(vec![Run { side: String::new(), report }]);
+            scenario.outputs().publish("imori bench", &runs)?;
+            Ok(code)
         }
-        None => report.to_string(),
-    };
-    std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")
+        Task::Compare(options) => compare(options),
+    }
 }

@@ -19,10 +19,10 @@ mod amount;
 mod limits;
 
 pub use amount::Amount;
-pub use command::{BenchArgs, Scenario, run};
+pub use command::{BenchArgs, Scenario, Task, run};
 pub use options::{
     AckMode, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, LoadOptions, Objective,
-    PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
+    Outputs, PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
 pub use record::latency::{Latency, LatencyKind};
 pub use record::ledger::Ledger;
@@ -36,5 +36,4 @@ pub use report::html::{Link, html_of, html_of_many};
 pub use report::live::Live;
 pub use report::plot::{Look, Plot, Point, Series};
 pub use report::runs::{Run, Runs};
-pub use report::write::Outputs;
 pub use url::{Scheme, Url};

@@ -20,9 +20,6 @@ pub(crate) const BLOCKED_AFTER: Duration = Duration::from_secs(10);
 /// How often time-outs, the progress bar and the blocked rule are looked at.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// How often the memory of the broker is read, to find its peak.
-pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(500);
-
 /// How long connecting and subscribing may take, for each connection.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 

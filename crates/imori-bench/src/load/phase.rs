@@ -1,19 +1,13 @@
-//! Runs a loop until a phase is over, and measures what it cost meanwhile.
+//! Runs a loop until a phase is over.
 
-use std::io::{IsTerminal, Write};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
 use crate::amount::Amount;
 use crate::interrupt;
-use crate::limits::{BLOCKED_AFTER, SAMPLE_EVERY, TICK};
+use crate::limits::{BLOCKED_AFTER, TICK};
 use crate::load::event_loop::{EventLoop, Role};
-use crate::options::BrokerOptions;
-use crate::watch::cost::Cost;
-use crate::watch::process::{Usage, own_usage, usage};
 
 /// Why a phase is over; of several loops the last of these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,109 +117,4 @@ pub(crate) fn drive_all<R: Role<Board: Send> + Send>(
         }
         Ok(ended)
     })
-}
-
-/// A measurement under way.
-pub(crate) struct Meter {
-    start: Instant,
-    pids: Vec<u32>,
-    broker_before: Usage,
-    client_before: Usage,
-    sampler: Sampler,
-}
-
-impl Meter {
-    /// Begins to measure these processes.
-    pub(crate) fn start(pids: &[u32]) -> Result<Meter> {
-        Ok(Meter {
-            pids: pids.to_vec(),
-            sampler: Sampler::start(pids.to_vec()),
-            broker_before: usage(pids)?,
-            client_before: own_usage()?,
-            start: Instant::now(),
-        })
-    }
-
-    /// Ends the measurement.
-    pub(crate) fn stop(self) -> Result<Cost> {
-        let elapsed = self.start.elapsed();
-        let client_after = own_usage()?;
-        let broker_after = usage(&self.pids)?;
-        let peak = self.sampler.stop();
-        Ok(Cost {
-            elapsed,
-            broker_before: self.broker_before,
-            broker_after,
-            broker_rss_peak: peak.max(self.broker_before.rss_bytes).max(broker_after.rss_bytes),
-            client_before: self.client_before,
-            client_after,
-        })
-    }
-}
-
-/// A thread of its own that looks at the broker's memory, so that the load thread need not.
-struct Sampler {
-    stop: Sender<()>,
-    thread: JoinHandle<u64>,
-}
-
-impl Sampler {
-    fn start(pids: Vec<u32>) -> Sampler {
-        let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || {
-            let mut peak = 0;
-            if pids.is_empty() {
-                return peak;
-            }
-            // A process that is gone is reported by the measurement itself.
-            while stopped.recv_timeout(SAMPLE_EVERY) == Err(RecvTimeoutError::Timeout) {
-                peak = peak.max(usage(&pids).map_or(0, |usage| usage.rss_bytes));
-            }
-            peak
-        });
-        Sampler { stop, thread }
-    }
-
-    fn stop(self) -> u64 {
-        drop(self.stop);
-        self.thread.join().unwrap_or(0)
-    }
-}
-
-/// A line on standard error that says how far a run is.
-pub(crate) struct Progress {
-    is_shown: bool,
-    start: Instant,
-}
-
-impl Progress {
-    /// Shown on a terminal, or if it is asked for.
-    pub(crate) fn new(options: &BrokerOptions) -> Progress {
-        let is_shown = !options.is_quiet && (options.progress || std::io::stderr().is_terminal());
-        Progress { is_shown, start: Instant::now() }
-    }
-
-    /// Shows how much has happened, of how much if that is known.
-    pub(crate) fn show(&self, phase: &str, done: u64, of: Option<u64>) {
-        if !self.is_shown {
-            return;
-        }
-        let seconds = self.start.elapsed().as_secs();
-        let line = match of.filter(|of| *of > 0) {
-            Some(of) => {
-                let filled = (done.min(of).saturating_mul(30) / of) as usize;
-                format!("\r{phase:>8} [{:<30}] {done} of {of}, {seconds} s ", "#".repeat(filled))
-            }
-            None => format!("\r{phase:>8} {done}, {seconds} s "),
-        };
-        // Progress that nobody can see is no reason to end a run.
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
-
-    /// Takes the line away.
-    pub(crate) fn clear(&self) {
-        if self.is_shown {
-            let _ = std::io::stderr().write_all(b"\r\x1b[2K");
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Where the broker is, whom to account, where the results go.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::amount::duration;
+use crate::options::outputs::Outputs;
 use crate::url::Url;
 
 /// A STOMP broker's way of naming what is sent to and subscribed to.
@@ -35,19 +37,17 @@ pub struct BrokerOptions {
     /// said, whoever listens at the port of a local URL.
     #[arg(long)]
     pub pid: Vec<u32>,
-    /// File for the result as JSON, `-` for standard output instead of the text.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<String>,
-    /// Folder for `seconds.csv` and `stalls.csv`.
-    #[arg(long, value_name = "FOLDER")]
-    pub csv: Option<String>,
-    /// File for the result as one page to look at.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<String>,
+    /// Where the results go.
+    #[command(flatten)]
+    pub outputs: Outputs,
     /// Folder on the broker's file system, in which the disk canary writes and syncs 4 KiB ten times a
     /// second; the broker's own if it is found, else that for temporary files.
     #[arg(long, value_name = "FOLDER")]
     pub disk_canary: Option<PathBuf>,
+    /// A TCP echo service on the broker's host, for the network canary; one of our own, or how long the
+    /// host takes to answer, unless said.
+    #[arg(long, value_name = "ADDRESS")]
+    pub echo: Option<SocketAddr>,
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
     pub progress: bool,
@@ -55,9 +55,6 @@ pub struct BrokerOptions {
     /// counted as unknown.
     #[arg(long)]
     pub reconnect: bool,
-    /// Whether nothing is shown while it runs, because somebody else does.
-    #[arg(skip)]
-    pub is_quiet: bool,
     /// Load threads: 1 drives all connections, 2 gives each side a thread.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub threads: u8,

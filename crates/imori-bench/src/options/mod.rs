@@ -6,10 +6,12 @@ mod rpc;
 pub(crate) mod load;
 mod slo;
 mod broker;
+mod outputs;
 
 pub use broker::{BrokerOptions, IdleOptions, Style};
 pub use load::{Arrival, LoadOptions, Rate};
 pub use oneway::{AckMode, FanOutOptions, FlowOptions, PubsubOptions, QueueOptions, QueuePhase};
+pub use outputs::Outputs;
 pub use rpc::{Depth, ReplyKind, RpcOptions};
 pub use slo::{Objective, Slo};
 pub use soak::SoakOptions;

@@ -49,6 +49,11 @@ impl Live {
         Live { kind, screen: Mutex::new(Screen::new(Instant::now())) }
     }
 
+    /// Shows nothing, because somebody else does.
+    pub fn silent() -> Live {
+        Live { kind: Kind::Nothing, screen: Mutex::new(Screen::new(Instant::now())) }
+    }
+
     /// Begins a phase: what is shown of the one before is forgotten.
     pub fn phase(&self, name: &str) {
         self.change(|screen, now| {

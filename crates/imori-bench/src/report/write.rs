@@ -4,26 +4,11 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
-use clap::Args;
-
+use crate::options::Outputs;
 use crate::report::csv::{seconds_csv, stalls_csv};
 use crate::report::html::{Link, html_of, html_of_many};
 use crate::report::runs::Runs;
-
-/// Where the results go.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Args)]
-pub struct Outputs {
-    /// File for the result as JSON, `-` for standard output instead of the text.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<String>,
-    /// Folder for `seconds.csv` and `stalls.csv`; or a file `NAME.csv`, with `NAME.stalls.csv` beside it.
-    #[arg(long, value_name = "PLACE")]
-    pub csv: Option<String>,
-    /// File for the report as a page.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<String>,
-}
+use anyhow::{Context, Result, anyhow};
 
 impl Outputs {
     /// Prints the results of one run or several, and writes every file that was asked for. A file

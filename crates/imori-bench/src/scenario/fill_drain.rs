@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::amount::Amount;
-use crate::load::phase::{Bounds, Ended, Meter, drive};
+use crate::load::phase::{Bounds, Ended, drive};
 use crate::protocol::driver::Wish;
 use crate::protocol::session::driver;
 use crate::record::report::Count;
@@ -22,37 +22,39 @@ const SETTLE: Duration = Duration::from_secs(2);
 pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     let count = run.options.messages() / run.publisher_count;
     let goal = count.saturating_mul(run.publisher_count);
-    let (flow, progress) = (Arc::clone(&run.flow), &run.progress);
+    let (flow, stage) = (Arc::clone(&run.flow), run.stage);
+    stage.phase("fill");
     flow.begin(count, u64::MAX);
-    let fill = Meter::start(&run.pids)?;
+    let fill = stage.watch.measure()?;
     let confirmed = run.publisher_count;
     let ended = drive(
         &mut run.consumers,
         Bounds::of(Amount::Count(goal), true),
         |board| board.confirms >= confirmed,
-        |_| progress.show("fill", flow.published.load(Ordering::SeqCst), Some(goal)),
+        |board| stage.show(flow.published.load(Ordering::SeqCst), Some(goal), &board.timeline),
     )?;
-    let filled = fill.stop()?;
+    let filled = stage.watch.measured(fill)?;
     let settling = Bounds { time: Some(SETTLE), ..Bounds::quiet(SETTLE) };
     drive(&mut run.consumers, settling, |_| false, |_| {})?;
-    let settled = Meter::start(&run.pids)?.stop()?;
+    let settled = stage.watch.measured(stage.watch.measure()?)?;
     let sources = shape.sources.iter();
     for (consumer, (source, _)) in consumers_of(&mut run.consumers).zip(sources) {
         let mut subscribe = Vec::new();
         driver(run.broker).subscribe(source, terms(run.options), Wish::Nothing, &mut subscribe);
         consumer.subscribe(subscribe);
     }
-    let drain = Meter::start(&run.pids)?;
+    stage.phase("drain");
+    let drain = stage.watch.measure()?;
     let ended = match ended {
         Ended::Done => drive(
             &mut run.consumers,
             Bounds::of(Amount::Count(goal), false),
             |board| board.received.deliveries >= goal,
-            |board| progress.show("drain", board.received.deliveries, Some(goal)),
+            |board| stage.show(board.received.deliveries, Some(goal), &board.timeline),
         )?,
         ended => ended,
     };
-    let drained = drain.stop()?;
+    let drained = stage.watch.measured(drain)?;
     let deliveries = run.consumers.board.received.deliveries;
     let mut report = run.report(&drained, deliveries);
     if let Some(broker) = &mut report.broker {

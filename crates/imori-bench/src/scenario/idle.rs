@@ -7,18 +7,26 @@ use serde_json::json;
 
 use crate::clock::Clock;
 use crate::load::event_loop::{EventLoop, Role};
-use crate::load::phase::{Bounds, Meter, Progress, drive};
+use crate::load::phase::{Bounds, drive};
 use crate::options::IdleOptions;
 use crate::protocol::driver::Heard;
 use crate::protocol::session::{Session, driver};
 use crate::record::report::{Count, Report};
+use crate::report::live::Live;
+use crate::scenario::stage::Stage;
 use crate::scenario::summary::{Subject, asked, report};
+use crate::scenario::watched::watch_options;
+use crate::watch::watching::Watch;
 
 /// Runs the scenario.
 pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
-    let progress = Progress::new(&options.broker);
-    let mut idle = EventLoop::new((), Clock::start())?;
-    let meter = Meter::start(&options.broker.pid)?;
+    let clock = Clock::start();
+    let watch = Watch::start(clock, &watch_options(&options.broker))?;
+    let live = Live::new(options.broker.progress);
+    let stage = Stage::new(clock, &watch, &live);
+    let mut idle = EventLoop::new((), clock)?;
+    stage.phase("connect");
+    let meter = watch.measure()?;
     let mut server = String::new();
     for index in 0..options.connections {
         let session = Session::open(driver(&options.broker), &options.broker.url).with_context(|| {
@@ -27,15 +35,16 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
         session.server().clone_into(&mut server);
         idle.add(session, IdleRole)?;
         if index % 100 == 0 {
-            progress.show("connect", u64::from(index), Some(u64::from(options.connections)));
+            live.amount(u64::from(index), Some(u64::from(options.connections)));
         }
     }
-    let opened = meter.stop()?;
-    let hold = Meter::start(&options.broker.pid)?;
+    let opened = watch.measured(meter)?;
+    stage.phase("hold");
+    let hold = watch.measure()?;
     let bounds = Bounds { time: Some(options.hold), quiet: Duration::MAX, writes_count: false };
-    drive(&mut idle, bounds, |()| false, |()| progress.show("hold", u64::from(options.connections), None))?;
-    let held = hold.stop()?;
-    progress.clear();
+    drive(&mut idle, bounds, |()| false, |()| live.amount(u64::from(options.connections), None))?;
+    let held = watch.measured(hold)?;
+    live.clear();
     let subject = Subject {
         scenario: "idle",
         mode: format!("{} connections", options.connections),
@@ -50,7 +59,7 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
         threads: 1,
     };
     let connections = u64::from(options.connections);
-    let mut report = report(subject, &options.broker, None, &opened, connections, 0);
+    let mut report = report(subject, (&options.broker, &stage), None, &opened, connections, 0);
     report.notes.clear();
     report.counters.push(Count::new("still_open", idle.roles().count() as u64));
     if let Some(broker) = &mut report.broker {

@@ -12,6 +12,7 @@ mod rpc;
 mod watched;
 mod summary;
 mod objectives;
+mod stage;
 #[cfg(test)]
 mod flash_card;
 

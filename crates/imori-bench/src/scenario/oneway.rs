@@ -13,7 +13,7 @@ use crate::load::consumer::{Consumer, Places, Received};
 use crate::load::event_loop::{EventLoop, Role};
 use crate::load::flow::Flow;
 use crate::load::other_thread::OtherThread;
-use crate::load::phase::{Bounds, Ended, Meter, Progress, drive};
+use crate::load::phase::{Bounds, Ended, drive};
 use crate::load::publisher::{Confirms, Pace, Publisher, Publishing};
 use crate::load::spread::Spread;
 use crate::options::{BrokerOptions, FlowOptions};
@@ -22,6 +22,7 @@ use crate::protocol::session::{Session, driver};
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
+use crate::scenario::stage::Stage;
 use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report};
 use crate::stamp::{STAMP_BYTES, filler};
 use crate::watch::cost::Cost;
@@ -71,7 +72,6 @@ pub(super) fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator
 pub(super) struct Run<'a> {
     pub(super) broker: &'a BrokerOptions,
     pub(super) options: &'a FlowOptions,
-    pub(super) pids: Vec<u32>,
     pub(super) flow: Arc<Flow>,
     pub(super) consumers: EventLoop<FlowRole>,
     /// The publishers, if they have a thread of their own.
@@ -83,7 +83,7 @@ pub(super) struct Run<'a> {
     expected: u64,
     clock: Clock,
     subject: Subject,
-    pub(super) progress: Progress,
+    pub(super) stage: &'a Stage<'a>,
     /// Why the run ended early, if a connection broke.
     broken: Option<Error>,
 }
@@ -92,11 +92,12 @@ impl<'a> Run<'a> {
     /// Connects everybody, and subscribes unless the queues are filled first.
     pub(super) fn open(
         run: u16,
-        (broker, clock): (&'a BrokerOptions, Clock),
+        (broker, stage): (&'a BrokerOptions, &'a Stage<'a>),
         options: &'a FlowOptions,
         shape: &Shape,
         mut subject: Subject,
     ) -> Result<Run<'a>> {
+        let clock = stage.clock;
         let driver = driver(broker);
         driver.check(terms(options))?;
         if options.confirm.is_some() {
@@ -159,7 +160,6 @@ impl<'a> Run<'a> {
         Ok(Run {
             broker,
             options,
-            pids: broker.pid.clone(),
             flow: Arc::clone(&flow),
             consumers,
             publishers: publishers.map(OtherThread::start),
@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
             expected: 0,
             clock,
             subject,
-            progress: Progress::new(&broker),
+            stage,
             broken: None,
         })
     }
@@ -185,7 +185,14 @@ impl<'a> Run<'a> {
 
     /// A report of this run; ledger and times are added when it is finished.
     pub(super) fn report(&self, cost: &Cost, deliveries: u64) -> Report {
-        report(self.subject.clone(), self.broker, Some(&self.options.load), cost, deliveries, deliveries)
+        report(
+            self.subject.clone(),
+            (self.broker, self.stage),
+            Some(&self.options.load),
+            cost,
+            deliveries,
+            deliveries,
+        )
     }
 
     /// Each message is sent when the window has room for it.
@@ -198,11 +205,11 @@ impl<'a> Run<'a> {
         let before = self.consumers.board.received.deliveries;
         let begin = self.clock.now();
         self.start_counting(begin);
-        let meter = Meter::start(&self.pids)?;
+        let meter = self.stage.watch.measure()?;
         if ended <= Ended::TimeOver {
             ended = self.phase(self.options.measured(), begin, "measure");
         }
-        let cost = meter.stop()?;
+        let cost = self.stage.watch.measured(meter)?;
         Ok((cost, self.consumers.board.received.deliveries - before, ended))
     }
 
@@ -220,11 +227,11 @@ impl<'a> Run<'a> {
         self.wake_publishers();
         let mut ended = self.wait(self.until(begin), None, "warm-up");
         let before = self.consumers.board.received.deliveries;
-        let meter = Meter::start(&self.pids)?;
+        let meter = self.stage.watch.measure()?;
         if ended <= Ended::TimeOver {
             ended = self.wait(self.until(end), None, "measure");
         }
-        let cost = meter.stop()?;
+        let cost = self.stage.watch.measured(meter)?;
         Ok((cost, self.consumers.board.received.deliveries - before, ended))
     }
 
@@ -267,7 +274,8 @@ impl<'a> Run<'a> {
 
     /// Turns until everything due has passed: this many messages, or all that were published.
     fn wait(&mut self, bounds: Bounds, total: Option<u64>, name: &str) -> Ended {
-        let (flow, progress) = (&self.flow, &self.progress);
+        let (flow, stage) = (&self.flow, self.stage);
+        stage.phase(name);
         let before = flow.passed.load(Ordering::SeqCst);
         let goal = match (total, bounds.time) {
             (Some(total), _) => before.saturating_add(total.saturating_mul(flow.fan_out)),
@@ -283,8 +291,9 @@ impl<'a> Run<'a> {
             }
             flow.passed.load(Ordering::SeqCst) >= goal || publishers.is_some_and(OtherThread::is_over)
         };
-        let show = |_: &FlowBoard| {
-            progress.show(name, (flow.passed.load(Ordering::SeqCst) - before) / flow.fan_out, total);
+        let show = |board: &FlowBoard| {
+            let done = (flow.passed.load(Ordering::SeqCst) - before) / flow.fan_out;
+            stage.show(done, total, &board.timeline);
         };
         let ended = drive(&mut self.consumers, bounds, is_over, show);
         let is_other_broken = self.publishers.as_ref().is_some_and(OtherThread::is_over);
@@ -311,7 +320,6 @@ impl<'a> Run<'a> {
             )?;
             drive(&mut self.consumers, Bounds::quiet(LINGER), |_| false, |_| {})?;
         }
-        self.progress.clear();
         let unwritten = self.consumers.unwritten();
         let board = &mut self.consumers.board;
         if let Some(publishers) = self.publishers {
@@ -374,7 +382,7 @@ pub(super) enum FlowRole {
 /// What the connections of a loop count together.
 pub(super) struct FlowBoard {
     pub(super) received: Received,
-    timeline: Timeline,
+    pub(super) timeline: Timeline,
     /// Messages whose confirm a broken connection may have carried, by publisher and number.
     unknown: Vec<(u16, u32)>,
     /// Confirms that the broker has sent.

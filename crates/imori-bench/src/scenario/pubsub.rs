@@ -3,11 +3,11 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::clock::Clock;
 use crate::options::{BrokerOptions, FanOutOptions, LoadOptions, PubsubOptions};
 use crate::protocol::driver::Place;
 use crate::protocol::session::driver;
 use crate::scenario::oneway::{Run, Shape, cycled};
+use crate::scenario::stage::Stage;
 use crate::scenario::summary::{Ran, Subject, asked};
 use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
@@ -25,8 +25,8 @@ impl Measurable for PubsubOptions {
         PubsubOptions::check(self)
     }
 
-    fn run(&self, clock: Clock) -> Result<Ran> {
-        steady(self, "pubsub", None, clock)
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
+        steady(self, "pubsub", None, stage)
     }
 }
 
@@ -43,8 +43,8 @@ impl Measurable for FanOutOptions {
         self.as_pubsub().check()
     }
 
-    fn run(&self, clock: Clock) -> Result<Ran> {
-        steady(&self.as_pubsub(), "fan-out", Some(self.subscribers), clock)
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
+        steady(&self.as_pubsub(), "fan-out", Some(self.subscribers), stage)
     }
 }
 
@@ -52,7 +52,7 @@ fn steady(
     options: &PubsubOptions,
     scenario: &'static str,
     spread_over: Option<u32>,
-    clock: Clock,
+    stage: &Stage<'_>,
 ) -> Result<Ran> {
     let run = run_id() as u16;
     // A subject of this run only, so that nobody else hears or says anything on it.
@@ -91,5 +91,5 @@ fn steady(
         unit: "deliveries",
         threads: options.broker.threads.into(),
     };
-    Run::open(run, (&options.broker, clock), &options.flow, &shape, subject)?.steady()
+    Run::open(run, (&options.broker, stage), &options.flow, &shape, subject)?.steady()
 }

@@ -3,12 +3,12 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::clock::Clock;
 use crate::options::{BrokerOptions, LoadOptions, QueueOptions, QueuePhase};
 use crate::protocol::driver::Place;
 use crate::protocol::session::driver;
 use crate::scenario::fill_drain;
 use crate::scenario::oneway::{Run, Shape, cycled};
+use crate::scenario::stage::Stage;
 use crate::scenario::summary::{Ran, Subject, asked};
 use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
@@ -27,12 +27,12 @@ impl Measurable for QueueOptions {
         QueueOptions::check(self)
     }
 
-    fn run(&self, clock: Clock) -> Result<Ran> {
-        run(self, clock)
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
+        run(self, stage)
     }
 }
 
-fn run(options: &QueueOptions, clock: Clock) -> Result<Ran> {
+fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
     let run = run_id() as u16;
     let name = &options.flow.destination;
     let queues: Vec<Place> =
@@ -66,7 +66,7 @@ fn run(options: &QueueOptions, clock: Clock) -> Result<Ran> {
         unit: "deliveries",
         threads: options.broker.threads.into(),
     };
-    let run = Run::open(run, (&options.broker, clock), &options.flow, &shape, subject)?;
+    let run = Run::open(run, (&options.broker, stage), &options.flow, &shape, subject)?;
     match is_filled_first {
         true => fill_drain::run(run, &shape),
         false => run.steady(),

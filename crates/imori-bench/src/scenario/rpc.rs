@@ -9,7 +9,7 @@ use crate::amount::Amount;
 use crate::clock::Clock;
 use crate::load::event_loop::{EventLoop, Role};
 use crate::load::other_thread::OtherThread;
-use crate::load::phase::{Bounds, Ended, Meter, Progress, drive_all};
+use crate::load::phase::{Bounds, Ended, drive_all};
 use crate::load::publisher::Pace;
 use crate::load::requester::{Asked, Requester};
 use crate::load::responder::{Answered, Responder};
@@ -19,6 +19,7 @@ use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
+use crate::scenario::stage::Stage;
 use crate::scenario::summary::{LEAD, Ran, Subject, asked, nanos, report};
 use crate::scenario::watched::Measurable;
 use crate::stamp::run_id;
@@ -44,12 +45,13 @@ impl Measurable for RpcOptions {
         RpcOptions::check(self)
     }
 
-    fn run(&self, clock: Clock) -> Result<Ran> {
-        run(self, clock)
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
+        run(self, stage)
     }
 }
 
-fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
+fn run(options: &RpcOptions, stage: &Stage<'_>) -> Result<Ran> {
+    let clock = stage.clock;
     let run = run_id();
     let driver = driver(&options.broker);
     driver.check_calls(call_terms(options))?;
@@ -110,13 +112,19 @@ fn run(options: &RpcOptions, clock: Clock) -> Result<Ran> {
     let threads = loops.len() as u32 + u32::from(other.is_some());
     let other = other.map(OtherThread::start);
     let subject = subject(options, server, threads);
-    let mut run = Run { options, loops, clock, progress: Progress::new(&options.broker), broken: None };
+    let mut run = Run { options, loops, clock, stage, broken: None };
     let (cost, answered, mut ended) = match options.load.open_rate() {
         Some(_) => run.measure_open()?,
         None => run.measure_closed()?,
     };
-    let report =
-        report(subject, &options.broker, Some(&options.load), &cost, answered, answered.saturating_mul(2));
+    let report = report(
+        subject,
+        (&options.broker, stage),
+        Some(&options.load),
+        &cost,
+        answered,
+        answered.saturating_mul(2),
+    );
     ended = run.settle_up(ended);
     let mut responded = run.loops.first().map(|first| first.board.answered).unwrap_or_default();
     if let Some(other) = other {
@@ -164,7 +172,7 @@ struct Run<'a> {
     options: &'a RpcOptions,
     loops: Vec<EventLoop<RpcRole>>,
     clock: Clock,
-    progress: Progress,
+    stage: &'a Stage<'a>,
     /// Why the run ended early, if a connection broke.
     broken: Option<Error>,
 }
@@ -209,9 +217,9 @@ impl Run<'_> {
             event_loop.board.asked.timeline.start(begin);
         }
         let before = self.answered();
-        let meter = Meter::start(&self.options.broker.pid)?;
+        let meter = self.stage.watch.measure()?;
         let ended = phase(self);
-        let cost = meter.stop()?;
+        let cost = self.stage.watch.measured(meter)?;
         Ok((cost, self.answered().saturating_sub(before), ended))
     }
 
@@ -233,7 +241,6 @@ impl Run<'_> {
                 ended = Ended::Broken;
             }
         }
-        self.progress.clear();
         ended
     }
 
@@ -289,9 +296,11 @@ impl Run<'_> {
     ) -> Ended {
         let before = self.loops.first().map_or(0, |first| first.board.asked.settled);
         let count = self.loops.len() as u64;
-        let progress = &self.progress;
+        let stage = self.stage;
+        stage.phase(name);
         let show = |board: &RpcBoard| {
-            progress.show(name, (board.asked.settled - before).saturating_mul(count), total);
+            let done = (board.asked.settled - before).saturating_mul(count);
+            stage.show(done, total, &board.asked.timeline);
         };
         match drive_all(&mut self.loops, bounds, is_done, show) {
             Ok(ended) => ended,

@@ -3,8 +3,7 @@
 use anyhow::{Result, anyhow};
 use serde_json::json;
 
-use crate::clock::Clock;
-use crate::limits::CALL_TIMEOUT;
+use crate::limits::{CALL_TIMEOUT, TICK};
 use crate::options::{
     AckMode, BrokerOptions, FanOutOptions, FlowOptions, LoadOptions, PubsubOptions, QueueOptions, QueuePhase,
     Rate, ReplyKind, RpcOptions, SoakOptions,
@@ -14,6 +13,8 @@ use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::ledger::Ledger;
 use crate::record::report::{OpenLoop, Outcome};
+use crate::report::live::Live;
+use crate::scenario::stage::Stage;
 use crate::scenario::summary::{Ran, asked};
 use crate::scenario::watched::Measurable;
 
@@ -35,10 +36,19 @@ impl Measurable for SoakOptions {
         SoakOptions::check(self)
     }
 
-    fn run(&self, clock: Clock) -> Result<Ran> {
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
         let parts = parts(self);
+        stage.phase("soak");
         let ran: Vec<Result<Ran>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = parts.iter().map(|part| scope.spawn(move || part.run(clock))).collect();
+            let run = |part| {
+                let (clock, watch) = (stage.clock, stage.watch);
+                scope.spawn(move || Part::run(part, &Stage::new(clock, watch, &Live::silent())))
+            };
+            let threads: Vec<_> = parts.iter().map(run).collect();
+            while threads.iter().any(|thread| !thread.is_finished()) {
+                std::thread::sleep(TICK);
+                stage.live.amount(stage.clock.now() / 1_000_000_000, None);
+            }
             let ended = threads.into_iter().map(|thread| thread.join());
             ended.map(|ran| ran.unwrap_or_else(|_| Err(anyhow!("a part of the soak panicked")))).collect()
         });
@@ -55,12 +65,12 @@ enum Part {
 }
 
 impl Part {
-    fn run(&self, clock: Clock) -> Result<Ran> {
+    fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
         match self {
-            Part::Rpc(options) => options.run(clock),
-            Part::Pubsub(options) => options.run(clock),
-            Part::FanOut(options) => options.run(clock),
-            Part::Queue(options) => options.run(clock),
+            Part::Rpc(options) => options.run(stage),
+            Part::Pubsub(options) => options.run(stage),
+            Part::FanOut(options) => options.run(stage),
+            Part::Queue(options) => options.run(stage),
         }
     }
 }
@@ -70,7 +80,7 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
     let has_queues = driver(&options.broker).check_queues().is_ok();
     let has_confirms = driver(&options.broker).check_confirms().is_ok();
     let whole = if has_queues { 1.0 } else { 0.8 };
-    let broker = BrokerOptions { is_quiet: true, threads: 1, ..options.broker.clone() };
+    let broker = BrokerOptions { threads: 1, ..options.broker.clone() };
     let load = |share: f64, seed: u64| LoadOptions {
         rate: options.load.open_rate().map(|rate| Rate::Of(rate * share / whole)),
         seed: options.load.seed.wrapping_add(seed),

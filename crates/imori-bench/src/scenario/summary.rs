@@ -12,6 +12,7 @@ use crate::record::ledger::Ledger;
 use crate::record::machine::Machine;
 use crate::record::report::{Broker, Client, FORMAT, OpenLoop, Outcome, Report};
 use crate::scenario::objectives;
+use crate::scenario::stage::Stage;
 use crate::watch::cost::Cost;
 use crate::watch::process::cpus_allowed;
 
@@ -34,7 +35,7 @@ pub(crate) struct Subject {
 /// A report of what was measured; ledger, latency and counters are filled in by the scenario.
 pub(crate) fn report(
     subject: Subject,
-    options: &BrokerOptions,
+    (options, stage): (&BrokerOptions, &Stage<'_>),
     load: Option<&LoadOptions>,
     cost: &Cost,
     operations: u64,
@@ -42,16 +43,18 @@ pub(crate) fn report(
 ) -> Report {
     let seconds = cost.elapsed.as_secs_f64();
     let client_cpu_s = cost.client_after.cpu_seconds_since(&cost.client_before);
-    let broker = (!options.pid.is_empty()).then(|| {
+    let pids = stage.watch.pids();
+    let broker = (!pids.is_empty() && !cost.is_broker_gone).then(|| {
+        let (before, after) = (&cost.broker_before, &cost.broker_after);
         let cpu_s = cost.broker_after.cpu_seconds_since(&cost.broker_before);
         Broker {
-            pids: options.pid.clone(),
+            pids: pids.to_vec(),
             processes: cost.broker_after.processes,
             threads: cost.broker_after.threads,
-            cpus_allowed: options.pid.first().and_then(|pid| cpus_allowed(*pid)),
-            context_switches: 0,
-            read_bytes: 0,
-            write_bytes: 0,
+            cpus_allowed: pids.first().and_then(|pid| cpus_allowed(*pid)),
+            context_switches: after.context_switches.saturating_sub(before.context_switches),
+            read_bytes: after.read_bytes.saturating_sub(before.read_bytes),
+            write_bytes: after.write_bytes.saturating_sub(before.write_bytes),
             cpu_s,
             cpu_s_per_million_deliveries: ratio(cpu_s * 1e6, deliveries as f64),
             per_cpu_s: ratio(operations as f64, cpu_s),
@@ -171,6 +174,9 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::clock::Clock;
+    use crate::report::live::Live;
+    use crate::watch::watching::{Watch, WatchOptions};
 
     /// A report of nothing.
     pub(crate) fn empty() -> Report {
@@ -183,6 +189,11 @@ pub(crate) mod tests {
             unit: "requests",
             threads: 1,
         };
-        report(subject, &BrokerOptions::at("nats://127.0.0.1"), None, &Cost::default(), 0, 0)
+        let clock = Clock::start();
+        let here = WatchOptions { host: "127.0.0.1".to_owned(), ..WatchOptions::default() };
+        let watch = Watch::start(clock, &here).unwrap();
+        let live = Live::silent();
+        let stage = Stage::new(clock, &watch, &live);
+        report(subject, (&BrokerOptions::at("nats://127.0.0.1"), &stage), None, &Cost::default(), 0, 0)
     }
 }

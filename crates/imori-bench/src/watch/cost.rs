@@ -15,6 +15,8 @@ pub(crate) struct Cost {
     pub(crate) broker_before: Usage,
     /// The broker at its end.
     pub(crate) broker_after: Usage,
+    /// Whether the broker was gone at its end, so that nobody knows what it spent.
+    pub(crate) is_broker_gone: bool,
     /// Highest resident memory of the broker that was seen.
     pub(crate) broker_rss_peak: u64,
     /// This process at its start.
@@ -44,11 +46,14 @@ impl Measure {
     pub(crate) fn stop(self, pids: &[u32], rss_seen: u64) -> Result<Cost> {
         let elapsed = self.start.elapsed();
         let client_after = own_usage()?;
-        let broker_after = usage(pids)?;
+        let seen = usage(pids);
+        let is_broker_gone = seen.is_err();
+        let broker_after = seen.unwrap_or(self.broker_before);
         Ok(Cost {
             elapsed,
             broker_before: self.broker_before,
             broker_after,
+            is_broker_gone,
             broker_rss_peak: rss_seen.max(self.broker_before.rss_bytes).max(broker_after.rss_bytes),
             client_before: self.client_before,
             client_after,

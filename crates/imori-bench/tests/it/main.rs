@@ -7,7 +7,7 @@ mod nats_liar;
 mod peer_liar;
 
 use clap::Parser;
-use imori_bench::{BenchArgs, Ledger, Outcome, Report};
+use imori_bench::{BenchArgs, Ledger, Outcome, Report, Task};
 
 use liar::{Liar, Lie};
 use nats_liar::NatsLiar;
@@ -26,7 +26,10 @@ fn run(url: &str, arguments: &str) -> Report {
 
 fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
     let arguments = format!("bench {arguments} --url {url}");
-    Command::parse_from(arguments.split_whitespace()).bench.scenario.measure()
+    match Command::parse_from(arguments.split_whitespace()).bench.task {
+        Task::Scenario(scenario) => scenario.measure(),
+        task => anyhow::bail!("{task:?} is no scenario"),
+    }
 }
 
 #[test]
