@@ -67,7 +67,10 @@ STOMP_SCENARIOS = (
     Scenario("queue-1k", "One way", ("queue", "--closed", "--size", "1024"), THROUGHPUT),
     Scenario("topic-16b", "One way", ("pubsub", "--closed", "--size", "16"), THROUGHPUT),
     Scenario(
-        "topic-16b-fan-out-10", "One way", ("pubsub", "--closed", "--size", "16", "--subscribers", "10"), THROUGHPUT
+        "topic-16b-fan-out-10",
+        "One way",
+        ("pubsub", "--closed", "--size", "16", "--subscribers", "10"),
+        THROUGHPUT,
     ),
     Scenario(
         "idle-0",

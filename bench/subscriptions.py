@@ -7,8 +7,9 @@
 
 While a connection makes its subscriptions, makes and ends them in a storm, or goes with all of them, a
 pair of others sends single messages; what these take is compared with what they take when it is quiet.
-Promised for a million: at most 5 s, 400 B each, and twice the quiet 99th percentile. On a machine with
-fewer cores than the broker, the storm and the pair need, the last says more of the machine.
+Promised for a million: at most 5 s, 400 B each, and twice the quiet 99th percentile in a storm. On a
+machine with fewer cores than the broker, the storm and the pair need, the last says more of the machine;
+what they take beside a storm of plain messages tells how much.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +65,9 @@ class Client:
         if not data:
             raise SystemExit("the broker closed a connection")
         self.buffer += data
+        if b"PING\r\n" in self.buffer:
+            self.buffer = self.buffer.replace(b"PING\r\n", b"")
+            self.link.sendall(b"PONG\r\n")
 
 
 class Pair:
@@ -127,22 +132,32 @@ def fill(address: tuple[str, int], args: argparse.Namespace, done: Event, go: Ev
     client.link.close()
 
 
-def storm(address: tuple[str, int], args: argparse.Namespace, done: Event, rounds: object) -> None:
-    """Make and end subscriptions as fast as the broker takes them."""
+def subscribing(args: argparse.Namespace) -> list[bytes]:
+    """Subscriptions that are made and ended."""
+    subs, unsubs = chunks("storm." + args.subject, 50_000, "SUB"), chunks("", 50_000, "UNSUB")
+    return [sub + unsub for sub, unsub in zip(subs, unsubs, strict=True)]
+
+
+def publishing(_: argparse.Namespace) -> list[bytes]:
+    """Messages that nobody hears: whoever else is busy does the same to the pair."""
+    return [b"PUB nobody 1\r\nx\r\n" * CHUNK * 2]
+
+
+Rounds = Callable[[argparse.Namespace], list[bytes]]
+
+
+def storm(
+    address: tuple[str, int], args: argparse.Namespace, rounds: Rounds, done: Event, rate: object
+) -> None:
+    """Send commands as fast as the broker takes them, a round after the other."""
     step_back()
-    client = Client(address)
-    both = [
-        sub + unsub
-        for sub, unsub in zip(
-            chunks("storm." + args.subject, 50_000, "SUB"), chunks("", 50_000, "UNSUB"), strict=True
-        )
-    ]
+    client, commands = Client(address), rounds(args)
     until, count = time.perf_counter() + STORM_SECONDS, 0
     while time.perf_counter() < until:
-        client.link.sendall(both[count % len(both)])
+        client.link.sendall(commands[count % len(commands)])
         client.wait_for_pong()
         count += 1
-    rounds.value = count * CHUNK * 2 / STORM_SECONDS  # type: ignore[attr-defined]
+    rate.value = count * CHUNK * 2 / STORM_SECONDS  # type: ignore[attr-defined]
     done.set()
 
 
@@ -175,12 +190,13 @@ def measure(running: Running, args: argparse.Namespace) -> None:
         pair.latency()
     quiet = told("quiet", [pair.latency() for _ in range(QUIET_MESSAGES)], None)
 
-    rounds, ended = multiprocessing.Value("d"), multiprocessing.Event()
-    stormy = multiprocessing.Process(target=storm, args=(address, args, ended, rounds))
-    stormy.start()
-    told("subscribing, unsubscribing", pair.latencies_while(ended), quiet)
-    stormy.join()
-    print(f"{'':28} {rounds.value:12,.0f} SUB and UNSUB a second")
+    for name, rounds in {"publishing": publishing, "subscribing, unsubscribing": subscribing}.items():
+        rate, ended = multiprocessing.Value("d"), multiprocessing.Event()
+        stormy = multiprocessing.Process(target=storm, args=(address, args, rounds, ended, rate))
+        stormy.start()
+        told(name, pair.latencies_while(ended), quiet)
+        stormy.join()
+        print(f"{'':28} {rate.value:12,.0f} commands a second")
 
     for is_measured in (False, True):
         before = rss_bytes(running.pid)

@@ -167,7 +167,7 @@ fn stalls(freezes: bool, responses: &[f64]) -> Stalls {
 fn latency(sorted: &[f64]) -> serde_json::Value {
     json!({
         "kind": "service", "samples": sorted.len(), "p50_us": quantile(sorted, 0.5), "p99_us": quantile(sorted, 0.99),
-        "p999_us": quantile(sorted, 0.999), "max_us": sorted.last(),
+        "p999_us": quantile(sorted, 0.999), "p9999_us": quantile(sorted, 0.9999), "max_us": sorted.last(),
     })
 }
 

@@ -26,12 +26,13 @@ pub const QUEUES_PER_VHOST_MAX: usize = 200_000;
 /// Exchanges of a vhost; one message visits each at most once. More: the declare is refused.
 pub const EXCHANGES_PER_VHOST_MAX: usize = 10_000;
 
-/// Routes that one cell remembers, about 350 bytes each; it begins with few. Two share a set, so
+/// Routes that one cell remembers of single addresses, and as many of beginnings of addresses, about 350
+/// bytes each; it begins with few. Two share a set, so
 /// a thousand in use find room beside each other only if there is more of it. More: the one of
 /// the set that was used less lately is forgotten.
 pub const ROUTE_CACHE_ENTRIES_MAX: usize = 4096;
 
-/// Targets in all the routes that one cell remembers, 20 bytes each: a few subjects with a
+/// Targets in all the routes that one cell remembers of one of these kinds, 20 bytes each: a few subjects with a
 /// hundred thousand subscribers must not hold memory for ever. More: all are forgotten.
 pub const ROUTE_CACHE_TARGETS_MAX: usize = 1 << 20;
 
@@ -48,3 +49,11 @@ pub const TURN_COMMANDS_MAX: usize = 256;
 
 /// Deliveries that one turn of a connection may cause.
 pub const TURN_RECEIVERS_MAX: usize = 1024;
+
+/// Changes of the routing table that one turn of a connection may ask for. Each takes as long as several
+/// messages; those of a turn can share the copy of what lies on the way to them.
+pub const TURN_CHANGES_MAX: usize = 32;
+
+/// The same while others have turns on the same cell: each adds a microsecond or more to what a single
+/// message of theirs may take. Fewer would share less.
+pub const TURN_CHANGES_BESIDE_OTHERS_MAX: usize = 8;

@@ -2,7 +2,9 @@
 //! one turn may do, and what has to be done next.
 
 use crate::id::ConnectionId;
-use crate::limits::{TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX};
+use crate::limits::{
+    TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX, TURN_RECEIVERS_MAX,
+};
 
 /// Who is at the other end of a transport.
 #[derive(Debug, Clone)]
@@ -31,20 +33,32 @@ pub struct ClientFacts {
 pub struct Budget {
     commands: usize,
     receivers: usize,
+    /// Changes of the routing table.
+    changes: usize,
     /// A receiver who is behind.
     pressed: Option<ConnectionId>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { commands: TURN_COMMANDS_MAX, receivers: TURN_RECEIVERS_MAX, pressed: None }
+        Self {
+            commands: TURN_COMMANDS_MAX,
+            receivers: TURN_RECEIVERS_MAX,
+            changes: TURN_CHANGES_MAX,
+            pressed: None,
+        }
     }
 }
 
 impl Budget {
+    /// That of a turn for whose end others wait.
+    pub fn beside_others() -> Self {
+        Self { changes: TURN_CHANGES_BESIDE_OTHERS_MAX, ..Self::default() }
+    }
+
     /// Says that the turn is over.
     pub fn is_spent(&self) -> bool {
-        self.commands == 0 || self.receivers == 0
+        self.commands == 0 || self.receivers == 0 || self.changes == 0
     }
 
     /// What follows the turn. Who met a receiver that is behind waits for it now: once a turn, and not at
@@ -59,6 +73,12 @@ impl Budget {
         self.commands = self.commands.saturating_sub(commands);
         self.receivers = self.receivers.saturating_sub(receivers);
         self.pressed = pressed.or(self.pressed);
+    }
+
+    /// Notes a command that changes the routing table.
+    pub fn spend_change(&mut self) {
+        self.spend(1, 0, None);
+        self.changes = self.changes.saturating_sub(1);
     }
 
     /// How many messages of a publisher that repeats itself it allows, each going to so many; where that is

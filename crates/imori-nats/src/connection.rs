@@ -23,7 +23,6 @@ use crate::decode::{Decoder, Step};
 use crate::encode::{PING, PONG, push_error, push_info};
 use crate::error::DecodeError;
 use crate::info::Info;
-use crate::limits::TABLE_CHANGE_COST;
 use crate::login::log_in;
 use crate::message::MessageEncoder;
 use crate::operation::{ClientOp, Publish};
@@ -33,7 +32,7 @@ use crate::pulse::{Due, Pulse};
 use crate::repeat::Repeat;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::subscribe::{Wishes, unsubscribe};
+use crate::subscribe::Wishes;
 
 /// The inbound half of a connection.
 #[derive(Debug)]
@@ -335,11 +334,10 @@ impl Connection {
         shared: Option<&Bytes>,
         budget: &mut Budget,
     ) -> bool {
-        let kind = Kind::of(op);
-        if kind != Kind::Subscribe {
+        if self.wishes.come_before(op) {
             self.fulfil_wishes(world);
         }
-        match action(self.state, kind) {
+        match action(self.state, Kind::of(op)) {
             Action::Publish if world.is_alarmed() => {
                 if self.only_publishes(world) {
                     return false;
@@ -389,8 +387,10 @@ impl Connection {
         if let ClientOp::Publish(publish) = op {
             return self.publish(world, publish, shared, budget);
         }
-        let changes_table = matches!(op, ClientOp::Subscribe(_) | ClientOp::Unsubscribe(_));
-        budget.spend(if changes_table { TABLE_CHANGE_COST } else { 1 }, 0, None);
+        match op {
+            ClientOp::Subscribe(_) | ClientOp::Unsubscribe(_) => budget.spend_change(),
+            _ => budget.spend(1, 0, None),
+        }
         if let ClientOp::Subscribe(subscribe) = op
             && self.wishes.has(&self.session, subscribe.sid)
         {
@@ -412,8 +412,11 @@ impl Connection {
                 }
             },
             ClientOp::Unsubscribe(op) => {
-                unsubscribe(&mut self.session, world, op);
-                self.session.agree(world);
+                self.wishes.end(&mut self.session, world, op);
+                if self.session.options.verbose {
+                    self.fulfil_wishes(world);
+                    self.session.agree(world);
+                }
             }
             ClientOp::Ping => self.answer_ping(world),
             ClientOp::Pong => self.pulse.answered(),
@@ -438,7 +441,7 @@ impl Connection {
         }
     }
 
-    /// Makes the subscriptions that the client has asked for.
+    /// Makes the subscriptions that the client has asked for, or ends those that it wants no more.
     #[inline]
     fn fulfil_wishes<W: World>(&mut self, world: &W) {
         if self.wishes.is_empty() || self.state == State::Closed {

@@ -26,10 +26,6 @@ pub const SUBSCRIPTION_COUNT_MAX: usize = 1_000_000;
 /// SUB and UNSUB are still read. More: nothing is read from it until then.
 pub const PARKED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Commands that a SUB or an UNSUB counts as in a turn's budget: it changes the routing table, which takes
-/// as long as several messages.
-pub(crate) const TABLE_CHANGE_COST: usize = 8;
-
 /// From accepting a connection to its CONNECT, whatever comes in between. Longer: -ERR and close.
 pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -1,9 +1,10 @@
 //! SUB and UNSUB.
 //!
-//! SUBs that come together are made together, because most of what one costs is the new routing
-//! table. They are made before anything else the client asks for, and before the turn ends, so that
-//! nobody can tell.
+//! SUBs that follow each other are made together, and UNSUBs obeyed together, because most of what one
+//! costs is the new routing table. That is done before anything else the client asks for, and before
+//! the turn ends, so that nobody can tell.
 
+use std::mem;
 use std::num::NonZeroU32;
 
 use imori_core::broker::{self, SubscribeOptions};
@@ -13,16 +14,17 @@ use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::World;
 
 use crate::complaint::Complaint;
-use crate::operation::{Subscribe, Unsubscribe};
+use crate::operation::{ClientOp, Subscribe, Unsubscribe};
 use crate::session::{SESSION, Session};
 
 /// What stands for a subscription that is still to be made.
 const NOT_YET: ReaderId = ReaderId { slot: u32::MAX, generation: u32::MAX };
 
-/// Subscriptions that are still to be made.
+/// Subscriptions that are still to be made, or to be ended; never both.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
     list: Vec<Wish>,
+    ends: Vec<ReaderId>,
 }
 
 #[derive(Debug)]
@@ -35,7 +37,17 @@ struct Wish {
 impl Wishes {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.is_empty() && self.ends.is_empty()
+    }
+
+    /// Says that an operation has to wait until they are fulfilled.
+    #[inline]
+    pub(crate) fn come_before(&self, op: &ClientOp<'_>) -> bool {
+        match op {
+            ClientOp::Subscribe(_) => !self.ends.is_empty(),
+            ClientOp::Unsubscribe(_) => !self.list.is_empty(),
+            _ => !self.is_empty(),
+        }
     }
 
     /// Says that what a sid stands for is still to be made.
@@ -71,12 +83,33 @@ impl Wishes {
         Ok(())
     }
 
-    /// Makes the subscriptions, and gives what each came to, in their order.
+    /// Notes that a subscription ends, unless it goes on up to so many messages. One that is not there counts
+    /// for nothing.
+    pub(crate) fn end<W: World>(&mut self, session: &mut Session, world: &W, unsubscribe: &Unsubscribe<'_>) {
+        if self.ends.is_empty() {
+            forget_exhausted(session, world);
+        }
+        let Some(reader) = session.sids.get(unsubscribe.sid) else { return };
+        let max = unsubscribe.max.and_then(|max| u32::try_from(max).ok()).and_then(NonZeroU32::new);
+        if max.is_some_and(|max| broker::limit_deliveries(world, &session.actor(), reader, max)) {
+            return;
+        }
+        session.sids.remove(unsubscribe.sid);
+        self.ends.push(reader);
+    }
+
+    /// Makes or ends the subscriptions, and gives what each that was to be made came to, in their order.
     pub(crate) fn fulfil<W: World>(
         &mut self,
         session: &mut Session,
         world: &W,
     ) -> Vec<Result<(), Complaint>> {
+        if !self.ends.is_empty() {
+            broker::cancel_all(world, &session.actor(), &mem::take(&mut self.ends));
+        }
+        if self.list.is_empty() {
+            return Vec::new();
+        }
         forget_exhausted(session, world);
         let options = |wish: &Wish| {
             let label = wish.sid.clone();
@@ -96,23 +129,6 @@ impl Wishes {
             }
         });
         results.collect()
-    }
-}
-
-/// Ends a subscription, at once or after so many messages. One that is not there counts for nothing.
-pub(crate) fn unsubscribe<W: World>(session: &mut Session, world: &W, unsubscribe: &Unsubscribe<'_>) {
-    forget_exhausted(session, world);
-    let Some(reader) = session.sids.get(unsubscribe.sid) else { return };
-    let max = unsubscribe.max.and_then(|max| u32::try_from(max).ok()).and_then(NonZeroU32::new);
-    let goes_on = match max {
-        Some(max) => broker::limit_deliveries(world, &session.actor(), reader, max),
-        None => {
-            broker::cancel(world, &session.actor(), reader);
-            false
-        }
-    };
-    if !goes_on {
-        session.sids.remove(unsubscribe.sid);
     }
 }
 

@@ -12,6 +12,11 @@ pub(crate) const FLUSH_CONNECTIONS_MAX: usize = 128;
 /// How long a busy cell lets what was gathered wait. Shorter costs system calls, longer latency.
 pub(crate) const FLUSH_AFTER: Duration = Duration::from_micros(100);
 
+/// How long after a turn of another connection a cell takes its turns to have others waiting. They then
+/// change the routing table less, so that a client that sends a hundred messages a second is served as one
+/// that sends many.
+pub(crate) const BESIDE_OTHERS: Duration = Duration::from_millis(10);
+
 /// Empty buffers that a cell keeps. More are freed.
 pub(crate) const SPARE_BUFFERS_MAX: usize = 16;
 

@@ -366,6 +366,9 @@ impl Connection {
         } else {
             self.perform_other(world, frame)
         };
+        if matches!(frame.command, Command::Subscribe | Command::Unsubscribe) {
+            budget.spend_change();
+        }
         match done {
             Ok(done) => {
                 budget.spend(done.commands, done.receivers, done.pressed);

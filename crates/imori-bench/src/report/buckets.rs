@@ -52,9 +52,10 @@ impl Buckets {
         let mut sorted: Vec<&Second> = rows.iter().collect();
         sorted.sort_by_key(|row| row.t);
         for row in sorted {
-            // The last second is seldom a whole one; a sliver of it would be all noise.
-            let seconds = (measured - f64::from(row.t)).clamp(0.0, 1.0);
-            let seconds = if measured > f64::from(last) { seconds } else { 1.0 };
+            // The last second is seldom a whole one: a sliver of it would be all noise, and what comes
+            // after it are stragglers. Rows far beyond the end belong to another time, and all count.
+            let is_of_this_time = measured + 1.5 > f64::from(last);
+            let seconds = if is_of_this_time { (measured - f64::from(row.t)).clamp(0.0, 1.0) } else { 1.0 };
             if seconds < 0.1 {
                 continue;
             }
@@ -68,6 +69,8 @@ impl Buckets {
             }
         }
         let end = list.last().map_or(1.0, |bucket| bucket.start + bucket.seconds);
+        // An axis that ends just before a whole second has no label there.
+        let end = if end.ceil() - end < 0.1 { end.ceil() } else { end };
         Buckets { width, list, end }
     }
 }
@@ -149,6 +152,8 @@ mod tests {
             ((0..60).map(row).collect(), 60.0, 1, 60, 60.0),
             ((0..61).map(row).collect(), 60.02, 1, 60, 60.0),
             ((0..61).map(row).collect(), 60.5, 1, 61, 60.5),
+            ((0..61).map(row).collect(), 59.98, 1, 60, 60.0),
+            ((0..61).map(row).collect(), 5.0, 1, 61, 61.0),
             ((0..3_600).map(row).collect(), 3_600.0, 6, 600, 3_600.0),
             (vec![row(0), row(u32::MAX)], 10.0, 7_158_279, 2, 4_287_809_122.0),
         ] {

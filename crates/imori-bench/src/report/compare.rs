@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::record::report::Report;
+use crate::record::report::{Outcome, Report};
 use crate::report::html::html_of_comparison;
 use crate::report::markup::plain_line;
 use crate::report::measure::{Better, MEASURES};
@@ -169,8 +169,11 @@ impl Comparison {
         if !went_well(after) && went_well(before) {
             let found = after.iter().map(|report| ending(report)).find(|(is_good, _)| !is_good);
             self.failures.push(found.map_or_else(String::new, |(_, said)| said));
-        } else if !went_well(before) {
-            self.differences.push("a run before ended badly".to_owned());
+        }
+        // What did not keep an objective can be compared; what broke off or lost messages cannot.
+        let is_whole = |report: &&Report| report.outcome == Outcome::Done && !report.ledger.is_broken();
+        if !before.iter().all(is_whole) {
+            self.differences.push("a run before did not end well".to_owned());
         }
     }
 
@@ -282,6 +285,7 @@ fn pairs<'a>(before: &'a Runs, after: &'a Runs, differences: &mut Vec<String>) -
 fn differences(before: &Report, after: &Report) -> Vec<String> {
     let mut found = Vec::new();
     let mut tell = |name: &str, a: &str, b: &str| {
+        let [a, b] = [a, b].map(|value| if value.is_empty() { "unknown" } else { value });
         if a != b {
             found.push(plain_line(&format!("{name} `{a}` and `{b}`")));
         }
@@ -335,7 +339,7 @@ fn judged(better: Better, ratio: Option<f64>, tolerance: f64) -> Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::report::Outcome;
+    use crate::record::report::Kept;
     use crate::report::sample;
     use crate::report::well_formed::check;
 
@@ -425,6 +429,22 @@ mod tests {
             assert_eq!(comparison.exit_code(), code, "{comparison}");
             assert!(comparison.verdict().starts_with(said), "{comparison}");
         }
+    }
+
+    #[test]
+    fn a_run_that_broke_off_is_nothing_to_compare_with() {
+        let kept = |is_kept| Kept { objective: "p99<1ms".to_owned(), is_kept, found: String::new() };
+        for (change, is_refused) in [
+            (Box::new(|_: &mut Report| {}) as Box<dyn Fn(&mut Report)>, false),
+            (Box::new(|report| report.objectives.push(kept(false))), false),
+            (Box::new(|report| report.ledger.lost = 1), true),
+            (Box::new(|report| report.outcome = Outcome::Stopped), true),
+        ] {
+            let comparison = Comparison::of(&one(change), &one(|_| {}), Share(0.1));
+            assert_eq!(!comparison.differences.is_empty(), is_refused, "{comparison}");
+        }
+        let comparison = against_itself(|report| report.objectives.push(kept(false)));
+        assert_eq!(comparison.verdict(), "fail: objective broken");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The plots of one run, and those that lay several runs over one another.
 
-use crate::record::report::Report;
+use crate::record::latency::LatencyKind;
+use crate::record::report::{RateStep, Report};
 use crate::record::series::{BrokerSecond, HostSecond};
 use crate::report::axis::{Axis, Scale, Unit};
 use crate::report::buckets::{BUCKETS_MAX, Bucket, Buckets};
@@ -20,17 +21,17 @@ fn points<'a>(
     buckets.list.iter().map(move |bucket| (bucket.start, value(bucket)))
 }
 
-/// What was offered, sent and delivered in a second.
+/// What was offered, sent and delivered in a second, all as deliveries.
 pub(crate) fn throughput(report: &Report, buckets: &Buckets) -> Plot {
-    let mut offered = Series::line("offered", 0, points(buckets, |b| Some(b.rate(b.sum.offered))));
+    let fan_out = report.fan_out.max(1) as f64;
+    let mut offered = Series::line("offered", 0, points(buckets, |b| Some(b.rate(b.sum.offered) * fan_out)));
     offered.look = Look::Ground;
     let offered = report.open.is_some().then_some(offered);
-    let sent = Series::line("sent", 1, points(buckets, |b| Some(b.rate(b.sum.sent))));
-    let confirmed = buckets
-        .list
-        .iter()
-        .any(|b| b.sum.confirmed > 0)
-        .then(|| Series::line("confirmed", 2, points(buckets, |b| Some(b.rate(b.sum.confirmed)))));
+    let sent = Series::line("sent", 1, points(buckets, |b| Some(b.rate(b.sum.sent) * fan_out)));
+    let confirmed =
+        buckets.list.iter().any(|b| b.sum.confirmed > 0).then(|| {
+            Series::line("confirmed", 2, points(buckets, |b| Some(b.rate(b.sum.confirmed) * fan_out)))
+        });
     let delivered = Series::line("delivered", 0, points(buckets, |b| Some(b.rate(b.sum.delivered))));
     let y = Axis::new("a second", Scale::Linear, Unit::Number);
     of_time(
@@ -73,6 +74,26 @@ pub(crate) fn send_lag(buckets: &Buckets) -> Plot {
     of_time("Send lag of this tool", Axis::new("greatest", Scale::Log, Unit::Micros), buckets.end, series)
 }
 
+/// What a search for the highest rate found at each.
+pub(crate) fn search(steps: &[RateStep]) -> Plot {
+    let of = |is_kept: bool| {
+        let mut points: Vec<(f64, Option<f64>)> = steps
+            .iter()
+            .filter(|step| step.is_kept == is_kept)
+            .map(|step| (step.rate, step.p99_us))
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points
+    };
+    let series = vec![Series::line("kept", 0, of(true)), Series::line("not kept", 1, of(false))];
+    Plot {
+        title: "Search for the highest rate".to_owned(),
+        x: Axis::new("offered a second", Scale::Linear, Unit::Number).reaching(&[0.0]),
+        y: Axis::new("p99", Scale::Log, Unit::Micros),
+        series: series.into_iter().filter(Series::has_values).collect(),
+    }
+}
+
 /// The percentile curves of a run.
 pub(crate) fn percentiles(report: &Report) -> Plot {
     let mut series = vec![Series::line(time_name(report), 0, curve(&report.curve))];
@@ -84,9 +105,8 @@ pub(crate) fn percentiles(report: &Report) -> Plot {
 
 /// What the times of a run are called.
 pub(crate) fn time_name(report: &Report) -> &'static str {
-    use crate::record::latency::LatencyKind;
     match (&report.open, report.latency.as_ref().map(|latency| latency.kind)) {
-        (Some(_), _) => "response time",
+        (Some(_), _) | (None, Some(LatencyKind::Response)) => "response time",
         (None, Some(LatencyKind::Queueing)) => "queueing time",
         (None, _) => "service time",
     }

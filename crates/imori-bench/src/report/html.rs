@@ -120,6 +120,7 @@ fn encoded(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::report::{Kept, RateStep};
     use crate::report::runs::Run;
     use crate::report::sample;
     use crate::report::well_formed::check;
@@ -170,6 +171,31 @@ mod tests {
             assert!(page.contains("&lt;script&gt;"));
             assert!(!page.contains("<script>alert") && !page.contains("\"javascript:"));
             assert_eq!(page.matches("<script>").count(), 1, "only our own script");
+        }
+    }
+
+    #[test]
+    fn what_a_run_had_to_keep_its_search_and_its_parts_are_shown() {
+        let mut report = sample::report();
+        let part = sample::hostile();
+        report.parts.push(part);
+        report.confirm = report.service.clone();
+        report.spread.push((sample::HOSTILE.to_owned(), report.service.clone().unwrap()));
+        let said = sample::HOSTILE.to_owned();
+        report.objectives.push(Kept { objective: said.clone(), is_kept: false, found: said.clone() });
+        for (rate, is_kept) in [(1_000.0, true), (2_000.0, false)] {
+            report.steps.push(RateStep {
+                rate,
+                done: rate,
+                is_kept,
+                p99_us: Some(rate),
+                broken: vec![said.clone()],
+            });
+        }
+        let page = html_of(&report, &[]);
+        check_page(&page);
+        for part in ["✗ broken", "confirm time", "Search for the highest rate", "Part: "] {
+            assert!(page.contains(part), "`{part}` is missing");
         }
     }
 

@@ -37,7 +37,7 @@ fn service(report: &Report, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
 }
 
 /// All of them, the first being the first to look at.
-pub(crate) const MEASURES: [Measure; 17] = [
+pub(crate) const MEASURES: [Measure; 20] = [
     Measure { name: "throughput, a second", better: Better::More, of: |r| Some(r.per_second), show: grouped },
     Measure {
         name: "CPU-s a million deliveries",
@@ -48,6 +48,12 @@ pub(crate) const MEASURES: [Measure; 17] = [
     Measure { name: "time p50", better: Better::Less, of: |r| latency(r, |l| l.p50_us), show: time },
     Measure { name: "time p99", better: Better::Less, of: |r| latency(r, |l| l.p99_us), show: time },
     Measure { name: "time p99.9", better: Better::Less, of: |r| latency(r, |l| l.p999_us), show: time },
+    Measure {
+        name: "time p99.99",
+        better: Better::LessUnjudged,
+        of: |r| latency(r, |l| l.p9999_us),
+        show: time,
+    },
     Measure { name: "time max", better: Better::LessUnjudged, of: |r| latency(r, |l| l.max_us), show: time },
     Measure { name: "service p50", better: Better::Less, of: |r| service(r, |l| l.p50_us), show: time },
     Measure { name: "service p99", better: Better::Less, of: |r| service(r, |l| l.p99_us), show: time },
@@ -58,6 +64,8 @@ pub(crate) const MEASURES: [Measure; 17] = [
         of: |r| service(r, |l| l.max_us),
         show: time,
     },
+    Measure { name: "confirm p50", better: Better::Less, of: |r| r.confirm.as_ref()?.p50_us, show: time },
+    Measure { name: "confirm p99", better: Better::Less, of: |r| r.confirm.as_ref()?.p99_us, show: time },
     Measure {
         name: "not within 50 ms",
         better: Better::LessUnjudged,

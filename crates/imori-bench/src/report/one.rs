@@ -1,8 +1,8 @@
 //! The report of one run as part of a page: its figures, its plots, its tables, its facts.
 
-use crate::record::report::Report;
+use crate::record::report::{RateStep, Report};
 use crate::record::series::{Stall, Stalls};
-use crate::report::buckets::{BUCKETS_FEW, Buckets};
+use crate::report::buckets::{BUCKETS_EACH, BUCKETS_FEW, Buckets};
 use crate::report::figure::{Size, figure, plot_figure};
 use crate::report::graphs;
 use crate::report::heat::Heat;
@@ -43,13 +43,81 @@ pub(crate) fn write_head(page: &mut Markup, report: &Report) {
 pub(crate) fn write_run(page: &mut Markup, report: &Report, pieces: u32) {
     write_notes(page, &report.notes);
     write_tiles(page, report);
+    write_kept(page, report);
     let buckets = Buckets::of(&report.rows, report.seconds, pieces);
     write_plots(page, report, &buckets);
+    write_times(page, report);
+    write_steps(page, &report.steps);
     if let Some(stalls) = &report.stalls {
         write_stalls(page, stalls);
     }
     write_ledger(page, report);
     write_facts(page, report);
+    for part in &report.parts {
+        page.open("details", &[("class", &"run")]);
+        page.element("summary", &[], &format!("Part: {}, {}", part.scenario, part.mode));
+        write_run(page, part, pieces.min(BUCKETS_EACH));
+        page.close("details");
+    }
+}
+
+/// What the run was to keep.
+fn write_kept(page: &mut Markup, report: &Report) {
+    if report.objectives.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["objective", "kept", "found"]).ending_in_words();
+    for kept in &report.objectives {
+        let word = if kept.is_kept { "✓ kept" } else { "✗ broken" };
+        table.push(vec![kept.objective.clone(), word.to_owned(), kept.found.clone()]);
+    }
+    table.write(page);
+}
+
+/// All kinds of times that were measured, side by side.
+fn write_times(page: &mut Markup, report: &Report) {
+    let named = [
+        (graphs::time_name(report), &report.latency),
+        ("service time", &report.service),
+        ("confirm time", &report.confirm),
+    ];
+    let all = named.into_iter().filter_map(|(name, latency)| Some((name.to_owned(), latency.as_ref()?)));
+    let spread = report.spread.iter().map(|(name, latency)| (name.clone(), latency));
+    let mut table = Table::new(&["time", "samples", "p50", "p99", "p99.9", "p99.99", "max"]);
+    for (name, latency) in all.chain(spread) {
+        let mut cells = vec![name, grouped(latency.samples as f64)];
+        for value in [latency.p50_us, latency.p99_us, latency.p999_us, latency.p9999_us, latency.max_us] {
+            cells.push(value.map_or_else(|| "–".to_owned(), time));
+        }
+        table.push(cells);
+    }
+    if !table.rows.is_empty() {
+        page.element("h2", &[], "Times");
+        page.element("p", &[], "A percentile with fewer than ten samples above it is not told.");
+        table.write(page);
+    }
+}
+
+/// The rates that a search tried.
+fn write_steps(page: &mut Markup, steps: &[RateStep]) {
+    if steps.is_empty() {
+        return;
+    }
+    page.element("h2", &[], "Search for the highest rate");
+    page.open("div", &[("class", &"figures")]);
+    let plot = graphs::search(steps);
+    if plot.series.iter().any(Series::has_values) {
+        plot_figure(page, &plot, "A mark for each step.", Size::Full);
+    }
+    page.close("div");
+    let mut table = Table::new(&["offered a second", "done a second", "p99", "kept"]).ending_in_words();
+    for step in steps {
+        let said =
+            if step.is_kept { "✓ kept".to_owned() } else { format!("✗ {}", step.broken.join("; ")) };
+        let p99 = step.p99_us.map_or_else(|| "–".to_owned(), time);
+        table.push(vec![grouped(step.rate), grouped(step.done), p99, said]);
+    }
+    table.write(page);
 }
 
 fn write_notes(page: &mut Markup, notes: &[String]) {
@@ -70,7 +138,10 @@ fn write_tiles(page: &mut Markup, report: &Report) {
         grouped(report.per_second),
         report.open.as_ref().map_or_else(
             || "closed loop: as fast as answers come".to_owned(),
-            |open| format!("of {} offered, {}", grouped(open.rate), open.arrival),
+            |open| {
+                let due = open.rate * report.fan_out.max(1) as f64;
+                format!("of {} offered, {}", grouped(due), open.arrival)
+            },
         ),
     )];
     if let Some(latency) = &report.latency {
@@ -79,6 +150,7 @@ fn write_tiles(page: &mut Markup, report: &Report) {
             ("p50", latency.p50_us, report.service.as_ref().and_then(|s| s.p50_us)),
             ("p99", latency.p99_us, report.service.as_ref().and_then(|s| s.p99_us)),
             ("p99.9", latency.p999_us, report.service.as_ref().and_then(|s| s.p999_us)),
+            ("p99.99", latency.p9999_us, report.service.as_ref().and_then(|s| s.p9999_us)),
             ("max", latency.max_us, report.service.as_ref().and_then(|s| s.max_us)),
         ] {
             let below = match (value, service) {
@@ -197,9 +269,10 @@ fn write_heat(page: &mut Markup, report: &Report, buckets: &Buckets) {
         cells.push(during.map_or_else(|| "–".to_owned(), |stall| name(stall.verdict).to_owned()));
         table.rows.push(Row { place: Some(bucket.middle() / buckets.end), cells });
     }
-    let says = match stalls.list.len() {
-        0 => "No stall was found.",
-        _ => "Below: each stall in the lane of whoever is to blame.",
+    let says = match (&report.stalls, stalls.list.len()) {
+        (None, _) => "How many took how long, second by second.",
+        (Some(_), 0) => "No stall was found.",
+        (Some(_), _) => "Below: each stall in the lane of whoever is to blame.",
     };
     let title = match report.open {
         Some(_) => "Response times",
@@ -282,6 +355,7 @@ fn write_ledger(page: &mut Markup, report: &Report) {
         ("foreign", ledger.foreign, "of another run, or never sent"),
         ("timeouts", ledger.timeouts, "calls that were given up"),
         ("late", ledger.late, "replies to calls that were given up"),
+        ("unknown", ledger.unknown, "under way when a connection broke: taken or not, both are right"),
     ] {
         table.push(vec![state.to_owned(), grouped(count as f64), meaning.to_owned()]);
     }

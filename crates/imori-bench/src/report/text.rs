@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use crate::record::latency::{Latency, LatencyKind};
-use crate::record::report::{Broker, Outcome, Report};
+use crate::record::report::{Broker, Outcome, RateStep, Report};
 use crate::record::series::Stalls;
 use crate::report::markup::plain_line;
 use crate::report::quantity::{bytes, grouped, optional, percent, significant, time};
@@ -24,7 +24,8 @@ impl Display for Report {
         writeln!(f, "level        {level}  asked for: {}", asked.join(", "))?;
         write!(f, "throughput   {} {}/s", grouped(self.per_second), plain_line(&self.unit))?;
         if let Some(open) = &self.open {
-            write!(f, " of {} offered", grouped(open.rate))?;
+            let due = open.rate * self.fan_out.max(1) as f64;
+            write!(f, " of {} offered", grouped(due))?;
         }
         writeln!(
             f,
@@ -61,6 +62,15 @@ impl Display for Report {
         for note in &self.notes {
             writeln!(f, "note         {}", plain_line(note))?;
         }
+        for part in &self.parts {
+            write_part(f, part)?;
+        }
+        write_steps(f, &self.steps)?;
+        for kept in &self.objectives {
+            let word = if kept.is_kept { "kept" } else { "BROKEN" };
+            let (objective, found) = (plain_line(&kept.objective), plain_line(&kept.found));
+            writeln!(f, "objective    {objective}  {word}: {found}")?;
+        }
         writeln!(f, "verdict      {}", ending(self).1)
     }
 }
@@ -77,10 +87,16 @@ impl Report {
             };
             writeln!(f, "{name:<12} {}{warning}", percentiles(latency))?;
         }
-        match &self.service {
-            Some(service) => writeln!(f, "service      {}", percentiles(service)),
-            None => Ok(()),
+        for (name, latency) in [("service", &self.service), ("confirm", &self.confirm)] {
+            if let Some(latency) = latency {
+                writeln!(f, "{name:<12} {}", percentiles(latency))?;
+            }
         }
+        for (receiver, latency) in &self.spread {
+            let receiver = plain_line(receiver.split(' ').next().unwrap_or_default());
+            writeln!(f, "{receiver:<12} {}", percentiles(latency))?;
+        }
+        Ok(())
     }
 
     fn write_broker(&self, f: &mut fmt::Formatter<'_>, broker: &Broker) -> fmt::Result {
@@ -122,7 +138,7 @@ impl Report {
         let ledger = &self.ledger;
         writeln!(
             f,
-            "ledger       sent {}  good {}  lost {}  duplicated {}  altered {}  reordered {}  foreign {}  redelivered {}  timeouts {}  late {}",
+            "ledger       sent {}  good {}  lost {}  duplicated {}  altered {}  reordered {}  foreign {}  redelivered {}  timeouts {}  late {}  unknown {}",
             ledger.sent,
             ledger.good,
             ledger.lost,
@@ -132,7 +148,8 @@ impl Report {
             ledger.foreign,
             ledger.redelivered,
             ledger.timeouts,
-            ledger.late
+            ledger.late,
+            ledger.unknown
         )
     }
 }
@@ -144,6 +161,7 @@ pub(crate) fn ending(report: &Report) -> (bool, String) {
         (Outcome::Stopped, _) => "stopped by hand; what was measured until then is above",
         (_, true) => "ledger broken",
         (Outcome::Blocked, false) => "blocked: nothing moved for 10 s although something was due",
+        (Outcome::Done, false) if report.objectives.iter().any(|kept| !kept.is_kept) => "objective broken",
         (Outcome::Done, false) => "ok",
     };
     (said == "ok", said.to_owned())
@@ -153,6 +171,7 @@ pub(crate) fn ending(report: &Report) -> (bool, String) {
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Null => "none".to_owned(),
         other => other.to_string(),
     }
 }
@@ -162,11 +181,41 @@ fn percentiles(latency: &Latency) -> String {
         ("p50", latency.p50_us),
         ("p99", latency.p99_us),
         ("p99.9", latency.p999_us),
+        ("p99.99", latency.p9999_us),
         ("max", latency.max_us),
     ];
     let shown: Vec<String> =
         columns.iter().filter_map(|(name, value)| Some(format!("{name} {}", time((*value)?)))).collect();
     if shown.is_empty() { "too few samples".to_owned() } else { shown.join("  ") }
+}
+
+/// A part of a mix in one line.
+fn write_part(f: &mut fmt::Formatter<'_>, part: &Report) -> fmt::Result {
+    let times =
+        part.latency.as_ref().map_or_else(String::new, |latency| format!("  {}", percentiles(latency)));
+    writeln!(
+        f,
+        "part         {}  {}  {} {}/s{times}  {}",
+        plain_line(&part.scenario),
+        plain_line(&part.mode),
+        grouped(part.per_second),
+        plain_line(&part.unit),
+        ending(part).1
+    )
+}
+
+/// The rates that a search tried.
+fn write_steps(f: &mut fmt::Formatter<'_>, steps: &[RateStep]) -> fmt::Result {
+    if steps.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "search       {:>10} {:>10} {:>9}", "offered/s", "done/s", "p99")?;
+    for step in steps {
+        let said = if step.is_kept { "kept".to_owned() } else { plain_line(&step.broken.join("; ")) };
+        let (rate, done) = (grouped(step.rate), grouped(step.done));
+        writeln!(f, "             {rate:>10} {done:>10} {:>9}  {said}", optional(step.p99_us, time))?;
+    }
+    Ok(())
 }
 
 fn write_stalls(f: &mut fmt::Formatter<'_>, stalls: &Stalls) -> fmt::Result {
@@ -226,6 +275,7 @@ fn write_stalls(f: &mut fmt::Formatter<'_>, stalls: &Stalls) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::report::Kept;
     use crate::report::sample;
 
     #[test]
@@ -274,6 +324,42 @@ mod tests {
         let text = sample::hostile().to_string();
         assert!(text.chars().all(|character| character == '\n' || !character.is_control()), "{text:?}");
         assert!(!text.contains('\u{202e}'));
+    }
+
+    #[test]
+    fn what_a_run_had_to_keep_is_told() {
+        let mut report = sample::report();
+        let part = report.clone();
+        report.parts.push(part);
+        report.spread.push(("last subscriber".to_owned(), report.service.clone().unwrap()));
+        report.confirm = report.service.clone();
+        for (objective, is_kept) in [("lost=0", true), ("p99<1ms", false)] {
+            let (objective, found) = (objective.to_owned(), "that".to_owned());
+            report.objectives.push(Kept { objective, is_kept, found });
+        }
+        for (rate, broken) in [(2_000.0, vec![]), (4_000.0, vec!["p99 9 ms".to_owned(), "lost 1".to_owned()])]
+        {
+            report.steps.push(RateStep {
+                rate,
+                done: rate,
+                is_kept: broken.is_empty(),
+                p99_us: None,
+                broken,
+            });
+        }
+        let text = report.to_string();
+        for line in [
+            "confirm      p50 190 us  p99 240 us  p99.9 1.00 ms  max 1.00 s",
+            "last         p50 190 us  p99 240 us  p99.9 1.00 ms  max 1.00 s",
+            "part         queue  open 1000/s poisson  1 000 deliveries/s  p50 200 us  p99 631 ms  p99.9 964 ms  max 1.00 s  ok",
+            "                  2 000      2 000       n/a  kept",
+            "                  4 000      4 000       n/a  p99 9 ms; lost 1",
+            "objective    lost=0  kept: that",
+            "objective    p99<1ms  BROKEN: that",
+            "verdict      objective broken",
+        ] {
+            assert!(text.lines().any(|other| other == line), "`{line}` is missing from:\n{text}");
+        }
     }
 
     #[test]

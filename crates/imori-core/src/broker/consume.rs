@@ -156,24 +156,26 @@ pub fn subscribe_all<W: World>(
     ids
 }
 
-/// Lets a live subscription end by itself after so many deliveries, those that it had included; where it
-/// had as many already it ends now. Says whether it goes on.
+/// Lets a live subscription end by itself after so many deliveries, those that it had included. Says whether
+/// it goes on: one that had as many already is to be cancelled by the caller, if need be with others.
+#[must_use]
 pub fn limit_deliveries<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, max: NonZeroU32) -> bool {
-    let limited = world.with_outbound(actor.connection, |outbound| outbound.limit_deliveries(id, max));
-    let goes_on = limited == Some(true);
-    if !goes_on {
-        cancel(world, actor, id);
-    }
-    goes_on
+    world.with_outbound(actor.connection, |outbound| outbound.limit_deliveries(id, max)) == Some(true)
 }
 
 /// Ends a reader. Its unsettled deliveries stay with its session. A queue that goes with its
 /// last consumer goes.
 pub fn cancel<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId) {
-    let source = world.with_outbound(actor.connection, |outbound| outbound.remove_reader(id)).flatten();
-    if let Some(source) = source {
-        forget_readers(world, actor, &[(id, source)]);
-    }
+    cancel_all(world, actor, &[id]);
+}
+
+/// Ends readers, and makes one new routing table for all of them. Those that are gone already count for nothing.
+pub fn cancel_all<W: World>(world: &W, actor: &Actor<'_>, ids: &[ReaderId]) {
+    let removed = world.with_outbound(actor.connection, |outbound| {
+        let removed = ids.iter().filter_map(|id| Some((*id, outbound.remove_reader(*id)?)));
+        removed.collect::<Vec<_>>()
+    });
+    forget_readers(world, actor, &removed.unwrap_or_default());
 }
 
 /// Takes readers away from what they read: the live subscriptions together, as the table is published for each change.

@@ -20,7 +20,7 @@ mod actor;
 pub use actor::Actor;
 pub use commit::{Step, commit};
 pub use consume::{
-    ConsumeOptions, SubscribeOptions, cancel, consume, limit_deliveries, subscribe, subscribe_all,
+    ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
 };
 pub use declare::{bind_queue, declare_exchange, declare_queue, find_queue};
 pub use delete::delete_queue;

@@ -42,7 +42,8 @@ fn a_subscription_ends_after_exactly_its_deliveries() {
         assert_eq!(run(&sender, "a", after), expected, "{what}");
         assert_eq!(reader.read().matches("s:").count(), before + expected, "{what}");
         let is_exhausted = before < max as usize && before + expected == max as usize;
-        assert_eq!(world.bindings("amq.topic"), usize::from(before + expected < max as usize), "{what}");
+        // One that had its part before is for the caller to cancel.
+        assert_eq!(world.bindings("amq.topic"), usize::from(!is_exhausted), "{what}");
         assert_eq!(exhausted(&reader), vec!["s"; usize::from(is_exhausted)], "{what}");
         reader.cancel(id);
         assert_eq!(world.bindings("amq.topic"), 0, "{what}");
@@ -57,7 +58,7 @@ fn a_group_goes_on_without_the_member_that_has_had_its_part() {
     let (sender, reader) = (world.connect(1), world.connect(2));
     let limited = reader.join("g", "a", "limited");
     reader.join("g", "a", "other");
-    limit(&reader, limited, 2);
+    assert!(limit(&reader, limited, 2));
     assert_eq!(run(&sender, "a", 9), 9);
     let text = reader.read();
     assert_eq!((text.matches("limited:").count(), text.matches("other:").count()), (2, 7));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imori_core::limits::TURN_COMMANDS_MAX;
+use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next, Received};
 use imori_core::world::World;
 use imori_nats::decode::{Decoder, Step};
@@ -28,11 +28,13 @@ fn turn(world: &TinyWorld, client: &mut Client, input: &[u8]) -> Received {
 /// SECURITY LIM-10: one connection does not keep others from their turn.
 #[test]
 fn a_turn_ends_after_its_budget() {
-    // What changes the routing table counts more.
-    for (operation, cost) in
-        [("PUB a 1\r\nx\r\n", 1), ("PING\r\n", 1), ("SUB a 1\r\n", 8), ("UNSUB 1\r\n", 8)]
-    {
-        let a_turn = TURN_COMMANDS_MAX / cost;
+    let turns = [
+        ("PUB a 1\r\nx\r\n", TURN_COMMANDS_MAX),
+        ("PING\r\n", TURN_COMMANDS_MAX),
+        ("SUB a 1\r\n", TURN_CHANGES_MAX),
+        ("UNSUB 1\r\n", TURN_CHANGES_MAX),
+    ];
+    for (operation, a_turn) in turns {
         let world = TinyWorld::default();
         let mut client = connected(&world);
         let input = operation.repeat(a_turn + 10).into_bytes();
@@ -41,6 +43,38 @@ fn a_turn_ends_after_its_budget() {
         let rest = &input[received.consumed..];
         let received = turn(&world, &mut client, rest);
         assert_eq!((received.consumed, received.next), (rest.len(), Next::More { frame_bytes: None }));
+    }
+}
+
+/// Nobody waits for a whole turn of table changes, and nobody pays for short turns that no one waits for.
+#[test]
+fn a_turn_changes_the_table_less_beside_others() {
+    for operation in ["SUB a 1\r\n", "UNSUB 1\r\n"] {
+        let world = TinyWorld::default();
+        let mut client = connected(&world);
+        let input = operation.repeat(TURN_CHANGES_MAX).into_bytes();
+        let received = client.connection.receive(&world, &input, None, &mut Budget::beside_others());
+        let expected = operation.len() * TURN_CHANGES_BESIDE_OTHERS_MAX;
+        assert_eq!((received.consumed, received.next), (expected, Next::Again));
+    }
+}
+
+#[test]
+fn a_run_of_one_kind_makes_one_table() {
+    let rows = [
+        ("SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n", 1),
+        ("UNSUB 1\r\nUNSUB 2\r\nUNSUB 2\r\nUNSUB 3\r\n", 1),
+        ("UNSUB 1\r\nUNSUB nobody\r\n", 0),
+        ("SUB a 1\r\nSUB b 2\r\nUNSUB 1\r\nUNSUB 2\r\nSUB c 1\r\n", 3),
+        ("UNSUB 1 5\r\nPING\r\n", 0),
+        ("SUB d 4\r\nSUB e 5\r\nUNSUB 4 1\r\nUNSUB 5 1\r\n", 1),
+    ];
+    let world = TinyWorld::default();
+    let mut client = connected(&world);
+    for (input, expected) in rows {
+        let before = world.tables();
+        client.send(&world, input.as_bytes());
+        assert_eq!(world.tables() - before, expected, "{input}");
     }
 }
 
@@ -92,6 +126,17 @@ fn subscriptions_of_a_turn_are_made_before_it_ends() {
     turn(&world, &mut reader, b"SUB a 1\r\nSUB b 2\r\nSUB c");
     turn(&world, &mut client, b"PUB a 1\r\nx\r\nPUB b 1\r\ny\r\nPUB c 1\r\nz\r\n");
     assert_eq!(reader.output(&world), b"MSG a 1 1\r\nx\r\nMSG b 2 1\r\ny\r\n");
+}
+
+#[test]
+fn subscriptions_have_ended_when_the_turn_ends() {
+    let world = TinyWorld::default();
+    let (mut reader, mut client) = (connected(&world), connected(&world));
+    reader.send(&world, b"SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n");
+    reader.output(&world);
+    turn(&world, &mut reader, b"UNSUB 1\r\nUNSUB 2 1\r\nUNSUB 3");
+    turn(&world, &mut client, b"PUB a 1\r\nx\r\nPUB b 1\r\ny\r\nPUB b 1\r\nz\r\nPUB c 1\r\nz\r\n");
+    assert_eq!(reader.output(&world), b"MSG b 2 1\r\ny\r\nMSG c 3 1\r\nz\r\n");
 }
 
 /// Decision 0011: what is published without being read arrives as what was read.

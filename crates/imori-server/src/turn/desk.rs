@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
+use imori_core::turn::Budget;
 
-use crate::limits::{SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX};
+use crate::limits::{BESIDE_OTHERS, SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX};
 use crate::protocol::Tables;
 
 /// The memory that turns share, and the list of those whose bytes wait to be written.
@@ -17,6 +18,12 @@ pub struct Desk {
     pub(super) tables: RefCell<Tables>,
     touched: RefCell<Vec<ConnectionId>>,
     touched_since: Cell<Time>,
+    /// Whose turn it is, or was last.
+    turn_of: Cell<Option<ConnectionId>>,
+    /// When the turn went from one connection to another last.
+    changed_at: Cell<Time>,
+    /// In whose turn all of them were touched; none where that were several.
+    touched_in: Cell<Option<ConnectionId>>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -30,6 +37,9 @@ impl Desk {
             tables: RefCell::default(),
             touched: RefCell::default(),
             touched_since: Cell::default(),
+            turn_of: Cell::default(),
+            changed_at: Cell::default(),
+            touched_in: Cell::default(),
             spare: RefCell::default(),
         }
     }
@@ -54,8 +64,31 @@ impl Desk {
         let mut touched = self.touched.borrow_mut();
         if touched.is_empty() {
             self.touched_since.set(now);
+            self.touched_in.set(self.turn_of.get());
+        } else if self.touched_in.get() != self.turn_of.get() {
+            self.touched_in.set(None);
         }
         touched.push(id);
+    }
+
+    /// A connection has its turn.
+    pub(super) fn begin_turn_of(&self, id: ConnectionId, now: Time) {
+        if self.turn_of.replace(Some(id)) != Some(id) {
+            self.changed_at.set(now);
+        }
+    }
+
+    /// How much the turn may do.
+    pub(super) fn budget(&self, now: Time) -> Budget {
+        match now.since(self.changed_at.get()) < BESIDE_OTHERS {
+            true => Budget::beside_others(),
+            false => Budget::default(),
+        }
+    }
+
+    /// Tells whether something is to be written that others caused than a connection itself.
+    pub(super) fn is_touched_by_others_than(&self, id: ConnectionId) -> bool {
+        !self.touched.borrow().is_empty() && self.touched_in.get() != Some(id)
     }
 
     /// Takes the list of those that have something to be written.
@@ -88,5 +121,59 @@ impl Desk {
     /// Keeps a buffer that was lent and is not needed: there was room for it.
     pub(super) fn give_back(&self, buffer: Option<Vec<u8>>) {
         self.spare.borrow_mut().extend(buffer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(slot: u32) -> ConnectionId {
+        ConnectionId { cell: 0, slot, generation: 0 }
+    }
+
+    #[test]
+    fn what_a_connection_caused_itself_is_not_of_others() {
+        // In whose turns something was touched, and who comes back then.
+        let rows: [(&[u32], u32, bool); 6] = [
+            (&[], 1, false),
+            (&[1], 1, false),
+            (&[1, 1, 1], 1, false),
+            (&[2], 1, true),
+            (&[1, 2], 1, true),
+            (&[2, 1], 1, true),
+        ];
+        for (turns, comes_back, expected) in rows {
+            let desk = Desk::new(0);
+            for (turn, touched) in turns.iter().zip(10..) {
+                desk.begin_turn_of(connection(*turn), Time(0));
+                desk.note_touched(connection(touched), Time(0));
+            }
+            desk.begin_turn_of(connection(comes_back), Time(0));
+            let is_of_others = desk.is_touched_by_others_than(connection(comes_back));
+            assert_eq!(is_of_others, expected, "{turns:?} {comes_back}");
+            desk.recycle_touched(desk.take_touched());
+            assert!(!desk.is_touched_by_others_than(connection(comes_back)), "it is written");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_short_while_others_have_theirs() {
+        let desk = Desk::new(0);
+        let micros = |millis: u64| Time(millis * 1000);
+        // Who has a turn at which millisecond, and whether others wait for its end.
+        let rows = [
+            (1, 100, true),
+            (1, 105, true),
+            (1, 111, false),
+            (1, 500, false),
+            (2, 501, true),
+            (1, 502, true),
+        ];
+        for (connection_slot, millis, is_short) in rows {
+            desk.begin_turn_of(connection(connection_slot), micros(millis));
+            let expected = if is_short { Budget::beside_others() } else { Budget::default() };
+            assert_eq!(desk.budget(micros(millis)), expected, "{connection_slot} at {millis}");
+        }
     }
 }

@@ -31,6 +31,14 @@ pub fn flush_touched<H: Host>(host: &H) {
     }
 }
 
+/// A connection comes back to what it did not get done in its last turn. All others have had theirs meanwhile, so
+/// that but for it the cell would rest now: what they have gathered is written.
+pub(super) fn flush_of_others<H: Host>(host: &H, id: ConnectionId) {
+    if host.desk().is_touched_by_others_than(id) {
+        flush_touched(host);
+    }
+}
+
 /// Writes one connection, as far as its socket takes it.
 pub fn flush<H: Host>(host: &H, id: ConnectionId) {
     let is_own_cell = id.cell == host.id();

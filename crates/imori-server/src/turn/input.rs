@@ -3,7 +3,7 @@
 use std::task::{Poll, ready};
 
 use bytes::BytesMut;
-use imori_core::turn::{Budget, Next};
+use imori_core::turn::Next;
 
 use super::host::{Host, Transport};
 use crate::protocol::Protocol;
@@ -102,7 +102,7 @@ impl Input {
             return next;
         };
         let frame = self.carry.split_to(bytes).freeze();
-        let mut budget = Budget::default();
+        let mut budget = host.desk().budget(host.now());
         let tables = &mut host.desk().tables.borrow_mut();
         let received = protocol.receive(host, tables, &frame, Some(&frame), &mut budget);
         self.note(received.next);
@@ -120,7 +120,7 @@ impl Input {
     }
 
     fn receive<H: Host>(&mut self, host: &H, protocol: &mut Protocol, input: &[u8]) -> (usize, Next) {
-        let mut budget = Budget::default();
+        let mut budget = host.desk().budget(host.now());
         let tables = &mut host.desk().tables.borrow_mut();
         let received = protocol.receive(host, tables, input, None, &mut budget);
         self.note(received.next);

@@ -8,7 +8,7 @@ use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{ClientFacts, Next};
 
-use super::flush::flush;
+use super::flush::{flush, flush_of_others};
 use super::host::{Host, Transport};
 use super::input::{Input, Read};
 use super::signal::{Signal, Signals};
@@ -97,6 +97,10 @@ impl Task {
 
     /// Has a turn; ready where the transport is of no more use. What follows is [`Task::end`].
     pub fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
+        host.desk().begin_turn_of(self.id, host.now());
+        if self.state == State::Working {
+            flush_of_others(host, self.id);
+        }
         loop {
             if self.signals.has_any() {
                 match self.obey(host, transport) {
@@ -139,6 +143,8 @@ impl Task {
     /// Gives back what the client had, or a part of it; tells whether that was all. If not, others have their
     /// turn first.
     pub fn end<H: Host>(&mut self, host: &H) -> bool {
+        host.desk().begin_turn_of(self.id, host.now());
+        flush_of_others(host, self.id);
         self.protocol.disconnect(host)
     }
 

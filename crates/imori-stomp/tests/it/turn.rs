@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use imori_core::limits::TURN_COMMANDS_MAX;
+use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next, Peer};
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
@@ -36,6 +36,23 @@ fn a_turn_ends_after_its_budget() {
     let rest = &input[received.consumed..];
     let received = connection.receive(&world, &mut table, rest, None, &mut Budget::default());
     assert_eq!((received.consumed, received.next), (rest.len(), Next::More { frame_bytes: None }));
+}
+
+/// A change of the routing table takes as long as several messages, and those of other protocols wait for it too.
+#[test]
+fn a_turn_changes_the_table_less_often_than_it_sends() {
+    let subscribe = "SUBSCRIBE\nid:1\ndestination:/topic/t\n\n\0";
+    let input = format!("{subscribe}UNSUBSCRIBE\nid:1\n\n\0").repeat(TURN_COMMANDS_MAX);
+    for (mut budget, a_turn) in
+        [(Budget::default(), TURN_CHANGES_MAX), (Budget::beside_others(), TURN_CHANGES_BESIDE_OTHERS_MAX)]
+    {
+        let world = TinyWorld::default();
+        let (mut connection, mut table) = connected(&world);
+        let received = connection.receive(&world, &mut table, input.as_bytes(), None, &mut budget);
+        let expected = input.len() / TURN_COMMANDS_MAX * a_turn / 2;
+        assert_eq!((received.consumed, received.next), (expected, Next::Again));
+        assert_eq!(world.tables(), a_turn);
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(crate) struct TinyWorld {
     router: RefCell<Router>,
     table: RefCell<Table>,
     topology: RefCell<Topology>,
+    tables: Cell<usize>,
     queues: RefCell<Vec<Rc<RefCell<Option<Queue>>>>>,
     outbounds: RefCell<Vec<Rc<RefCell<Option<Outbound>>>>>,
     wakes: RefCell<Vec<(Time, QueueId)>>,
@@ -49,6 +50,7 @@ impl Default for TinyWorld {
             router: RefCell::default(),
             table: RefCell::new(table.clone()),
             topology: RefCell::new(Topology::new(table)),
+            tables: Cell::new(0),
             queues: RefCell::default(),
             outbounds: RefCell::default(),
             wakes: RefCell::default(),
@@ -101,6 +103,11 @@ impl TinyWorld {
         }
     }
 
+    /// How many routing tables were made.
+    pub(crate) fn tables(&self) -> usize {
+        self.tables.get()
+    }
+
     /// Bytes that waiting messages are charged with.
     pub(crate) fn charged(&self) -> usize {
         self.gauge.bytes()
@@ -141,7 +148,9 @@ impl World for TinyWorld {
 
     fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
         let mut topology = self.topology.borrow_mut();
+        let before = topology.table().version();
         let result = f(&mut topology);
+        self.tables.set(self.tables.get() + usize::from(topology.table().version() != before));
         *self.table.borrow_mut() = topology.table().clone();
         result
     }
