@@ -19,7 +19,7 @@ use crate::watch::canary::{Canary, Late};
 use crate::watch::usual::Usual;
 
 /// Time between an echo and the next byte.
-const EVERY: Duration = Duration::from_millis(20);
+const EVERY: Duration = Duration::from_millis(40);
 
 /// Time between two connections that are refused.
 const EVERY_REFUSAL: Duration = Duration::from_millis(50);

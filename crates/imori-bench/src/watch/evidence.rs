@@ -31,7 +31,7 @@ pub(crate) struct Waited {
 pub(crate) const THROUGH: f64 = 0.4;
 
 /// Nanoseconds between the ends of a wait and of a stretch that end together.
-const JOINT_NANOS: u64 = 20_000_000;
+const JOINT_NANOS: u64 = 30_000_000;
 
 impl Evidence {
     /// How long the canaries of these kinds waited within these nanoseconds.
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_nobody_saw_counts_only_before_a_wait_that_ends_with_the_stretch() {
-        for (wait, expected_ms) in [((170, 199), 99), ((120, 140), 20), ((195, 250), 5)] {
+        for (wait, expected_ms) in [((170, 199), 99), ((120, 140), 20), ((195, 250), 5), ((150, 171), 71)] {
             let canary = Canary::new(CanaryKind::Disk);
             let (begin, end) = (wait.0 * MS, wait.1 * MS);
             canary.waited(Late { blind_since: 70 * MS, ..Late::new(begin, end) }, true);

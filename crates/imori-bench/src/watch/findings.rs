@@ -36,6 +36,8 @@ pub(crate) struct Findings {
     pub(crate) psi_cpu: f64,
     pub(crate) psi_io: f64,
     pub(crate) psi_memory: f64,
+    /// Time in which somebody waited for a disk, beyond the usual and against the length of the stretch.
+    pub(crate) io_beyond: f64,
     /// CPUs' worth of time that this process used.
     pub(crate) client_cpus: f64,
     pub(crate) is_client_held_back: bool,
@@ -83,6 +85,7 @@ impl Findings {
         found.psi_cpu = share(|sample| sample.host.psi_cpu);
         found.psi_io = share(|sample| sample.host.psi_io);
         found.psi_memory = share(|sample| sample.host.psi_memory);
+        found.io_beyond = window.beyond(|sample| sample.host.psi_io) * 1e3 / found.nanos;
         found.steal = window.grown(|sample| Some(sample.host.steal_ticks)) as f64 * TICK_NANOS / found.nanos;
         found.client_cpus = window.grown(|sample| Some(sample.client.cpu_nanos)) as f64 / window.nanos;
         found.client_without_cpu =

@@ -21,13 +21,13 @@ pub(crate) struct Threads {
     pub(crate) disk_waits: u32,
     /// Names of threads that are left out.
     left_out: &'static [&'static str],
-    /// How long each thread has waited for a CPU until it was last looked at.
-    waited: HashMap<u32, u64>,
+    /// How long each thread has waited for a CPU until it was last looked at; none of those left out.
+    waited: HashMap<u32, Option<u64>>,
     due: u64,
 }
 
 impl Threads {
-    /// Watches all threads but those of these names.
+    /// Watches all threads but those of these names, for their CPUs alone.
     pub(crate) fn without(names: &'static [&'static str]) -> Threads {
         Threads { left_out: names, ..Threads::default() }
     }
@@ -43,22 +43,26 @@ impl Threads {
         let before = std::mem::take(&mut self.waited);
         for pid in pids {
             for thread in threads(*pid) {
-                let folder = format!("/proc/{pid}/task/{thread}");
-                let read = |name| fs::read_to_string(format!("{folder}/{name}")).ok();
-                let Some(line) = read("stat") else {
-                    continue;
-                };
-                if self.left_out.iter().any(|name| line.contains(&format!("({name})"))) {
+                let known = before.get(&thread).copied();
+                if known == Some(None) {
+                    self.waited.insert(thread, None);
                     continue;
                 }
-                if parse_stat(&line).is_some_and(|stat| stat.state == b'D') {
-                    self.disk_waits += 1;
+                let folder = format!("/proc/{pid}/task/{thread}");
+                let read = |name| fs::read_to_string(format!("{folder}/{name}")).ok();
+                // Where some are left out nobody asks for disks, so that the name is enough, once.
+                if self.left_out.is_empty() || known.is_none() {
+                    let line = read("stat").unwrap_or_default();
+                    if self.left_out.iter().any(|name| line.contains(&format!("({name})"))) {
+                        self.waited.insert(thread, None);
+                        continue;
+                    }
+                    self.disk_waits += u32::from(parse_stat(&line).is_some_and(|stat| stat.state == b'D'));
                 }
                 if let Some(waited) = read("schedstat").and_then(|line| parse_without_cpu(&line)) {
                     // What a thread waited before it was first seen belongs to no stretch.
-                    let earlier = before.get(&thread).map_or(waited, |last| *last.min(&waited));
-                    longest = longest.max(waited - earlier);
-                    self.waited.insert(thread, waited);
+                    longest = longest.max(waited.saturating_sub(known.flatten().unwrap_or(waited)));
+                    self.waited.insert(thread, Some(waited));
                 }
             }
         }
@@ -103,11 +107,14 @@ mod tests {
             .name("left-out".to_owned())
             .spawn(move || {
                 let (mut all, mut others) = (Threads::default(), Threads::without(&["left-out"]));
-                let thread = std::fs::read_link("/proc/thread-self").unwrap();
+                let thread = fs::read_link("/proc/thread-self").unwrap();
                 let thread: u32 = thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
                 all.look(&own, || 0);
                 others.look(&own, || 0);
-                assert!(all.waited.contains_key(&thread) && !others.waited.contains_key(&thread));
+                others.look(&own, || 1);
+                let waited = |threads: &Threads| threads.waited.get(&thread).copied();
+                assert!(waited(&all).is_some_and(|waited| waited.is_some()));
+                assert_eq!(waited(&others), Some(None));
             })
             .unwrap()
             .join()

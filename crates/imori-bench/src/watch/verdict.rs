@@ -24,8 +24,14 @@ const HIGH: f64 = 0.5;
 /// Share of a stretch with pressure on disks from which a broker that waits for one is delayed by it.
 const IO_HIGH: f64 = 0.3;
 
+/// Share of a stretch in which somebody waited for a disk beyond the usual, from which that alone is evidence.
+const IO_ALL: f64 = 0.8;
+
 /// How many times as many retransmissions as usual are evidence.
 const RETRANSMISSIONS_TIMES: f64 = 5.0;
+
+/// How many times as long as the client's beat a canary of disk or network must have waited to be evidence.
+const BEATS_TIMES: f64 = 1.5;
 
 /// A verdict and what it rests on, if a rule fits.
 type Said = Option<(Verdict, &'static str)>;
@@ -97,6 +103,9 @@ impl Rules<'_> {
     /// The broker computed, or a disk or the network did not answer.
     fn judge_devices(&self) -> Said {
         let (disk, network) = (self.share(&self.0.disk), self.share(&self.0.network));
+        // These canaries are late too when they have no CPU, and may run where the client's beat may.
+        let beats = self.share(&self.0.client);
+        let (disk, network) = (beyond(disk, beats), beyond(network, beats));
         let is_computing = |broker: &BrokerFindings| {
             broker.cpus_beyond >= COMPUTING && broker.times_usual >= COMPUTING_TIMES
         };
@@ -114,7 +123,12 @@ impl Rules<'_> {
         if network >= THROUGH || (network > 0.0 && is_resent) {
             return Some((Verdict::Network, "an echo from the broker's host did not come"));
         }
-        (is_resent && !self.1.is_here).then_some((Verdict::Network, "segments had to be sent again"))
+        if is_resent && !self.1.is_here {
+            return Some((Verdict::Network, "segments had to be sent again"));
+        }
+        // What is shorter than the time between two of the canary's writes can pass between them.
+        let is_io = self.0.io_beyond >= IO_ALL && self.is_broker_writing();
+        is_io.then_some((Verdict::Disk, "somebody waited for a disk as long as this, and the broker writes"))
     }
 
     /// Threads had to share their CPUs more than usual; weak evidence on a machine that is busy anyway.
@@ -161,6 +175,11 @@ impl Rules<'_> {
     fn is_broker_writing(&self) -> bool {
         self.0.broker.as_ref().is_none_or(|broker| broker.is_writing || broker.disk_waits > 0)
     }
+}
+
+/// What a canary waited, if that is well more than what the client's beat did.
+fn beyond(share: f64, beats: f64) -> f64 {
+    if share >= BEATS_TIMES * beats { share } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -224,11 +224,28 @@ fn the_first_rule_that_fits_decides() {
             expected: Verdict::Disk,
         },
         Row {
+            what: "somebody waits for a disk all the time, and the broker writes",
+            waited_ms: [0; 5],
+            is_for_cpu: false,
+            change: |sample| {
+                writes(sample);
+                sample.host.psi_io = sample.host.psi_io.map(|micros| micros + 95_000);
+            },
+            expected: Verdict::Disk,
+        },
+        Row {
             what: "an echo does not come",
             waited_ms: [0, 0, 0, 0, 250],
             is_for_cpu: false,
             change: nothing,
             expected: Verdict::Network,
+        },
+        Row {
+            what: "an echo does not come, for it waits for a CPU as beats do",
+            waited_ms: [110, 118, 0, 0, 130],
+            is_for_cpu: true,
+            change: |sample| sample.client.without_cpu_nanos += 90 * MS,
+            expected: Verdict::HostCpu,
         },
         Row {
             what: "an echo is late for a moment and segments are sent again",
