@@ -14,7 +14,7 @@ import pytest
 
 from harness.stalls import arenas, means
 from harness.stalls.arenas import Plan
-from harness.stalls.score import Score
+from harness.stalls.score import SEEN_FROM_S, Score
 
 CAUSES = int(os.environ.get("STALL_CAUSES", "44"))
 
@@ -109,7 +109,9 @@ def test_stalls_are_found_and_their_causes_are_named(results: Results) -> None:
 def test_stalls_of_nobodys_doing_are_those_of_the_machine(results: Results) -> None:
     # A machine that does other things too has stalls of its own, for want of CPUs or of its disk.
     alarms = [
-        alarm for alarm in results.total().alarms if alarm.verdict not in {"host-cpu", "disk"}
+        alarm
+        for alarm in results.total().alarms
+        if alarm.verdict not in {"host-cpu", "disk"} and alarm.length >= SEEN_FROM_S
     ]
     assert len(alarms) <= max(2, CAUSES // 20), "\n".join(map(str, alarms))
 

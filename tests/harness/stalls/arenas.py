@@ -55,9 +55,8 @@ def quota(plan: Plan) -> Score:
     """The control group of the client, or the one of client and broker, has hardly any CPU time."""
     with group() as outer, group(outer) as inner, running_imori(plan.folder) as imori:
         url = f"stomp://127.0.0.1:{imori.addresses[0][1]}"
-        load = Load.start(plan.folder, url, plan.seconds())
         outer.take(imori.process.pid)
-        inner.take(load.pid)
+        load = Load.start(plan.folder, url, plan.seconds(), prefix=inner.prefix())
         causes = [
             rationed("host-cpu", "CPU time of both rationed", outer),
             rationed("client", "CPU time of the client rationed", inner),

@@ -80,8 +80,10 @@ class Load:
 
     def report(self) -> dict[str, Any]:
         """What it found, when it has ended."""
-        assert self.process.wait(60) in {0, 3, 4}, f"`{self.process.args!r}` failed"
+        status = self.process.wait(60)
+        assert self.file.exists(), f"`{self.process.args!r}` ended with {status}"
         report: dict[str, Any] = json.loads(self.file.read_text())
+        assert report["outcome"] == "done", report["notes"]
         return report
 
 

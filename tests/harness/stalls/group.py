@@ -24,10 +24,18 @@ class Group:
     is_version_2: bool
 
     def take(self, pid: int) -> None:
-        """Moves a process into it; in version 2 a group of groups has a place for its own."""
+        """Moves a process into it."""
+        self._processes().write_text(str(pid))
+
+    def prefix(self) -> list[str]:
+        """How to begin a command so that it runs in it."""
+        return ["sh", "-c", f'echo $$ > {self._processes()}; exec "$0" "$@"']
+
+    def _processes(self) -> Path:
+        # In version 2 a group of groups has a place for processes of its own.
         own = self.folder / "own"
         folder = own if self.is_version_2 and own.exists() else self.folder
-        (folder / "cgroup.procs").write_text(str(pid))
+        return folder / "cgroup.procs"
 
     def ration(self, *, is_on: bool) -> None:
         """Lets it have hardly any CPU time, or as much as there is."""

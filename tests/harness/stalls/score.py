@@ -39,6 +39,11 @@ class Found:
     begin: float
     end: float
 
+    @property
+    def length(self) -> float:
+        """How long it was in seconds."""
+        return self.end - self.begin
+
     def overlap(self, label: Label) -> float:
         """Seconds in which both are there; below zero if they are apart."""
         return min(self.end, label.until) - max(self.begin, label.begin - 0.02)
@@ -88,17 +93,16 @@ class Score:
             for (how, what), count in causes.items()
         ]
         alarms = Counter(found.verdict for found in self.alarms)
-        lines.append(f"stalls of no cause of ours: {dict(alarms)}")
+        long = Counter(found.verdict for found in self.alarms if found.length >= SEEN_FROM_S)
+        lines.append(f"stalls of no cause of ours: {dict(alarms)}, of 50 ms and more {dict(long)}")
         for label in self.missed:
             lines.append(f"  missed: {label.how} of {label.end - label.begin:.3f} s")
         for label, found in self.seen:
             if label.verdict != found.verdict:
-                length = f"{label.end - label.begin:.3f} s, seen {found.end - found.begin:.3f} s"
+                length = f"{label.end - label.begin:.3f} s, seen {found.length:.3f} s"
                 lines.append(f"  {label.how} of {length}: {found.verdict}, {found.evidence}")
         for found in self.alarms:
-            lines.append(
-                f"  no cause, {found.end - found.begin:.3f} s: {found.verdict}, {found.evidence}"
-            )
+            lines.append(f"  no cause, {found.length:.3f} s: {found.verdict}, {found.evidence}")
         return "\n".join(lines)
 
 
@@ -117,7 +121,10 @@ def stalls_of(report: dict[str, Any]) -> list[Found]:
 
 
 def score(labels: list[Label], report: dict[str, Any]) -> Score:
-    """Gives each label the stall that overlaps it most."""
+    """Gives each label the stall that overlaps it most.
+
+    Alarms are stalls that no label explains.
+    """
     result = Score()
     found = stalls_of(report)
     for label in labels:
