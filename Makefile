@@ -49,6 +49,7 @@ interop: ## Third-party clients, and hostile ones, against the real broker.
 	$(CARGO) build --locked --profile quick --bin imori
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers
+	$(CARGO) build --locked --profile quick -p imori-bench --example relay
 	.venv/bin/pytest -q -n 2 tests/interop tests/security
 
 stalls: ## STALL_CAUSES stalls of known cause, against what imori-bench says of them.
@@ -63,9 +64,10 @@ bench: ## A short benchmark of this broker alone.
 	$(CARGO) build --release --bin imori --bin imori-bench
 	python3 bench/side_by_side.py --peers imori --rounds 1
 
-peers: ## This broker and its peers side by side in one run; takes long.
-	$(CARGO) build --release --bin imori --bin imori-bench --example relay
-	python3 bench/side_by_side.py
+peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
+	$(CARGO) build --release --bin imori --bin imori-bench
+	$(CARGO) build --release -p imori-bench --example relay
+	ci/peers.sh; code=$$?; target/release/imori bench peers; exit $$code
 
 soak: ## The simulator, the fuzzers and the stalls for long.
 	$(MAKE) sim SEEDS=1000000

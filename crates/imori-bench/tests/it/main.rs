@@ -5,6 +5,7 @@
 mod liar;
 mod nats_liar;
 mod peer_liar;
+mod versus;
 
 use clap::Parser;
 use imori_bench::{BenchArgs, Ledger, Outcome, Report, Task};
