@@ -105,7 +105,14 @@ fn command() -> Vec<String> {
             Err(_) => word,
         }
     };
-    std::env::args().map(shown).collect()
+    let mut words: Vec<String> = std::env::args().map(shown).collect();
+    // Where the program lies says nothing to others.
+    if let Some(program) = words.first_mut()
+        && let Some(name) = Path::new(program.as_str()).file_name()
+    {
+        *program = name.to_string_lossy().into_owned();
+    }
+    words
 }
 
 /// How the broker's memory grew, if the run is long enough to tell.
