@@ -2,10 +2,11 @@
 
 CARGO ?= cargo
 SEEDS ?= 10000
+STALL_CAUSES ?= 44
 FUZZ_SECONDS ?= 5
 DATA ?= .data
 
-.PHONY: help run test check advisories unit sim fuzz interop docs bench peers soak setup fmt clean
+.PHONY: help run test check advisories unit sim fuzz interop stalls docs bench peers soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,7 +15,7 @@ run: ## Builds the broker and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
 	exec target/release/imori serve --data-dir $(DATA)
 
-test: setup check unit sim fuzz interop docs ## Installs what the tests need and runs everything.
+test: setup check unit sim fuzz interop stalls docs ## Installs what the tests need and runs everything.
 	@echo "everything passed"
 
 setup:
@@ -48,7 +49,12 @@ interop: ## Third-party clients, and hostile ones, against the real broker.
 	$(CARGO) build --locked --profile quick --bin imori
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers
+	$(CARGO) build --locked --profile quick -p imori-bench --example relay
 	.venv/bin/pytest -q -n 2 tests/interop tests/security
+
+stalls: ## STALL_CAUSES stalls of known cause, against what imori-bench says of them.
+	$(CARGO) build --locked --profile quick --bin imori --bin imori-bench
+	STALL_CAUSES=$(STALL_CAUSES) .venv/bin/pytest -q tests/stalls
 
 docs: ## The commands, links and keys in the documents.
 	$(CARGO) build --locked --profile quick --bin imori
@@ -58,13 +64,15 @@ bench: ## A short benchmark of this broker alone.
 	$(CARGO) build --release --bin imori --bin imori-bench
 	python3 bench/side_by_side.py --peers imori --rounds 1
 
-peers: ## This broker and its peers side by side in one run; takes long.
-	$(CARGO) build --release --bin imori --bin imori-bench --example relay
-	python3 bench/side_by_side.py
+peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
+	$(CARGO) build --release --bin imori --bin imori-bench
+	$(CARGO) build --release -p imori-bench --example relay
+	ci/peers.sh; code=$$?; target/release/imori bench peers; exit $$code
 
-soak: ## The simulator and the fuzzers for long.
+soak: ## The simulator, the fuzzers and the stalls for long.
 	$(MAKE) sim SEEDS=1000000
 	$(MAKE) fuzz FUZZ_SECONDS=600
+	$(MAKE) stalls STALL_CAUSES=200
 
 fmt: ## Formats everything.
 	$(CARGO) fmt --all

@@ -61,6 +61,7 @@ ROWS = (
     Row("nats: PUB to nobody", "imori-nats", "connection", "PUB to nobody"),
     Row("nats: request", "imori-nats", "connection", "request:"),
     Row("nats: reply", "imori-nats", "connection", "reply:"),
+    Row("nats: reply, its subject used once", "imori-nats", "connection", "used once"),
     Row("nats: HPUB to HMSG", "imori-nats", "connection", "HPUB"),
     Row("stomp: SEND, MESSAGE, ACK", "imori-stomp", "connection", "SEND, ACK of 1"),
 )

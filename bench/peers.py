@@ -247,7 +247,12 @@ class NatsServer(Peer):
     def program(self) -> str:
         """Where it is: among our tools, in the path, or where Go puts what it installs."""
         go = Path(os.environ.get("GOPATH", Path.home() / "go")) / "bin" / self.name
-        for place in (ROOT / ".tools" / "bin" / self.name, shutil.which(self.name), go):
+        for place in (
+            ROOT / ".tools/peers" / self.name,
+            ROOT / ".tools/bin" / self.name,
+            shutil.which(self.name),
+            go,
+        ):
             if place is not None and Path(place).exists():
                 return str(place)
         raise PeerAbsentError(

@@ -11,6 +11,7 @@ use crate::record::report::Report;
 use crate::report::compare::{CompareOptions, compare};
 use crate::report::runs::{Run, Runs};
 use crate::scenario;
+use crate::versus::Beside;
 
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
@@ -28,6 +29,9 @@ pub enum Task {
     Scenario(Box<Scenario>),
     /// Hold one result against another, and say whether it got worse.
     Compare(CompareOptions),
+    /// What has to do with several brokers.
+    #[command(flatten)]
+    Beside(Beside),
 }
 
 /// What to measure.
@@ -75,9 +79,9 @@ impl Scenario {
 
 /// Does it, prints and writes what was found, and returns the exit code of the command.
 pub fn run(args: &BenchArgs) -> Result<u8> {
-    interrupt::listen()?;
     match &args.task {
         Task::Scenario(scenario) => {
+            interrupt::listen()?;
             let report = scenario.measure()?;
             let code = report.exit_code();
             let runs = Runs::new(vec![Run { side: String::new(), report }]);
@@ -85,5 +89,6 @@ pub fn run(args: &BenchArgs) -> Result<u8> {
             Ok(code)
         }
         Task::Compare(options) => compare(options),
+        Task::Beside(beside) => beside.run(),
     }
 }

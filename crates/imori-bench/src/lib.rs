@@ -4,6 +4,7 @@
 //! the broker. It never links the server, so a fault of the broker is not repeated by its judge.
 
 mod command;
+mod versus;
 mod scenario;
 mod load;
 mod protocol;
@@ -37,3 +38,7 @@ pub use report::live::Live;
 pub use report::plot::{Look, Plot, Point, Series};
 pub use report::runs::{Run, Runs};
 pub use url::{Scheme, Url};
+pub use versus::{
+    Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Settings,
+    Turn, VersusArgs,
+};

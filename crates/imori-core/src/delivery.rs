@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::id::QueueId;
-use crate::message::{Address, Deaths, MessageView};
+use crate::message::{AddressView, Deaths, MessageView};
 
 /// What a message's deliveries have in common besides the message.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
     /// Where it was published to.
-    pub address: &'a Arc<Address>,
+    pub address: &'a AddressView<'a>,
     /// Its history of deaths, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
 }
@@ -28,7 +28,7 @@ pub struct Delivery<'a> {
     /// The message.
     pub message: MessageView<'a>,
     /// Where it was published to.
-    pub address: &'a Arc<Address>,
+    pub address: &'a AddressView<'a>,
     /// Its history of deaths, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
     /// Deliveries that failed before.

@@ -26,12 +26,13 @@ pub const QUEUES_PER_VHOST_MAX: usize = 200_000;
 /// Exchanges of a vhost; one message visits each at most once. More: the declare is refused.
 pub const EXCHANGES_PER_VHOST_MAX: usize = 10_000;
 
-/// Routes that one cell remembers, about 350 bytes each; it begins with few. Two share a set, so
+/// Routes that one cell remembers of single addresses, and as many of beginnings of addresses, about 350
+/// bytes each; it begins with few. Two share a set, so
 /// a thousand in use find room beside each other only if there is more of it. More: the one of
 /// the set that was used less lately is forgotten.
 pub const ROUTE_CACHE_ENTRIES_MAX: usize = 4096;
 
-/// Targets in all the routes that one cell remembers, 20 bytes each: a few subjects with a
+/// Targets in all the routes that one cell remembers of one of these kinds, 20 bytes each: a few subjects with a
 /// hundred thousand subscribers must not hold memory for ever. More: all are forgotten.
 pub const ROUTE_CACHE_TARGETS_MAX: usize = 1 << 20;
 

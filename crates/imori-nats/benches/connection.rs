@@ -10,6 +10,7 @@
 
 use std::fmt::Write as _;
 use std::hint::black_box;
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -40,6 +41,23 @@ fn main() {
         let input = operations(|_, out| out.push_str("PUB a.b.c 16\r\n0123456789abcdef\r\n"));
         report("decode PUB, 16 B", || decode(input.as_bytes()));
     }
+    if is_wanted("reply to an inbox used once") {
+        // Beside it a service, as there always is one.
+        let mut bench = Bench::new("SUB a.b.c q 1\r\nSUB _INBOX.0123456789abcdefghijkl.* 2\r\n");
+        let text = operations(|number, out| {
+            push(out, &format!("_INBOX.0123456789abcdefghijkl.{ROUND}{number:02}"), "", 16);
+        });
+        let places: Vec<usize> = text.match_indices(ROUND).map(|(at, _)| at).collect();
+        let (mut input, mut rounds) = (text.into_bytes(), 0);
+        report("reply to an inbox used once", || {
+            rounds += 1;
+            let round = format!("{rounds:06}");
+            for at in &places {
+                input[*at..at + ROUND.len()].copy_from_slice(round.as_bytes());
+            }
+            bench.round(black_box(&input))
+        });
+    }
     for (name, subscribe, operation) in [
         ("PUB to MSG, repeated", "SUB a.b.* 1\r\n", (|_, out| push(out, "a.b.c", "", 16)) as Operation),
         ("PUB to nobody, repeated", "", |_, out| push(out, "a.b.c", "", 16)),
@@ -63,6 +81,9 @@ fn main() {
         }
     }
 }
+
+/// Stands in an operation for the number of the round.
+const ROUND: &str = "RRRRRR";
 
 type Operation = fn(usize, &mut String);
 
@@ -139,7 +160,7 @@ impl Bench {
             self.storage = spare.unwrap_or_default();
             world.with_outbound(id, Outbound::written);
         }
-        world.with_outbound(id, |outbound| outbound.lend(|| Some(std::mem::take(&mut self.storage))));
+        world.with_outbound(id, |outbound| outbound.lend(|| Some(mem::take(&mut self.storage))));
         bytes
     }
 }

@@ -5,14 +5,11 @@
 //! stands for a byte that a subject cannot hold.
 
 use std::borrow::Cow;
-use std::mem;
 
 use imori_core::message::{AddressParts, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use imori_core::outbound::INBOX_PREFIX;
 
-/// From so many bytes on a search by vectors is faster than one byte by byte: the inboxes of all clients are
-/// longer, most other subjects shorter.
-const VECTOR_BYTES_MIN: usize = 24;
+use crate::words::has_gap;
 
 /// How the subject of a queue begins.
 pub const QUEUE_PREFIX: &[u8] = b"imori.queue.";
@@ -53,13 +50,7 @@ pub fn is_expressible(subject: &[u8]) -> bool {
 /// Tells whether there is nothing before, after or between the dots. Nobody hears such a subject.
 #[inline]
 pub fn has_empty_token(subject: &[u8]) -> bool {
-    if subject.len() < VECTOR_BYTES_MIN {
-        return matches!(subject, [] | [b'.', ..] | [.., b'.'])
-            || subject.windows(2).any(|pair| pair == b"..");
-    }
-    let mut start = 0;
-    let mut dots = memchr::memchr_iter(b'.', subject);
-    dots.any(|dot| mem::replace(&mut start, dot + 1) == dot) || start == subject.len()
+    has_gap(subject)
 }
 
 /// Tells whether a message can be sent to a subject: no empty token, no wildcard.

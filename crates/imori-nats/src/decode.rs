@@ -10,6 +10,7 @@ use crate::error::{DecodeError, Excerpt};
 use crate::limits::Limits;
 use crate::number::parse_size;
 use crate::operation::{ClientOp, Message, Publish, ServerOp, Subscribe, Unsubscribe};
+use crate::words::blank_at;
 
 const CR_LF_LEN: usize = 2;
 
@@ -294,21 +295,19 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The next field; none at the end, and where a carriage return stands.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<&'a [u8]> {
         let mut rest = self.rest;
         while let [b' ' | b'\t', after @ ..] = rest {
             rest = after;
         }
-        // One comparison a byte, as other control characters are rare.
-        let mut len = rest.iter().position(|byte| *byte <= b' ').unwrap_or(rest.len());
-        if !matches!(rest.get(len), None | Some(b' ' | b'\t' | b'\r')) {
-            len = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r')).unwrap_or(rest.len());
-        }
+        let len = match blank_at(rest) {
+            len if matches!(rest.get(len), None | Some(b' ' | b'\t')) => len,
+            _ => len_with_controls(rest)?,
+        };
         let (field, after) = rest.split_at_checked(len)?;
         self.rest = after;
-        let is_ended = matches!(after, [] | [b' ' | b'\t', ..]);
-        (is_ended && !field.is_empty()).then_some(field)
+        (!field.is_empty()).then_some(field)
     }
 
     fn is_over(&self) -> bool {
@@ -338,6 +337,13 @@ impl<'a> Fields<'a> {
         let headers = parse_size(rest.first()?)?;
         (headers <= size).then_some(Tail { reply, headers_len: Some(headers), size })
     }
+}
+
+/// The bytes of a field that has control characters in it, if it does not end at a carriage return.
+#[cold]
+fn len_with_controls(rest: &[u8]) -> Option<usize> {
+    let len = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r')).unwrap_or(rest.len());
+    (rest.get(len) != Some(&b'\r')).then_some(len)
 }
 
 #[inline]

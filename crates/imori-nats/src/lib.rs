@@ -25,6 +25,7 @@ pub mod connect;
 pub mod info;
 pub mod error;
 pub mod number;
+mod words;
 pub mod limits;
 
 pub use text::header_reader;

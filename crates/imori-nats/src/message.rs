@@ -69,14 +69,14 @@ impl Encoder for MessageEncoder {
     #[inline]
     fn has_form(&self, delivery: &Delivery<'_>) -> bool {
         let is_checked = is_native(delivery.message.head.origin) && delivery.deaths.is_none();
-        is_checked || is_expressible(delivery.address.subject.as_bytes())
+        is_checked || is_expressible(delivery.address.subject())
     }
 
     #[inline]
     fn head(&mut self, out: &mut Vec<u8>, label: &[u8], _: u64, _: bool, delivery: &Delivery<'_>) {
         let name = if self.form(delivery) == Form::Plain { &b"MSG "[..] } else { b"HMSG " };
         out.extend_from_slice(name);
-        out.extend_from_slice(delivery.address.subject.as_bytes());
+        out.extend_from_slice(delivery.address.subject());
         out.push(b' ');
         out.extend_from_slice(label);
         out.push(b' ');

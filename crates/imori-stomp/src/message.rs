@@ -117,7 +117,7 @@ impl Encoder for MessageEncoder {
             b"\nredelivered:false\ndestination:"
         });
         let address = delivery.address;
-        push_destination(self.escaping, out, address.exchange.as_bytes(), address.subject.as_bytes());
+        push_destination(self.escaping, out, address.exchange(), address.subject());
         out.push(b'\n');
         match delivery.deaths {
             None if message.head.origin == OriginId::STOMP_PLAIN => out.extend_from_slice(message.text),
@@ -315,7 +315,7 @@ mod tests {
 
     use std::borrow::Cow;
 
-    use imori_core::message::{Address, AddressParts, DeathReason, Head, HeaderReader};
+    use imori_core::message::{Address, AddressParts, AddressView, DeathReason, Head, HeaderReader};
     use imori_core::time::Time;
 
     use super::*;
@@ -330,7 +330,7 @@ mod tests {
         let message = MessageView { head: &head, text: text.as_bytes(), body: b"hi" };
         let delivery = Delivery {
             message,
-            address: &address,
+            address: &AddressView::new(&address),
             deaths: deaths.as_ref(),
             failures: 0,
             is_redelivered: false,

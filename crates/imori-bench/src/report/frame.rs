@@ -4,7 +4,7 @@ use crate::report::axis::Tick;
 use crate::report::markup::{Markup, px};
 
 /// How many styles of series there are; the next look like the first.
-pub(crate) const STYLES: usize = 6;
+pub(crate) const STYLES: usize = 8;
 
 /// What every drawing looks like, in light and in dark.
 pub(crate) const STYLE_SHEET: &str = include_str!("plot.css");
@@ -195,9 +195,12 @@ pub(crate) fn patterns(svg: &mut Markup) {
         "M0 2h8M0 6h8",
         "M2 0v8M6 0v8",
         "M1 1h2v2h-2zM5 5h2v2h-2z",
+        "M0 4h8M4 0v8",
+        "M4 1l3 3l-3 3l-3 -3z",
     ];
     for (at, hatch) in hatches.iter().enumerate() {
-        for (name, kind) in [("b", "bar"), ("v", "stall")] {
+        // Stalls have a lane each, and need no more than there are verdicts.
+        for (name, kind) in [("b", "bar"), ("v", "stall")].into_iter().take(if at < 6 { 2 } else { 1 }) {
             svg.open(
                 "pattern",
                 &[

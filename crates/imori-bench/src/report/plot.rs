@@ -375,7 +375,9 @@ pub(crate) fn mark(svg: &mut Markup, x: f64, y: f64, style: usize) {
         2 => format!("M{left} {top}m0 -4l4 7h-8z"),
         3 => format!("M{left} {top}m0 -4l4 4l-4 4l-4 -4z"),
         4 => format!("M{left} {top}m0 4l4 -7h-8z"),
-        _ => format!("M{left} {top}m-3 -1h2v-2h2v2h2v2h-2v2h-2v-2h-2z"),
+        5 => format!("M{left} {top}m-3 -1h2v-2h2v2h2v2h-2v2h-2v-2h-2z"),
+        6 => format!("M{left} {top}m-4 0l7 -4v8z"),
+        _ => format!("M{left} {top}m4 0l-7 -4v8z"),
     };
     svg.empty("path", &[("class", &format!("mark m{}", style % STYLES)), ("d", &d)]);
 }

@@ -413,6 +413,10 @@ fn subject(options: &RpcOptions, server: String, threads: u32) -> Subject {
         Depth::All => ("CLOSED send all, then read".to_owned(), "all".to_owned()),
     };
     let mode = options.load.open_mode().unwrap_or(mode);
+    let depth = match options.depth {
+        None if options.load.open_rate().is_some() => "as due".to_owned(),
+        _ => depth,
+    };
     Subject {
         scenario: "rpc",
         mode,

@@ -21,8 +21,8 @@ use crate::watch::watching::{Watch, WatchOptions, Watched};
 /// The response time within which an operation counts as available, in nanoseconds.
 const AVAILABLE_NANOS: u64 = 50_000_000;
 
-/// Seconds from which on the slope of the broker's memory says something.
-const SLOPE_SECONDS_MIN: usize = 60;
+/// Seconds from which on the slope of memory says something: before, allocators and caches still fill.
+const SLOPE_SECONDS_MIN: usize = 600;
 
 /// A scenario with its options.
 pub(crate) trait Measurable: Clone {
@@ -105,7 +105,14 @@ fn command() -> Vec<String> {
             Err(_) => word,
         }
     };
-    std::env::args().map(shown).collect()
+    let mut words: Vec<String> = std::env::args().map(shown).collect();
+    // Where the program lies says nothing to others.
+    if let Some(program) = words.first_mut()
+        && let Some(name) = Path::new(program.as_str()).file_name()
+    {
+        *program = name.to_string_lossy().into_owned();
+    }
+    words
 }
 
 /// How the broker's memory grew, if the run is long enough to tell.

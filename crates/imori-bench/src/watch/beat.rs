@@ -19,6 +19,9 @@ use crate::watch::canary::{Canary, CanaryKind, Late};
 /// How long a beat sleeps.
 const BEAT: Duration = Duration::from_millis(10);
 
+/// Nanoseconds of being late from which the kernel is asked why: asking costs as much as a beat.
+const ASK_NANOS: u64 = 3_000_000;
+
 /// Starts a beat for this canary, on its CPU if it has one.
 pub(crate) fn start(canary: Arc<Canary>, clock: Clock, is_over: Arc<AtomicBool>) -> Result<JoinHandle<()>> {
     std::thread::Builder::new()
@@ -46,15 +49,24 @@ fn stay_on(cpu: usize) -> rustix::io::Result<()> {
 
 fn beat(canary: &Canary, clock: Clock, is_over: &AtomicBool) {
     let queue = File::open("/proc/thread-self/schedstat").ok();
-    let mut without_cpu = queue.as_ref().and_then(without_cpu_nanos);
+    let mut known = queue.as_ref().and_then(without_cpu_nanos);
+    // What beats that were hardly late have waited since the kernel was asked, at most.
+    let mut hardly = 0;
     while !is_over.load(Ordering::Relaxed) {
         let due = clock.now() + BEAT.as_nanos() as u64;
         sleep(BEAT);
         let woken = clock.now();
-        let since = queue.as_ref().and_then(without_cpu_nanos);
-        let waited = since.zip(without_cpu).map(|(now, before)| now.saturating_sub(before));
-        without_cpu = since;
-        canary.waited(Late { begin: due.min(woken), end: woken, without_cpu: waited }, true);
+        let late = woken.saturating_sub(due);
+        let mut wait = Late::new(due.min(woken), woken);
+        if late >= ASK_NANOS || hardly >= ASK_NANOS {
+            let now = queue.as_ref().and_then(without_cpu_nanos);
+            let waited = now.zip(known).map(|(now, before)| now.saturating_sub(before + hardly));
+            wait.without_cpu = waited.map(|waited| waited.min(late));
+            (known, hardly) = (now, 0);
+        } else {
+            hardly += late;
+        }
+        canary.waited(wait, true);
     }
 }
 

@@ -33,10 +33,12 @@ pub(crate) enum CanaryKind {
 /// A stretch in which a canary waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Late {
-    /// When it should have had what it asked for; for a disk, when it last had it.
+    /// When it should have had what it asked for.
     pub(crate) begin: u64,
     /// When it had it.
     pub(crate) end: u64,
+    /// When it was last known to have been served, if it had not asked since.
+    pub(crate) blind_since: u64,
     /// Nanoseconds of these in which it could run and had no CPU, if the kernel tells.
     pub(crate) without_cpu: Option<u64>,
 }
@@ -59,6 +61,13 @@ pub(crate) struct Record {
     pub(crate) asked: Option<u64>,
     /// Why it sees nothing.
     pub(crate) failure: Option<String>,
+}
+
+impl Late {
+    /// A wait from one moment to another.
+    pub(crate) fn new(begin: u64, end: u64) -> Late {
+        Late { begin, end, blind_since: begin, without_cpu: None }
+    }
 }
 
 impl Canary {
@@ -132,7 +141,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn late(begin: u64, end: u64) -> Late {
-        Late { begin: begin * MS, end: end * MS, without_cpu: None }
+        Late::new(begin * MS, end * MS)
     }
 
     #[test]

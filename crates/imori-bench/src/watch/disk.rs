@@ -19,6 +19,10 @@ use crate::watch::usual::Usual;
 /// Time between two writes.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// Nanoseconds below which a sync is no evidence. It is less than what makes a stall, for one that
+/// comes in the last moment of a stall has not to wait long.
+const LONG_NANOS: u64 = 10_000_000;
+
 /// How much is written at once.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -40,7 +44,7 @@ pub(crate) fn start(
                 Ok(nest) => nest,
                 Err(error) => return canary.fails(format!("{error:#}")),
             };
-            let mut usual = Usual::default();
+            let mut usual = Usual::new(LONG_NANOS);
             let mut answered = clock.now();
             for number in 0.. {
                 if is_over.load(Ordering::Relaxed) {
@@ -52,11 +56,8 @@ pub(crate) fn start(
                     return canary.fails(format!("`{}` cannot be written: {error}", nest.folder.display()));
                 }
                 let done = clock.now();
-                let is_long = usual.is_long(done - asked);
-                // What the disk did while nobody asked is not known, so that a long wait begins there.
-                let begin =
-                    if is_long { answered.max(asked.saturating_sub(EVERY.as_nanos() as u64)) } else { asked };
-                canary.waited(Late { begin, end: done, without_cpu: None }, is_long);
+                let wait = Late { blind_since: answered, ..Late::new(asked, done) };
+                canary.waited(wait, usual.is_long(done - asked));
                 answered = done;
                 sleep(EVERY);
             }

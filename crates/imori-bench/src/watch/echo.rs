@@ -19,10 +19,13 @@ use crate::watch::canary::{Canary, Late};
 use crate::watch::usual::Usual;
 
 /// Time between an echo and the next byte.
-const EVERY: Duration = Duration::from_millis(20);
+const EVERY: Duration = Duration::from_millis(40);
 
 /// Time between two connections that are refused.
 const EVERY_REFUSAL: Duration = Duration::from_millis(50);
+
+/// Nanoseconds below which an echo is not late.
+const LONG_NANOS: u64 = 20_000_000;
 
 /// The discard service: nobody runs it, and if somebody does, it is harmless.
 const UNUSED_PORT: u16 = 9;
@@ -98,7 +101,7 @@ impl Echo<'_> {
         let mut stream = TcpStream::connect_timeout(&service, CONNECT_PATIENCE)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let mut usual = Usual::default();
+        let mut usual = Usual::new(LONG_NANOS);
         let mut byte = [0];
         self.canary.recovers();
         while !self.is_over() {
@@ -122,7 +125,7 @@ impl Echo<'_> {
 
     /// Asks for connections and takes the refusal for the answer.
     fn refusals(&self, port: SocketAddr) -> Result<()> {
-        let mut usual = Usual::default();
+        let mut usual = Usual::new(LONG_NANOS);
         let mut is_answering = false;
         while !self.is_over() {
             let asked = self.clock.now();
@@ -146,7 +149,7 @@ impl Echo<'_> {
 
     fn answered(&self, asked: u64, usual: &mut Usual) {
         let now = self.clock.now();
-        self.canary.waited(Late { begin: asked, end: now, without_cpu: None }, usual.is_long(now - asked));
+        self.canary.waited(Late::new(asked, now), usual.is_long(now - asked));
     }
 }
 

@@ -30,6 +30,9 @@ pub(crate) struct Waited {
 /// Share of a stretch from which a canary is said to have waited through it.
 pub(crate) const THROUGH: f64 = 0.4;
 
+/// Nanoseconds between the ends of a wait and of a stretch that end together.
+const JOINT_NANOS: u64 = 30_000_000;
+
 impl Evidence {
     /// How long the canaries of these kinds waited within these nanoseconds.
     pub(crate) fn waited(&self, is_kind: impl Fn(CanaryKind) -> bool, begin: u64, end: u64) -> Waited {
@@ -69,7 +72,10 @@ fn waited(record: &Record, begin: u64, end: u64) -> Waited {
     let from = record.late.partition_point(|late| late.end <= begin);
     let (mut nanos, mut whole, mut without_cpu) = (0, 0, Some(0));
     for late in record.late.iter().skip(from).take_while(|late| late.begin < end) {
-        nanos += late.end.min(end) - late.begin.max(begin);
+        // A wait that ends with the stretch has most likely the same reason, and what was before it nobody saw.
+        let is_joint = late.end.abs_diff(end) <= JOINT_NANOS;
+        let since = if is_joint { late.blind_since } else { late.begin };
+        nanos += late.end.min(end) - since.max(begin);
         whole += late.end - late.begin;
         without_cpu = without_cpu.zip(late.without_cpu).map(|(sum, more)| sum + more);
     }
@@ -166,11 +172,24 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_saw_counts_only_before_a_wait_that_ends_with_the_stretch() {
+        for (wait, expected_ms) in [((170, 199), 99), ((120, 140), 20), ((195, 250), 5), ((150, 171), 71)] {
+            let canary = Canary::new(CanaryKind::Disk);
+            let (begin, end) = (wait.0 * MS, wait.1 * MS);
+            canary.waited(Late { blind_since: 70 * MS, ..Late::new(begin, end) }, true);
+            let record = canary.record().clone();
+            let evidence = Evidence { canaries: vec![(CanaryKind::Disk, record)], samples: Vec::new() };
+            let waited = evidence.waited(|kind| kind == CanaryKind::Disk, 100 * MS, 200 * MS);
+            assert_eq!(waited.nanos / MS, expected_ms, "{wait:?}");
+        }
+    }
+
+    #[test]
     fn of_several_canaries_the_one_that_waited_longest_counts() {
         let canary = |cpu, waits: &[(u64, u64, u64)]| {
             let canary = Canary::new(CanaryKind::Cpu(cpu));
             for (begin, end, without_cpu) in waits {
-                let wait = Late { begin: begin * MS, end: end * MS, without_cpu: Some(without_cpu * MS) };
+                let wait = Late { without_cpu: Some(without_cpu * MS), ..Late::new(begin * MS, end * MS) };
                 canary.waited(wait, true);
             }
             (canary.kind, canary.record().clone())

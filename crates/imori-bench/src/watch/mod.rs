@@ -3,6 +3,7 @@
 pub(crate) mod watching;
 pub(crate) mod stalls;
 pub(crate) mod verdict;
+pub(crate) mod findings;
 pub(crate) mod period;
 pub(crate) mod suspect;
 pub(crate) mod evidence;
@@ -10,6 +11,7 @@ pub(crate) mod echo;
 pub(crate) mod disk;
 pub(crate) mod sampler;
 pub(crate) mod look;
+pub(crate) mod threads;
 pub(crate) mod sample;
 pub(crate) mod beat;
 pub(crate) mod canary;

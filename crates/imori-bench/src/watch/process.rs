@@ -87,6 +87,13 @@ pub(crate) fn cpus_allowed(pid: u32) -> Option<String> {
     status_field(&status, "Cpus_allowed_list:").map(str::to_owned)
 }
 
+/// Whether a process is there and has not ended; one that nobody waited for yet has.
+pub(crate) fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
+    state.is_some_and(|state| !matches!(state, "Z" | "X"))
+}
+
 /// These processes and all that descend from them.
 pub(crate) fn tree(roots: &[u32]) -> Result<Vec<u32>> {
     if roots.is_empty() {

@@ -20,6 +20,8 @@ pub(crate) struct Sample {
 pub(crate) struct ClientSample {
     /// Nanoseconds of CPU time of all threads.
     pub(crate) cpu_nanos: u64,
+    /// Nanoseconds that the thread that waited longest for a CPU did so, summed over the looks.
+    pub(crate) without_cpu_nanos: u64,
     /// How often its control group was held back.
     pub(crate) held_back: u64,
 }

@@ -13,13 +13,20 @@ use crate::watch::host::Host;
 use crate::watch::look::Look;
 use crate::watch::quota::Quota;
 use crate::watch::sample::{ClientSample, Sample};
+use crate::watch::threads::Threads;
 
 /// Time between two samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
+/// Nanoseconds between two looks for the control groups that this process is in.
+const QUOTA_EVERY: u64 = 5_000_000_000;
+
 /// Samples that are kept, ten hours of them. Then every other one of the older half goes: counters
 /// only grow, so that the past is seen less sharply but nothing of it is lost.
 const SAMPLES_MAX: usize = 360_000;
+
+/// Names of the threads that watch, whose waiting delays no operation.
+const OWN_THREADS: &[&str] = &["beat", "disk-canary", "net-canary", "echo", "sampler"];
 
 /// What has been sampled; the sampler writes, others look.
 pub(crate) type Samples = Arc<Mutex<Vec<Sample>>>;
@@ -32,14 +39,27 @@ pub(crate) fn start(
     is_over: Arc<AtomicBool>,
 ) -> Result<JoinHandle<()>> {
     let mut look = Look::new(pids);
-    let quota = Quota::of(std::process::id());
+    let own = std::process::id();
+    let mut quota = Quota::of(own);
+    let mut quota_due = 0;
+    let mut threads = Threads::without(OWN_THREADS);
     // The first one is there before anything is asked of the broker.
     let mut take = move || {
         let at = clock.now();
+        if at >= quota_due {
+            quota_due = at + QUOTA_EVERY;
+            quota = Quota::of(own);
+        }
+        threads.look(&[own], || clock.now());
+        let client = ClientSample {
+            cpu_nanos: own_cpu_nanos(),
+            without_cpu_nanos: threads.without_cpu_nanos,
+            held_back: quota.held_back(),
+        };
         let sample = Sample {
             at,
             host: Host::read(),
-            client: ClientSample { cpu_nanos: own_cpu_nanos(), held_back: quota.held_back() },
+            client,
             broker: look.as_mut().map(|look| look.take(|| clock.now())),
         };
         keep(&mut samples.lock().unwrap_or_else(PoisonError::into_inner), sample);

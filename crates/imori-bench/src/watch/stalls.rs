@@ -4,9 +4,10 @@ use crate::record::series::{Stall, Stalls, Verdict};
 use crate::record::slow::{SLOW_NANOS, SlowStretches};
 use crate::watch::canary::CanaryKind;
 use crate::watch::evidence::Evidence;
+use crate::watch::findings::Setting;
 use crate::watch::period::{Onset, find_period};
 use crate::watch::suspect::suspect;
-use crate::watch::verdict::{Setting, verdict};
+use crate::watch::verdict::verdict;
 
 /// How many times the usual response is a stall.
 const TIMES_USUAL: f64 = 20.0;
@@ -111,11 +112,9 @@ fn find(operations: &Operations<'_>, evidence: &Evidence) -> Vec<Found> {
         worst: slow.worst,
         sum: slow.sum,
     });
-    let is_beat = |kind: &CanaryKind| matches!(kind, CanaryKind::Client | CanaryKind::Cpu(_));
-    let beats = evidence.canaries.iter().filter(|(kind, _)| is_beat(kind));
-    let late = beats.flat_map(|(_, record)| &record.late).map(|late| Found {
-        begin: late.begin,
-        end: late.end,
+    let late = missed_beats(evidence).into_iter().map(|(begin, end)| Found {
+        begin,
+        end,
         operations: 0,
         worst: 0,
         sum: 0,
@@ -144,10 +143,40 @@ fn find(operations: &Operations<'_>, evidence: &Evidence) -> Vec<Found> {
     merged
 }
 
+/// Stretches in which the client's beat did not come, or those on all of the broker's CPUs did not.
+fn missed_beats(evidence: &Evidence) -> Vec<(u64, u64)> {
+    let of_kind = |is_kind: fn(&CanaryKind) -> bool| {
+        let records = evidence.canaries.iter().filter(move |(kind, _)| is_kind(kind));
+        records.map(|(_, record)| record.late.iter().map(|late| (late.begin, late.end)).collect::<Vec<_>>())
+    };
+    let on_all_cpus = of_kind(|kind| matches!(kind, CanaryKind::Cpu(_))).reduce(|a, b| common(&a, &b));
+    let of_client = of_kind(|kind| *kind == CanaryKind::Client).flatten();
+    of_client.chain(on_all_cpus.unwrap_or_default()).collect()
+}
+
+/// What two lists of stretches, each in order, have in common.
+fn common(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut both = Vec::new();
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    while let (Some(one), Some(other)) = (a.peek(), b.peek()) {
+        let (begin, end) = (one.0.max(other.0), one.1.min(other.1));
+        if begin < end {
+            both.push((begin, end));
+        }
+        if one.1 <= other.1 {
+            a.next();
+        } else {
+            b.next();
+        }
+    }
+    both
+}
+
 /// Nanoseconds from which being unfinished is a stall at a moment: by what was usual just before.
 fn threshold(operations: &Operations<'_>, at: u64) -> u64 {
     let second = (at.saturating_sub(operations.from) / 1_000_000_000) as usize;
-    let last = (second + 1).min(operations.p50_us.len());
+    // One slow second at the beginning must not pass for what is usual, so that ten are looked at there too.
+    let last = (second + 1).max(USUAL_SECONDS).min(operations.p50_us.len());
     let before = operations.p50_us.get(last.saturating_sub(USUAL_SECONDS)..last).unwrap_or_default();
     let mut medians: Vec<f64> = before.iter().copied().flatten().collect();
     medians.sort_unstable_by(f64::total_cmp);
@@ -174,7 +203,7 @@ mod tests {
         }
         let canary = Canary::new(CanaryKind::Client);
         for (begin, end) in beats {
-            let wait = Late { begin: FROM + begin * MS, end: FROM + end * MS, without_cpu: None };
+            let wait = Late::new(FROM + begin * MS, FROM + end * MS);
             canary.waited(wait, true);
         }
         let record = canary.record().clone();
@@ -223,6 +252,19 @@ mod tests {
     }
 
     #[test]
+    fn only_what_all_cpus_miss_is_missed() {
+        for (a, b, expected) in [
+            (vec![(0, 10)], vec![(5, 20)], vec![(5, 10)]),
+            (vec![(0, 100)], vec![(10, 20), (30, 40)], vec![(10, 20), (30, 40)]),
+            (vec![(0, 10), (50, 90)], vec![(20, 30), (80, 95)], vec![(80, 90)]),
+            (vec![(0, 10)], vec![], vec![]),
+        ] {
+            assert_eq!(common(&a, &b), expected, "{a:?} {b:?}");
+            assert_eq!(common(&b, &a), expected, "{b:?} {a:?}");
+        }
+    }
+
+    #[test]
     fn what_is_usual_follows_the_last_ten_seconds() {
         let slow = SlowStretches::default();
         let p50_us: Vec<Option<f64>> =
@@ -236,6 +278,10 @@ mod tests {
             within_50_ms: 0,
             server: "",
         };
+        assert_eq!(
+            threshold(&Operations { p50_us: &[Some(9e5), Some(500.0), Some(500.0)], ..operations }, FROM),
+            20 * MS
+        );
         for (second, expected) in [(0, 20), (9, 20), (13, 20), (21, 180), (99, 180)] {
             let at = FROM + second * 1_000 * MS;
             assert_eq!(threshold(&operations, at), expected * MS, "second {second}");

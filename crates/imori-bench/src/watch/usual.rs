@@ -1,24 +1,28 @@
 //! How long something usually takes, so that a slow disk or a far host is not taken for a stall.
 
-/// Nanoseconds below which nothing is long.
-const SHORT_NANOS: u64 = 20_000_000;
-
 /// How many times the usual is long.
 const TIMES: u64 = 4;
 
 /// A running estimate that one outlier does not move.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Usual {
+    /// Nanoseconds below which nothing is long.
+    short: u64,
     nanos: Option<u64>,
 }
 
 impl Usual {
+    /// Below so many nanoseconds nothing is long.
+    pub(crate) fn new(short: u64) -> Usual {
+        Usual { short, nanos: None }
+    }
+
     /// Takes one more measurement, and tells whether it is long against those before it.
     pub(crate) fn is_long(&mut self, took: u64) -> bool {
-        let usual = *self.nanos.get_or_insert(took.min(SHORT_NANOS));
+        let usual = *self.nanos.get_or_insert(took.min(self.short));
         let capped = took.min(usual.saturating_mul(2).max(1));
         self.nanos = Some((usual.saturating_mul(15).saturating_add(capped)) / 16);
-        took >= SHORT_NANOS.max(usual.saturating_mul(TIMES))
+        took >= self.short.max(usual.saturating_mul(TIMES))
     }
 }
 
@@ -33,7 +37,7 @@ mod tests {
         for (usual_ms, took_ms, expected) in
             [(1, 19, false), (1, 20, true), (4, 20, true), (30, 60, false), (30, 200, true), (80, 200, false)]
         {
-            let mut usual = Usual::default();
+            let mut usual = Usual::new(20 * MS);
             for _ in 0..200 {
                 usual.is_long(usual_ms * MS);
             }

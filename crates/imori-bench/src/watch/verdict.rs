@@ -3,30 +3,20 @@
 //! The canaries are threads of the client, so that all of them are late when it is stopped. What
 //! tells that from a lack of CPU is the kernel's count of how long they could run and did not.
 
-use std::fmt::Write;
-
 use crate::record::series::Verdict;
-use crate::watch::canary::CanaryKind;
-use crate::watch::evidence::{Evidence, THROUGH, TICK_NANOS, Waited};
-
-/// What is known of the client and the broker for the whole run.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Setting {
-    /// Threads of the client that make load.
-    pub(crate) load_threads: u32,
-    /// CPUs that the broker may use.
-    pub(crate) broker_cpus: u32,
-    /// Whether the broker runs on this machine.
-    pub(crate) is_here: bool,
-    /// Whether client and broker share their CPUs.
-    pub(crate) is_shared: bool,
-}
+use crate::watch::evidence::{Evidence, THROUGH, Waited};
+use crate::watch::findings::{BrokerFindings, Findings, Setting};
 
 /// Share of a CPU from which a thread is said to be busy all the time.
 const BUSY: f64 = 0.9;
 
-/// Share of the broker's CPUs from which a lack of CPU is its own doing.
+/// Share of all CPUs from which a lack of CPU is one's own doing.
 const ALL_CPUS: f64 = 0.8;
+
+/// CPUs' worth of time beyond the usual from which the broker is said to compute, if that is so many
+/// times its usual.
+const COMPUTING: f64 = 0.7;
+const COMPUTING_TIMES: f64 = 2.0;
 
 /// Share of a stretch from which a pressure or waiting is high.
 const HIGH: f64 = 0.5;
@@ -34,237 +24,162 @@ const HIGH: f64 = 0.5;
 /// Share of a stretch with pressure on disks from which a broker that waits for one is delayed by it.
 const IO_HIGH: f64 = 0.3;
 
+/// Share of a stretch in which somebody waited for a disk beyond the usual, from which that alone is evidence.
+const IO_ALL: f64 = 0.8;
+
 /// How many times as many retransmissions as usual are evidence.
 const RETRANSMISSIONS_TIMES: f64 = 5.0;
 
-/// Nanoseconds before a stall in which a broker that has anything to do with disks has written.
-const WRITES_WITHIN: u64 = 3_000_000_000;
+/// How many times as long as the client's beat a canary of disk or network must have waited to be evidence.
+const BEATS_TIMES: f64 = 1.5;
+
+/// A verdict and what it rests on, if a rule fits.
+type Said = Option<(Verdict, &'static str)>;
 
 /// Judges a stretch: whose fault it is, and why in words.
 pub(crate) fn verdict(evidence: &Evidence, setting: &Setting, begin: u64, end: u64) -> (Verdict, String) {
-    let facts = Facts::of(evidence, setting, begin, end);
-    let (verdict, mut words) = facts.judge(setting);
-    facts.describe(evidence, &mut words);
-    (verdict, words)
+    let findings = Findings::of(evidence, setting, begin, end);
+    let (verdict, why) = Rules(&findings, setting).judge();
+    (verdict, format!("{why}{}", findings.in_words(evidence)))
 }
 
-/// What was seen of a stretch; shares are 0 to 1 of its length.
-#[derive(Debug, Default)]
-struct Facts {
-    nanos: f64,
-    client: Waited,
-    cpus: Waited,
-    disk: Waited,
-    network: Waited,
-    steal: f64,
-    psi_io: f64,
-    psi_cpu: f64,
-    psi_memory: f64,
-    /// CPUs' worth of time that this process used.
-    client_cpus: f64,
-    is_client_held_back: bool,
-    broker: Option<BrokerFacts>,
-    /// Segments sent again, and how many there would be in so long a time of this run.
-    retransmitted: (u64, f64),
-}
+/// The rules, for what was found in a setting.
+struct Rules<'a>(&'a Findings, &'a Setting);
 
-#[derive(Debug, Default)]
-struct BrokerFacts {
-    cpus: f64,
-    without_cpu: f64,
-    is_stopped: bool,
-    is_held_back: bool,
-    disk_waits: u32,
-    is_writing: bool,
-}
-
-impl Facts {
-    fn of(evidence: &Evidence, setting: &Setting, begin: u64, end: u64) -> Facts {
-        let waited = |kind: fn(CanaryKind) -> bool| evidence.waited(kind, begin, end);
-        let mut facts = Facts {
-            nanos: end.saturating_sub(begin).max(1) as f64,
-            client: waited(|kind| kind == CanaryKind::Client),
-            cpus: waited(|kind| matches!(kind, CanaryKind::Cpu(_))),
-            disk: waited(|kind| kind == CanaryKind::Disk),
-            network: waited(|kind| kind == CanaryKind::Network),
-            ..Facts::default()
-        };
-        let Some((first, last)) = evidence.around(begin, end) else {
-            return facts;
-        };
-        let nanos = (last.at - first.at) as f64;
-        let share = |before: Option<u64>, after: Option<u64>| {
-            let grown = after.unwrap_or(0).saturating_sub(before.unwrap_or(0));
-            grown as f64 * 1e3 / nanos
-        };
-        facts.psi_cpu = share(first.host.psi_cpu, last.host.psi_cpu);
-        facts.psi_io = share(first.host.psi_io, last.host.psi_io);
-        facts.psi_memory = share(first.host.psi_memory, last.host.psi_memory);
-        let stolen = last.host.steal_ticks.saturating_sub(first.host.steal_ticks) as f64 * TICK_NANOS;
-        facts.steal = stolen / facts.nanos;
-        facts.client_cpus = last.client.cpu_nanos.saturating_sub(first.client.cpu_nanos) as f64 / nanos;
-        facts.is_client_held_back = last.client.held_back > first.client.held_back;
-        facts.retransmitted =
-            retransmitted(evidence, first.host.retransmitted, last.host.retransmitted, nanos);
-        if let (true, Some(before), Some(after)) = (setting.is_here, first.broker, last.broker) {
-            let within = evidence.within(begin, end);
-            let wrote_since = evidence
-                .around(begin.saturating_sub(WRITES_WITHIN), end)
-                .and_then(|(earlier, _)| earlier.broker)
-                .unwrap_or(before);
-            let ticks = after.cpu_ticks.saturating_sub(before.cpu_ticks) as f64;
-            let waited = after.without_cpu_nanos.saturating_sub(before.without_cpu_nanos) as f64;
-            facts.broker = Some(BrokerFacts {
-                cpus: ticks * TICK_NANOS / nanos,
-                without_cpu: waited / facts.nanos,
-                is_stopped: within.iter().any(|sample| sample.broker.is_some_and(|broker| broker.is_stopped)),
-                is_held_back: after.held_back > before.held_back,
-                disk_waits: within
-                    .iter()
-                    .filter_map(|sample| Some(sample.broker?.disk_waits))
-                    .max()
-                    .unwrap_or(0),
-                is_writing: after.write_bytes > wrote_since.write_bytes,
-            });
-        }
-        facts
+impl Rules<'_> {
+    /// The first rule that fits.
+    fn judge(&self) -> (Verdict, &'static str) {
+        let said = self
+            .judge_stopped()
+            .or_else(|| self.judge_beats())
+            .or_else(|| self.judge_devices())
+            .or_else(|| self.judge_load())
+            .or_else(|| self.judge_unseen());
+        said.unwrap_or((Verdict::Broker, "everything around the broker was well"))
     }
 
-    /// The first rule that fits.
-    fn judge(&self, setting: &Setting) -> (Verdict, String) {
-        let waited = |canary: &Waited| canary.nanos as f64 / self.nanos;
-        let is_client_late = waited(&self.client) >= THROUGH;
-        let is_cpu_late = waited(&self.cpus) >= THROUGH;
-        let is_own_load =
-            |broker: &BrokerFacts| broker.cpus >= ALL_CPUS * f64::from(setting.broker_cpus.max(1));
-        if self.steal >= HIGH {
-            return (Verdict::HostCpu, "the hypervisor gave the CPUs to others".to_owned());
+    /// Somebody was kept from running altogether.
+    fn judge_stopped(&self) -> Said {
+        if self.0.steal >= HIGH {
+            return Some((Verdict::HostCpu, "the hypervisor gave the CPUs to others"));
         }
-        if is_client_late && self.client.without_cpu.is_some_and(|share| share < 0.5) {
+        if self.share(&self.0.client) >= THROUGH && self.0.client.without_cpu.is_some_and(|share| share < 0.5)
+        {
             let why = "this program was not run although it waited for no CPU, as when it is stopped";
-            return (Verdict::Client, why.to_owned());
+            return Some((Verdict::Client, why));
         }
-        if self.broker.as_ref().is_some_and(|broker| broker.is_stopped) {
-            return (Verdict::Broker, "a process of the broker was stopped".to_owned());
+        let is_stopped = self.0.broker.as_ref().is_some_and(|broker| broker.is_stopped);
+        is_stopped.then_some((Verdict::Broker, "a process of the broker was stopped"))
+    }
+
+    /// Beats were late, so that there was no CPU to be had.
+    fn judge_beats(&self) -> Said {
+        let is_client_late = self.share(&self.0.client) >= THROUGH;
+        // With some of the broker's CPUs free its threads move there.
+        let (waiting, all) = self.0.cpus.waiting;
+        let is_cpu_late = waiting > 0 && waiting == all;
+        let is_broker_held = self.0.broker.as_ref().is_some_and(|broker| broker.is_held_back);
+        let is_delayed = is_client_late || waiting > 0 || self.0.client_without_cpu >= HIGH;
+        if self.0.is_client_held_back && !is_broker_held && is_delayed {
+            return Some((Verdict::Client, "the control group of this program ran out of CPU time"));
         }
         if is_client_late {
-            let is_held_with = self.broker.as_ref().is_some_and(|broker| broker.is_held_back);
-            if self.is_client_held_back && !is_held_with {
-                let why = "the control group of this program ran out of CPU time";
-                return (Verdict::Client, why.to_owned());
+            if self.0.client_cpus >= ALL_CPUS * f64::from(self.1.own_cpus.max(1)) {
+                return Some((Verdict::Client, "this program itself used all of its CPUs"));
             }
-            if !is_cpu_late && !setting.is_shared {
-                return (
-                    Verdict::Client,
-                    "this program waited for a CPU, and the broker's were free".to_owned(),
-                );
+            if !is_cpu_late && !self.1.is_shared {
+                return Some((Verdict::Client, "this program waited for a CPU, and the broker's were free"));
             }
         }
         if is_client_late || is_cpu_late {
-            if self.broker.as_ref().is_some_and(is_own_load) {
-                return (Verdict::Broker, "the broker itself used all of its CPUs".to_owned());
+            if self.is_broker_on_all_cpus() {
+                return Some((Verdict::Broker, "the broker itself used all of its CPUs"));
             }
-            return (Verdict::HostCpu, "threads that had to run waited for a CPU".to_owned());
+            return Some((Verdict::HostCpu, "threads that had to run waited for a CPU"));
         }
-        if let Some(broker) = &self.broker {
-            if broker.is_held_back {
-                return (Verdict::HostCpu, "the control group of the broker ran out of CPU time".to_owned());
-            }
-            if broker.without_cpu >= HIGH && !is_own_load(broker) {
-                return (Verdict::HostCpu, "threads of the broker waited for a CPU".to_owned());
-            }
-        }
-        self.judge_devices(setting, waited(&self.disk), waited(&self.network))
+        is_broker_held.then_some((Verdict::HostCpu, "the control group of the broker ran out of CPU time"))
     }
 
-    /// The rules behind those of CPUs.
-    fn judge_devices(&self, setting: &Setting, disk: f64, network: f64) -> (Verdict, String) {
-        let waits = self.broker.as_ref().map_or(0, |broker| broker.disk_waits);
-        let is_writing = self.broker.as_ref().is_none_or(|broker| broker.is_writing || waits > 0);
-        if disk >= THROUGH && disk >= network && is_writing {
-            return (Verdict::Disk, "a small write waited for its sync".to_owned());
+    /// The broker computed, or a disk or the network did not answer.
+    fn judge_devices(&self) -> Said {
+        let (disk, network) = (self.share(&self.0.disk), self.share(&self.0.network));
+        // These canaries are late too when they have no CPU, and may run where the client's beat may.
+        let beats = self.share(&self.0.client);
+        let (disk, network) = (beyond(disk, beats), beyond(network, beats));
+        let is_computing = |broker: &BrokerFindings| {
+            broker.cpus_beyond >= COMPUTING && broker.times_usual >= COMPUTING_TIMES
+        };
+        if self.0.broker.as_ref().is_some_and(is_computing) {
+            return Some((Verdict::Broker, "the broker computed through it, more than it usually does"));
         }
-        if self.psi_io >= IO_HIGH && waits > 0 {
-            let why = format!("{waits} threads of the broker waited for a disk under pressure");
-            return (Verdict::Disk, why);
+        if disk >= THROUGH && disk >= network && self.is_broker_writing() {
+            return Some((Verdict::Disk, "a small write waited for its sync"));
         }
-        let (sent_again, usual) = self.retransmitted;
+        if self.0.psi_io >= IO_HIGH && self.0.broker.as_ref().is_some_and(|broker| broker.disk_waits > 0) {
+            return Some((Verdict::Disk, "threads of the broker waited for a disk under pressure"));
+        }
+        let (sent_again, usual) = self.0.retransmitted;
         let is_resent = sent_again > 0 && sent_again as f64 > RETRANSMISSIONS_TIMES * usual;
         if network >= THROUGH || (network > 0.0 && is_resent) {
-            return (Verdict::Network, "an echo from the broker's host did not come".to_owned());
+            return Some((Verdict::Network, "an echo from the broker's host did not come"));
         }
-        if is_resent && !setting.is_here {
-            return (Verdict::Network, "segments had to be sent again".to_owned());
+        if is_resent && !self.1.is_here {
+            return Some((Verdict::Network, "segments had to be sent again"));
         }
-        if setting.load_threads > 0 && self.client_cpus >= BUSY * f64::from(setting.load_threads) {
-            return (Verdict::Client, "the load threads of this program were busy all the time".to_owned());
-        }
-        if self.psi_memory >= HIGH {
-            return (Verdict::Unknown, "the machine was short of memory".to_owned());
-        }
-        if !setting.is_here {
-            let why = "client and network were well, and the broker's machine is not seen from here";
-            return (Verdict::Unknown, why.to_owned());
-        }
-        if self.client.worst_us.is_none() || self.cpus.worst_us.is_none() {
-            return (Verdict::Unknown, "no canary looked at the CPUs".to_owned());
-        }
-        if self.disk.worst_us.is_none() && is_writing {
-            return (Verdict::Unknown, "the broker writes, and no canary looked at its disk".to_owned());
-        }
-        (Verdict::Broker, "everything around the broker was well".to_owned())
+        // What is shorter than the time between two of the canary's writes can pass between them.
+        let is_io = self.0.io_beyond >= IO_ALL && self.is_broker_writing();
+        is_io.then_some((Verdict::Disk, "somebody waited for a disk as long as this, and the broker writes"))
     }
 
-    /// Adds what was measured.
-    fn describe(&self, evidence: &Evidence, words: &mut String) {
-        // Writing to a string cannot fail.
-        let canaries =
-            [("client", &self.client), ("CPU", &self.cpus), ("disk", &self.disk), ("echo", &self.network)];
-        for (at, (name, waited)) in canaries.into_iter().enumerate() {
-            let _ = write!(words, "{} {name} ", if at == 0 { "; canaries late at most:" } else { "," });
-            match waited.worst_us {
-                Some(worst) => _ = write!(words, "{:.0} ms", worst / 1e3),
-                None => words.push_str("not seen"),
+    /// Threads had to share their CPUs more than usual; weak evidence on a machine that is busy anyway.
+    fn judge_load(&self) -> Said {
+        // An operation passes through both, so that both together can delay it.
+        let of_broker = self.0.broker.as_ref().map_or(0.0, |broker| broker.without_cpu);
+        if of_broker + self.0.client_without_cpu >= HIGH && !self.is_broker_on_all_cpus() {
+            if !self.1.is_shared && of_broker < self.0.client_without_cpu {
+                return Some((Verdict::Client, "threads of this program waited for a CPU"));
             }
+            return Some((Verdict::HostCpu, "threads of the broker or of this program waited for a CPU"));
         }
-        if let (1.., all) = self.cpus.waiting {
-            let _ = write!(words, "; {} of {all} CPU canaries waited", self.cpus.waiting.0);
-        }
-        let shares = [
-            ("steal", self.steal),
-            ("pressure on CPUs", self.psi_cpu),
-            ("pressure on disks", self.psi_io),
-            ("pressure on memory", self.psi_memory),
-        ];
-        for (name, share) in shares.into_iter().filter(|(_, share)| *share >= 0.1) {
-            let _ = write!(words, "; {name} {:.0} %", share.min(1.0) * 100.0);
-        }
-        if let Some(broker) = &self.broker {
-            let _ = write!(words, "; the broker used {:.2} CPUs", broker.cpus);
-            if broker.disk_waits > 0 {
-                let _ = write!(words, ", {} of its threads waited for a disk", broker.disk_waits);
-            }
-        }
-        if self.retransmitted.0 > 0 {
-            let _ = write!(words, "; {} TCP segments sent again", self.retransmitted.0);
-        }
-        for (_, failure) in evidence.failures() {
-            let _ = write!(words, "; {failure}");
-        }
+        let is_busy = self.1.load_threads > 0 && self.0.client_cpus >= BUSY * f64::from(self.1.load_threads);
+        is_busy.then_some((Verdict::Client, "the load threads of this program were busy all the time"))
+    }
+
+    /// What would have to be known is not.
+    fn judge_unseen(&self) -> Said {
+        let why = if self.0.psi_memory >= HIGH {
+            "the machine was short of memory"
+        } else if !self.1.is_here {
+            "client and network were well, and the broker's machine is not seen from here"
+        } else if self.0.client.worst_us.is_none() || self.0.cpus.worst_us.is_none() {
+            "no canary looked at the CPUs"
+        } else if self.0.disk.worst_us.is_none() && self.is_broker_writing() {
+            "the broker writes, and no canary looked at its disk"
+        } else {
+            return None;
+        };
+        Some((Verdict::Unknown, why))
+    }
+
+    /// Share of the stretch in which a canary waited for too long.
+    fn share(&self, canary: &Waited) -> f64 {
+        canary.nanos as f64 / self.0.nanos
+    }
+
+    fn is_broker_on_all_cpus(&self) -> bool {
+        let all = f64::from(self.1.broker_cpus.max(1));
+        self.0.broker.as_ref().is_some_and(|broker| broker.cpus >= ALL_CPUS * all)
+    }
+
+    /// Whether the broker has anything to do with disks; one of which nothing is known may.
+    fn is_broker_writing(&self) -> bool {
+        self.0.broker.as_ref().is_none_or(|broker| broker.is_writing || broker.disk_waits > 0)
     }
 }
 
-fn retransmitted(evidence: &Evidence, before: Option<u64>, after: Option<u64>, nanos: f64) -> (u64, f64) {
-    let (Some(before), Some(after)) = (before, after) else {
-        return (0, 0.0);
-    };
-    let here = after.saturating_sub(before);
-    let (Some(first), Some(last)) = (evidence.samples.first(), evidence.samples.last()) else {
-        return (here, 0.0);
-    };
-    let all = last.host.retransmitted.unwrap_or(0).saturating_sub(first.host.retransmitted.unwrap_or(0));
-    let elsewhere = all.saturating_sub(here) as f64;
-    (here, elsewhere * nanos / (last.at.saturating_sub(first.at) as f64).max(1.0))
+/// What a canary waited, if that is well more than what the client's beat did.
+fn beyond(share: f64, beats: f64) -> f64 {
+    if share >= BEATS_TIMES * beats { share } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use crate::watch::canary::{Canary, CanaryKind, Late};
 use crate::watch::cost::{Cost, Measure};
 use crate::watch::echo::{self, Mirror};
 use crate::watch::evidence::{Evidence, around, broker_second, host_second};
+use crate::watch::findings::Setting;
 use crate::watch::place::{cpus_of, folder_beside, is_here, resolve};
 use crate::watch::port::listeners;
 use crate::watch::sampler::{self, Samples};
 use crate::watch::stalls::{Operations, judge};
-use crate::watch::verdict::Setting;
 use crate::watch::{beat, disk};
 
 /// How long the threads of a watch may take to end; one that hangs on a disk is left behind.
@@ -82,6 +82,7 @@ impl Watch {
             pids,
             setting: Setting {
                 load_threads: options.load_threads,
+                own_cpus: own_cpus.len() as u32,
                 broker_cpus: broker_cpus.len() as u32,
                 is_here,
                 is_shared: own_cpus.iter().any(|cpu| broker_cpus.contains(cpu)),
@@ -167,7 +168,7 @@ impl Watch {
             let asked = canary.record().asked;
             if let Some(begin) = asked {
                 // It still waits, so that it is late until now at least.
-                canary.waited(Late { begin, end: now, without_cpu: None }, true);
+                canary.waited(Late::new(begin, now), true);
             }
             (canary.kind, std::mem::take(&mut *canary.record()))
         });

@@ -10,6 +10,7 @@ mod liar;
 mod nats_liar;
 mod open_loop;
 mod peer_liar;
+mod versus;
 
 use std::thread::scope;
 

@@ -11,7 +11,7 @@ use crate::authorize::{Action, Object, authorize};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
 use crate::id::QueueId;
-use crate::message::{Address, Message, Publication};
+use crate::message::{Address, AddressView, Message, Publication};
 use crate::outbound::{INBOX_PREFIX, Numbers, SessionId, SharedHeaders};
 use crate::queue::{Arrival, Dead};
 use crate::route::Route;
@@ -101,7 +101,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         }
         for publish in &resolved {
             let Some(route) = &publish.route else { continue };
-            let arrival = Arrival { address: &route.address, deaths: None, now };
+            let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, now };
             for id in &route.queues {
                 if let Ok(index) = ids.binary_search(id)
                     && let Some(Some(queue)) = queues.get_mut(index)
@@ -129,7 +129,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         match &publish.route {
             Some(route) => {
                 let run = slice::from_ref(&publication);
-                let letter = Letter { vhost: actor.vhost, run, deaths: None, echo_to: None };
+                let address = &AddressView::new(&route.address);
+                let letter = Letter { vhost: actor.vhost, address, run, deaths: None, echo_to: None };
                 let mut shared = SharedHeaders::for_receivers(live_receivers(route));
                 distribute_live(world, route, &letter, &mut shared, &mut report);
                 if route.is_empty() {

@@ -12,11 +12,11 @@ use crate::delivery::About;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use crate::message::{Deaths, HeaderReader, MessageView, Publication, Value};
+use crate::message::{AddressView, Deaths, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::queue::{Arrival, Dead};
-use crate::route::{Headers, Route};
+use crate::route::{Headers, Route, Way};
 use crate::world::{Event, World};
 
 /// What became of a publish.
@@ -35,6 +35,8 @@ pub struct PublishReport {
 /// Messages of one publisher that differ in nothing but their bodies, with what they carry from queue to queue.
 pub(super) struct Letter<'a> {
     pub(super) vhost: VhostId,
+    /// Where they were published to.
+    pub(super) address: &'a AddressView<'a>,
     pub(super) run: &'a [Publication<'a>],
     pub(super) deaths: Option<Arc<Deaths>>,
     /// A connection whose own subscriptions do not get it.
@@ -78,6 +80,38 @@ pub(super) fn resolve<W: World>(
         .with_router(|router, table| Ok(Arc::clone(router.route(table, vhost, exchange, subject, &headers)?)))
 }
 
+/// Who gets a message, and where it was published to.
+pub(super) struct Resolved {
+    pub(super) route: Arc<Route>,
+    /// Whether the address that stands in the route is where it was published to.
+    pub(super) is_own: bool,
+}
+
+impl Resolved {
+    /// Where a message with this subject was published to.
+    #[inline]
+    pub(super) fn address<'a>(&'a self, subject: &'a [u8]) -> AddressView<'a> {
+        let address = &self.route.address;
+        if self.is_own { AddressView::new(address) } else { AddressView::passing(&address.exchange, subject) }
+    }
+}
+
+/// Finds the receivers of a subject in an exchange, as [`resolve`], for a message whose address nobody may keep.
+#[inline]
+pub(super) fn resolve_passing<W: World>(
+    world: &W,
+    vhost: VhostId,
+    exchange: &[u8],
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> Result<Resolved, BrokerError> {
+    let headers = ViewHeaders { reader: world.header_reader(view.head.origin), text: view.text };
+    world.with_router(|router, table| {
+        let Way { route, is_own } = router.way(table, vhost, exchange, subject, &headers)?;
+        Ok(Resolved { route: Arc::clone(route), is_own })
+    })
+}
+
 /// Gives messages to all receivers of a route. What leaves full queues goes to `bury`.
 pub(super) fn distribute<W: World>(
     world: &W,
@@ -89,12 +123,12 @@ pub(super) fn distribute<W: World>(
     let mut report = PublishReport::default();
     match &*route.queues {
         [] => {}
-        [queue] => enqueue(world, *queue, route, letter, &mut report, bury),
+        [queue] => enqueue(world, *queue, letter, &mut report, bury),
         // Message by message, as somebody may read several of them in one session.
         queues => {
             for publication in letter.run {
                 let letter = letter.of_one(publication);
-                queues.iter().for_each(|queue| enqueue(world, *queue, route, &letter, &mut report, bury));
+                queues.iter().for_each(|queue| enqueue(world, *queue, &letter, &mut report, bury));
             }
         }
     }
@@ -130,6 +164,7 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
         };
         let sent = Letter {
             vhost,
+            address: &AddressView::new(&route.address),
             run: slice::from_ref(&publication),
             deaths: Some(Arc::clone(&letter.deaths)),
             echo_to: None,
@@ -155,7 +190,7 @@ pub(super) fn distribute_live<W: World>(
     if live_receivers(route) == 0 {
         return;
     }
-    let about = About { address: &route.address, deaths: letter.deaths.as_ref() };
+    let about = About { address: letter.address, deaths: letter.deaths.as_ref() };
     if !route.groups.is_empty() {
         for publication in letter.run {
             let letter = letter.of_one(publication);
@@ -198,12 +233,11 @@ fn send_to_each<W: World>(
 fn enqueue<W: World>(
     world: &W,
     id: QueueId,
-    route: &Route,
     letter: &Letter<'_>,
     report: &mut PublishReport,
     bury: &mut dyn FnMut(Vec<Dead>),
 ) {
-    let arrival = Arrival { address: &route.address, deaths: letter.deaths.as_ref(), now: world.now() };
+    let arrival = Arrival { address: letter.address, deaths: letter.deaths.as_ref(), now: world.now() };
     let mut dead = Vec::new();
     let outcome = world.with_queue(id, |queue| {
         // A dead letter that came back unrejected would go round for ever.
@@ -297,13 +331,14 @@ fn send_to_one<W: World>(
 pub(super) fn send_to_own<W: World>(
     world: &W,
     route: &Route,
+    address: &AddressView<'_>,
     vhost: VhostId,
     connection: ConnectionId,
     publication: &Publication<'_>,
 ) -> bool {
     let first = route.subscriptions.partition_point(|reader| reader.connection < connection);
     let own = route.subscriptions.iter().skip(first).take_while(|reader| reader.connection == connection);
-    let about = About { address: &route.address, deaths: None };
+    let about = About { address, deaths: None };
     let (run, mut shared) = (slice::from_ref(publication), SharedHeaders::for_receivers(1));
     let mut report = PublishReport::default();
     for reader in own {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::distribute::{
-    Letter, PublishReport, bury, distribute, live_receivers, reply, resolve, send_to_own,
+    Letter, PublishReport, bury, distribute, live_receivers, reply, resolve, resolve_passing, send_to_own,
 };
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
-use crate::message::{Address, Publication};
+use crate::message::{Address, AddressView, Publication};
 use crate::outbound::{INBOX_PREFIX, SharedHeaders};
 use crate::route::Route;
 use crate::world::{Event, World};
@@ -31,9 +31,10 @@ pub fn publish<W: World>(
         return Ok(reply(world, subject, publication));
     }
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
-    let route = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
-    let mut shared = SharedHeaders::for_receivers(live_receivers(&route));
-    Ok(deliver(world, actor, &route, slice::from_ref(publication), &mut shared))
+    let found = resolve_passing(world, actor.vhost, exchange, subject, &publication.view())?;
+    let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
+    let run = slice::from_ref(publication);
+    Ok(deliver(world, actor, &found.route, &found.address(subject), run, &mut shared))
 }
 
 /// Gives a message of the broker's own to one subscription of the actor's connection that hears this
@@ -48,8 +49,9 @@ pub fn notify<W: World>(
     subject: &[u8],
     publication: &Publication<'_>,
 ) -> Result<bool, BrokerError> {
-    let route = resolve(world, actor.vhost, exchange, subject, &publication.view())?;
-    Ok(send_to_own(world, &route, actor.vhost, actor.connection, publication))
+    let found = resolve_passing(world, actor.vhost, exchange, subject, &publication.view())?;
+    let address = found.address(subject);
+    Ok(send_to_own(world, &found.route, &address, actor.vhost, actor.connection, publication))
 }
 
 /// What a publisher that repeats itself need not have found and written again.
@@ -104,7 +106,7 @@ pub fn publish_again<W: World>(
     };
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
     world.count_many(Event::Published, run.len());
-    Ok(deliver(world, actor, route, run, &mut repetition.shared))
+    Ok(deliver(world, actor, route, &AddressView::new(&route.address), run, &mut repetition.shared))
 }
 
 #[inline]
@@ -112,11 +114,12 @@ fn deliver<W: World>(
     world: &W,
     actor: &Actor<'_>,
     route: &Route,
+    address: &AddressView<'_>,
     run: &[Publication<'_>],
     shared: &mut SharedHeaders,
 ) -> PublishReport {
     let echo_to = run.first().and_then(Publication::left_out);
-    let letter = Letter { vhost: actor.vhost, run, deaths: None, echo_to };
+    let letter = Letter { vhost: actor.vhost, address, run, deaths: None, echo_to };
     let mut dead = Vec::new();
     let report = distribute(world, route, &letter, shared, &mut |more| dead.extend(more));
     if !dead.is_empty() {

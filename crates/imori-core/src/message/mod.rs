@@ -11,7 +11,7 @@ mod envelope;
 mod address;
 mod value;
 
-pub use address::{Address, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
+pub use address::{Address, AddressView, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 pub use envelope::{Death, DeathReason, Deaths, Envelope};
 pub use head::{Head, OriginId, Property, Span};
 pub use publication::Publication;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::delivery::Delivery;
 use crate::id::ReaderId;
-use crate::message::{Address, Deaths, Message};
+use crate::message::{Address, AddressView, Deaths, Message};
 
 /// Who gets a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +25,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn delivery(&self) -> Delivery<'_> {
+    pub(super) fn address(&self) -> AddressView<'_> {
+        AddressView::new(&self.address)
+    }
+
+    pub(super) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
         Delivery {
             message: self.message.view(),
-            address: &self.address,
+            address,
             deaths: self.deaths.as_ref(),
             failures: 0,
             is_redelivered: false,

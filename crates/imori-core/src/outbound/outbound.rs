@@ -16,7 +16,7 @@ use crate::confirm::{Confirm, JournalPosition};
 use crate::delivery::{About, Delivery, Place, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
-use crate::message::{Address, DEFAULT_EXCHANGE, Publication};
+use crate::message::{Address, AddressView, DEFAULT_EXCHANGE, Publication};
 use crate::name::Name;
 
 /// A body from this size on waits as a message, below as the bytes of its frame:
@@ -492,6 +492,7 @@ impl Outbound {
             return Reply::Gone;
         };
         let address = Arc::clone(&inbox.address);
+        let address = AddressView::new(&address);
         let delivery = About { address: &address, deaths: None }.fresh(publication.view());
         let receiver = Receiver::Inbox(to.index);
         if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
@@ -692,7 +693,7 @@ impl Outbound {
             self.backlog.push(Waiting {
                 receiver,
                 message: publication.stored(&self.gauge),
-                address: delivery.address.clone(),
+                address: delivery.address.keep(),
                 deaths: delivery.deaths.cloned(),
             });
         } else {
@@ -729,7 +730,9 @@ impl Outbound {
         while self.buffer.unsent() < until_bytes
             && let Some(waiting) = self.backlog.pop()
         {
-            self.encode(waiting.receiver, &waiting.delivery(), &mut SharedHeaders::for_receivers(1));
+            let address = waiting.address();
+            let delivery = waiting.delivery(&address);
+            self.encode(waiting.receiver, &delivery, &mut SharedHeaders::for_receivers(1));
         }
     }
 

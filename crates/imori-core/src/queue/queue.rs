@@ -22,7 +22,7 @@ use super::settings::{Overflow, QueueSettings};
 use crate::delivery::{Delivery, Outcome, Taken};
 use crate::id::{ConnectionId, Reader, VhostId};
 use crate::memory::Gauge;
-use crate::message::{Address, DeathReason, Deaths, Envelope, Message, Publication};
+use crate::message::{AddressView, DeathReason, Deaths, Envelope, Message, Publication};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -36,7 +36,7 @@ const ROOM_CHARGE: usize = (size_of::<(u64, Entry)>() + 1) * 8 / 7;
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
     /// Where the message was published to.
-    pub address: &'a Arc<Address>,
+    pub address: &'a AddressView<'a>,
     /// Its history, if it comes from another queue.
     pub deaths: Option<&'a Arc<Deaths>>,
     /// When it came.
@@ -243,7 +243,7 @@ impl Queue {
                 continue;
             }
             let sequence = entry.envelope.sequence;
-            match self.offer_in_turn(&entry.delivery(), sequence, offer) {
+            match self.offer_in_turn(&entry.delivery(&entry.address()), sequence, offer) {
                 Some(Taken::Settled) => self.gauge.sub(Entry::CHARGE),
                 Some(Taken::Unsettled) => {
                     self.unsettled.insert(sequence, entry);
@@ -408,7 +408,7 @@ impl Queue {
         Entry {
             message,
             envelope: Envelope {
-                address: Arc::clone(arrival.address),
+                address: arrival.address.keep(),
                 sequence,
                 deadline: ttl.map(|ttl| arrival.now.after(ttl)).filter(|deadline| *deadline < Time::NEVER),
                 deaths: arrival.deaths.cloned(),

@@ -5,7 +5,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 use crate::delivery::Delivery;
-use crate::message::{Envelope, Message};
+use crate::message::{AddressView, Envelope, Message};
 
 /// A message in a queue.
 #[derive(Debug, Clone)]
@@ -18,10 +18,14 @@ impl Entry {
     /// Bytes that an entry keeps besides its message.
     pub(super) const CHARGE: usize = size_of::<Entry>();
 
-    pub(super) fn delivery(&self) -> Delivery<'_> {
+    pub(super) fn address(&self) -> AddressView<'_> {
+        AddressView::new(&self.envelope.address)
+    }
+
+    pub(super) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
         Delivery {
             message: self.message.view(),
-            address: &self.envelope.address,
+            address,
             deaths: self.envelope.deaths.as_ref(),
             failures: self.envelope.failures,
             is_redelivered: self.envelope.is_redelivered,

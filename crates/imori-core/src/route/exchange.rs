@@ -197,27 +197,31 @@ impl Exchange {
     }
 
     /// Calls `found` with the target of each binding that takes the message; one target may come
-    /// more than once.
+    /// more than once. Says whether another last token of the subject could have found others.
     pub(crate) fn matches(
         &self,
         seed: Seed,
         subject: &[u8],
         headers: &dyn Headers,
         found: &mut dyn FnMut(&Target),
-    ) -> Result<(), PatternError> {
+    ) -> Result<bool, PatternError> {
         let mut each = |targets: &Targets| targets.for_each(&mut |bound| found(&bound.target));
         match &self.bindings {
             Bindings::Topic(trie) => {
                 pattern::check_subject(subject)?;
-                trie.matches(seed, subject, &mut each);
+                Ok(trie.matches(seed, subject, &mut each).asks_last)
             }
-            Bindings::Fanout(targets) => each(targets),
+            Bindings::Fanout(targets) => {
+                each(targets);
+                Ok(false)
+            }
             Bindings::Direct(keys) => {
                 if let Some(targets) = keys.get(seed, subject) {
                     each(targets);
                 }
+                Ok(!keys.is_empty())
             }
-            Bindings::Headers(targets) if targets.is_empty() => {}
+            Bindings::Headers(targets) if targets.is_empty() => Ok(false),
             Bindings::Headers(targets) => {
                 let headers = SortedHeaders::new(headers);
                 targets.for_each(&mut |bound| {
@@ -225,9 +229,9 @@ impl Exchange {
                         found(&bound.target);
                     }
                 });
+                Ok(false)
             }
         }
-        Ok(())
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) fn follow(
     if exchange.name().as_bytes().is_empty() {
         // The default exchange: every queue is bound to it by its name.
         found.queues.extend(vhost.queue(seed, subject));
+        found.asks_last = true;
         return Ok(());
     }
     // Filled only when an exchange leads to another.
@@ -53,7 +54,7 @@ fn visit(
     next: &mut Vec<Name>,
 ) -> Result<(), PatternError> {
     let mut is_routed = false;
-    exchange.matches(seed, subject, headers, &mut |target| {
+    let asks_last = exchange.matches(seed, subject, headers, &mut |target| {
         is_routed = true;
         match target {
             Target::Queue(id) => found.queues.push(*id),
@@ -62,6 +63,7 @@ fn visit(
             Target::Member { group, reader } => found.members.push((group.clone(), *reader)),
         }
     })?;
+    found.asks_last |= asks_last;
     if exchange.kind() == ExchangeKind::Headers && !exchange.is_empty() {
         found.is_cacheable = false;
     }

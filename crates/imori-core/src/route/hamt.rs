@@ -81,14 +81,35 @@ impl<K: Hash + Eq, V> Hamt<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
+        self.entry_hashed(hash, key).map(|(_, value)| value)
+    }
+
+    /// The key that is equal to `key`, and its value.
+    pub fn entry<Q>(&self, seed: Seed, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        if self.is_empty() {
+            return None;
+        }
+        self.entry_hashed(seed.hash(key), key)
+    }
+
+    fn entry_hashed<Q>(&self, hash: u64, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
         let mut node = &self.root;
         let mut hash = hash;
         loop {
             match node.slot(hash)? {
-                Slot::Entry(found, value) => return (found.borrow() == key).then_some(value),
+                Slot::Entry(found, value) => return (found.borrow() == key).then_some((found, value)),
                 Slot::Node(child) => node = child,
                 Slot::List(list) => {
-                    return list.iter().find(|(found, _)| found.borrow() == key).map(|(_, value)| value);
+                    let entry = list.iter().find(|(found, _)| found.borrow() == key);
+                    return entry.map(|(found, value)| (found, value));
                 }
                 Slot::Vacant => return None,
             }
@@ -119,10 +140,19 @@ impl<K: Hash + Eq + Clone, V: Clone> Hamt<K, V> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
+        self.entry_mut(seed, key).map(|(_, value)| value)
+    }
+
+    /// The key that is equal to `key`, and its value, to be changed as by [`Hamt::get_mut`].
+    pub fn entry_mut<Q>(&mut self, seed: Seed, key: &Q) -> Option<(&K, &mut V)>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
         let hash = seed.hash(key);
         // Looking first keeps a miss from copying anything.
         self.get_hashed(hash, key)?;
-        self.root.get_mut(hash, key)
+        self.root.entry_mut(hash, key)
     }
 
     /// Takes `key` out; says whether it was there.
@@ -256,7 +286,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Node<K, V> {
         old
     }
 
-    fn get_mut<Q>(&mut self, hash: u64, key: &Q) -> Option<&mut V>
+    fn entry_mut<Q>(&mut self, hash: u64, key: &Q) -> Option<(&K, &mut V)>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -266,11 +296,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Node<K, V> {
             return None;
         }
         match self.slot_mut(index) {
-            Slot::Entry(found, value) => ((*found).borrow() == key).then_some(value),
-            Slot::Node(child) => child.get_mut(hash >> LEVEL_BITS, key),
+            Slot::Entry(found, value) => ((*found).borrow() == key).then_some((&*found, value)),
+            Slot::Node(child) => child.entry_mut(hash >> LEVEL_BITS, key),
             Slot::List(list) => {
                 let entry = Arc::make_mut(list).iter_mut().find(|(found, _)| found.borrow() == key);
-                entry.map(|(_, value)| value)
+                entry.map(|(found, value)| (&*found, value))
             }
             Slot::Vacant => None,
         }

@@ -5,12 +5,14 @@
 //! cell looks up through its own [`Router`], which remembers what it has found.
 
 pub mod router;
+mod memory;
 pub mod table;
 mod follow;
 mod vhost;
 pub mod exchange;
 pub mod header;
 pub mod trie;
+mod literals;
 pub mod binding;
 pub mod pattern;
 pub mod target;
@@ -20,6 +22,6 @@ pub use binding::{Arguments, Binding, BindingKey};
 pub use exchange::{Exchange, ExchangeKind, Settings};
 pub use header::{Headers, NoHeaders};
 pub use pattern::{Pattern, PatternError, Step, Syntax};
-pub use router::Router;
+pub use router::{Router, Way};
 pub use table::{Removal, RouteError, Table, TableLimits};
 pub use target::{Group, Route, Target};

@@ -168,6 +168,13 @@ pub fn tokens(subject: &[u8]) -> impl Iterator<Item = &[u8]> {
     subject.split(|byte| *byte == b'.').take(take)
 }
 
+/// What stands before the last token of a subject: nothing, or it ends with a dot.
+#[inline]
+pub fn stem(subject: &[u8]) -> &[u8] {
+    let len = memchr::memrchr(b'.', subject).map_or(0, |dot| dot + 1);
+    &subject[..len]
+}
+
 /// Whether patterns that begin with a wildcard must not see this subject.
 pub fn is_reserved(subject: &[u8]) -> bool {
     let first = tokens(subject).next().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! What each cell looks routes up with: the table, and the routes it found lately.
 //!
-//! A remembered route holds for one version of the table. There are two places for an address;
-//! a new one takes that which was used less lately. An address is remembered when it is asked for
-//! the second time: that of a reply is used once, and would only drive others out.
+//! An address is remembered when it is asked for the second time: that of a reply is used once, and
+//! would only drive others out. Where the last token of a subject has no part in its route, as
+//! behind `_INBOX.x.*`, the route is remembered for all subjects that differ in nothing else too.
 
 use std::hash::{BuildHasher, Hasher};
 use std::mem;
@@ -11,19 +11,16 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 
 use super::header::Headers;
+use super::memory::{Entry, Key, Memory, Place};
+use super::pattern;
 use super::table::{RouteError, Table};
 use super::target::Route;
 use crate::id::VhostId;
 use crate::limits::{ROUTE_CACHE_ENTRIES_MAX, ROUTE_CACHE_TARGETS_MAX};
-use crate::message::Address;
 use crate::name::Name;
 
 /// The golden ratio's part of all that a word can count.
 const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Sets of two places that a router begins with.
-const SETS_MIN: usize = 16;
-const SETS_MAX: usize = ROUTE_CACHE_ENTRIES_MAX / 2;
 
 /// Addresses whose first asking is noted. So many more than are remembered, that two that are asked for in turn
 /// seldom share a place.
@@ -32,36 +29,27 @@ const ASKED_MAX: usize = ROUTE_CACHE_ENTRIES_MAX * 4;
 /// The routes that one cell remembers.
 #[derive(Debug, Default)]
 pub struct Router {
-    /// Empty until the first route; its length is a power of two.
-    sets: Vec<Set>,
+    /// Routes of single addresses.
+    addresses: Memory,
+    /// Routes of all addresses that have the same beginning, up to the last dot, and one token more.
+    stems: Memory,
     /// Of addresses that were asked for and not remembered, a part of the hash at the place that another part
     /// chooses. Empty until the first.
     asked: Vec<u16>,
-    /// Targets in all remembered routes.
-    targets: usize,
     /// Where `turn` is on its way round, as a fraction of all that a word can count.
     turn: u64,
     /// The last route that was not remembered.
     passing: Option<Arc<Route>>,
 }
 
-/// Two places, one of which an address can take.
-#[derive(Debug, Default)]
-struct Set {
-    places: [Option<Entry>; 2],
-    /// The place that was used last.
-    recent: usize,
-}
-
-#[derive(Debug)]
-struct Entry {
-    hash: u64,
-    version: u64,
-    vhost: VhostId,
-    // Those of the route's address, here to be compared without going there.
-    exchange: Name,
-    subject: Name,
-    route: Arc<Route>,
+/// A route that was found for an address.
+#[derive(Debug, Clone, Copy)]
+pub struct Way<'r> {
+    /// The route.
+    pub route: &'r Arc<Route>,
+    /// Whether the address that stands in it is the one asked for. If not, it is one that differs in the
+    /// last token of the subject.
+    pub is_own: bool,
 }
 
 impl Router {
@@ -70,9 +58,10 @@ impl Router {
         Router::default()
     }
 
-    /// Where a message to `exchange` with `subject` goes, from memory if the table is the same.
+    /// The route of a message to `exchange` with `subject`, from memory if the table is the same.
     ///
     /// It lends the route, because counting one owner up and down takes longer than the look-up.
+    #[inline]
     pub fn route(
         &mut self,
         table: &Table,
@@ -81,25 +70,43 @@ impl Router {
         subject: &[u8],
         headers: &dyn Headers,
     ) -> Result<&Arc<Route>, RouteError> {
-        let hash = address_hash(vhost, exchange, subject);
-        let index = self.index(hash);
-        let place = self.sets.get(index).and_then(|set| set.find(hash, vhost, exchange, subject));
+        let key = key(vhost, exchange, subject);
+        let place = self.addresses.find(&key);
+        match place {
+            Some(place) if self.addresses.is_current(place, table.version()) => {
+                Ok(self.addresses.route(place))
+            }
+            _ => {
+                let is_known = place.is_some() || self.is_asked_again(key.hash);
+                self.look_up(table, &key, place, is_known, headers)
+            }
+        }
+    }
+
+    /// Where a message to `exchange` with `subject` goes: as [`Router::route`], but the route may be that of
+    /// an address that goes the same way, as that of one that is asked for once is not worth being made.
+    #[inline]
+    pub fn way(
+        &mut self,
+        table: &Table,
+        vhost: VhostId,
+        exchange: &[u8],
+        subject: &[u8],
+        headers: &dyn Headers,
+    ) -> Result<Way<'_>, RouteError> {
+        let key = key(vhost, exchange, subject);
+        let place = self.addresses.find(&key);
         if let Some(place) = place
-            && self.is_current(index, place, table.version())
+            && self.addresses.is_current(place, table.version())
         {
-            let set = &mut self.sets[index];
-            set.recent = place;
-            return Ok(&set.places[place].as_ref().expect("it was found there").route);
+            return Ok(Way { route: self.addresses.route(place), is_own: true });
         }
-        let old = place.and_then(|place| self.forget(index, place));
-        let address = old.map(|entry| entry.route.address.clone());
-        let is_known = address.is_some() || self.is_asked_again(hash);
-        let route = Arc::new(table.route_known(vhost, exchange, subject, headers, address)?);
-        if !is_known || !route.is_cacheable || route.target_count() > ROUTE_CACHE_TARGETS_MAX {
-            return Ok(self.passing.insert(route));
+        let is_known = place.is_some() || self.is_asked_again(key.hash);
+        if !is_known && let Some(place) = self.find_stem(&key, table.version()) {
+            return Ok(Way { route: self.stems.route(place), is_own: false });
         }
-        let Address { exchange, subject } = Address::clone(&route.address);
-        Ok(self.remember(Entry { hash, version: table.version(), vhost, exchange, subject, route }))
+        let route = self.look_up(table, &key, place, is_known, headers)?;
+        Ok(Way { route, is_own: true })
     }
 
     /// Who of a group of `len` is first to be asked: an index below `len`, or zero.
@@ -118,6 +125,54 @@ impl Router {
         *self = Router::default();
     }
 
+    /// Where the route is of all addresses with this beginning, if they have one.
+    #[inline(never)]
+    fn find_stem(&self, key: &Key<'_>, version: u64) -> Option<Place> {
+        pattern::check_bytes(key.subject).ok()?;
+        self.stems.find(&stem_of(key)).filter(|place| self.stems.is_current(*place, version))
+    }
+
+    /// Asks the table, and remembers what it says of an address that is known. At `old` is what it said
+    /// in an older version.
+    #[cold]
+    fn look_up(
+        &mut self,
+        table: &Table,
+        key: &Key<'_>,
+        old: Option<Place>,
+        is_known: bool,
+        headers: &dyn Headers,
+    ) -> Result<&Arc<Route>, RouteError> {
+        let old = old.and_then(|place| self.addresses.forget(place));
+        let address = old.map(|entry| entry.route.address.clone());
+        let route = Arc::new(table.route_known(key.vhost, key.exchange, key.subject, headers, address)?);
+        if !route.is_cacheable || route.target_count() > ROUTE_CACHE_TARGETS_MAX {
+            return Ok(self.passing.insert(route));
+        }
+        let (version, vhost, exchange) = (table.version(), key.vhost, route.address.exchange.clone());
+        if is_known {
+            let subject = route.address.subject.clone();
+            return Ok(self.addresses.remember(Entry {
+                hash: key.hash,
+                version,
+                vhost,
+                exchange,
+                subject,
+                route,
+            }));
+        }
+        if !route.asks_last {
+            let stem = stem_of(key);
+            let old = self.stems.find(&stem).and_then(|place| self.stems.forget(place));
+            if old.is_some() || self.is_asked_again(stem.hash) {
+                let subject = old.map_or_else(|| Name::new(stem.subject), |entry| entry.subject);
+                let route = Arc::clone(&route);
+                self.stems.remember(Entry { hash: stem.hash, version, vhost, exchange, subject, route });
+            }
+        }
+        Ok(self.passing.insert(route))
+    }
+
     /// Tells whether the address was asked for before, and notes that it was.
     fn is_asked_again(&mut self, hash: u64) -> bool {
         if self.asked.is_empty() {
@@ -126,103 +181,34 @@ impl Router {
         let (place, rest) = (hash as usize % ASKED_MAX, (hash >> 48) as u16);
         mem::replace(&mut self.asked[place], rest) == rest
     }
-
-    fn index(&self, hash: u64) -> usize {
-        // The mask keeps the index below the length, so cutting the hash loses nothing.
-        hash as usize & self.sets.len().wrapping_sub(1)
-    }
-
-    fn is_current(&self, index: usize, place: usize, version: u64) -> bool {
-        self.sets[index].places[place].as_ref().is_some_and(|entry| entry.version == version)
-    }
-
-    fn forget(&mut self, index: usize, place: usize) -> Option<Entry> {
-        let entry = self.sets[index].places[place].take()?;
-        self.targets -= entry.route.target_count();
-        Some(entry)
-    }
-
-    fn remember(&mut self, entry: Entry) -> &Arc<Route> {
-        if self.targets + entry.route.target_count() > ROUTE_CACHE_TARGETS_MAX {
-            self.clear();
-        }
-        if self.sets.is_empty() {
-            self.sets.resize_with(SETS_MIN, Set::default);
-        }
-        let index = self.index(entry.hash);
-        // Places that hold routes of an older table are as good as free.
-        if self.sets.len() < SETS_MAX && (0..2).all(|place| self.is_current(index, place, entry.version)) {
-            self.grow();
-        }
-        self.put(entry)
-    }
-
-    /// Doubles the sets: the addresses in use do not fit beside each other.
-    fn grow(&mut self) {
-        let len = self.sets.len() * 2;
-        let old = mem::take(&mut self.sets);
-        self.sets.resize_with(len, Set::default);
-        self.targets = 0;
-        for mut set in old {
-            // The one used last comes last, and so is again the one used last.
-            set.places.rotate_left((set.recent + 1) % 2);
-            for entry in set.places.into_iter().flatten() {
-                self.put(entry);
-            }
-        }
-    }
-
-    /// Puts an entry into a free place of its set, or else into that used less lately.
-    fn put(&mut self, entry: Entry) -> &Arc<Route> {
-        let index = self.index(entry.hash);
-        self.targets += entry.route.target_count();
-        let set = &self.sets[index];
-        let place = set.places.iter().position(Option::is_none).unwrap_or(1 - set.recent);
-        self.forget(index, place);
-        let set = &mut self.sets[index];
-        set.recent = place;
-        &set.places[place].insert(entry).route
-    }
 }
 
-impl Set {
-    fn find(&self, hash: u64, vhost: VhostId, exchange: &[u8], subject: &[u8]) -> Option<usize> {
-        self.places.iter().position(|place| {
-            place.as_ref().is_some_and(|entry| {
-                entry.hash == hash
-                    && entry.vhost == vhost
-                    && is_equal(&entry.subject, subject)
-                    && is_equal(&entry.exchange, exchange)
-            })
-        })
-    }
-}
-
-/// Comparing no bytes takes 20 ns where an empty slice points nowhere and the C library reads it
-/// with a mask, and the default exchange's name is empty.
-fn is_equal(name: &Name, bytes: &[u8]) -> bool {
-    let name = name.as_bytes();
-    name.len() == bytes.len() && (name.is_empty() || name == bytes)
-}
-
-fn address_hash(vhost: VhostId, exchange: &[u8], subject: &[u8]) -> u64 {
+#[inline(always)]
+fn key<'a>(vhost: VhostId, exchange: &'a [u8], subject: &'a [u8]) -> Key<'a> {
     // Names that collide cost a miss and nothing more, so this hash needs no secret.
     let mut hasher = FixedState::default().build_hasher();
     hasher.write_u32(vhost.0);
     hasher.write(exchange);
     hasher.write(subject);
-    hasher.finish()
+    Key { hash: hasher.finish(), vhost, exchange, subject }
+}
+
+/// The key of all addresses that differ from this one in the last token at most.
+#[inline]
+fn stem_of<'a>(address: &Key<'a>) -> Key<'a> {
+    key(address.vhost, address.exchange, pattern::stem(address.subject))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::id::{ConnectionId, QueueId, Reader, ReaderId};
+    use crate::limits::SUBJECT_BYTES_MAX;
     use crate::route::TableLimits;
     use crate::route::binding::{Arguments, BindingKey};
     use crate::route::hamt::Seed;
     use crate::route::header::NoHeaders;
-    use crate::route::pattern::Syntax;
+    use crate::route::pattern::{PatternError, Syntax};
     use crate::route::target::Target;
 
     const VHOST: VhostId = VhostId(0);
@@ -249,7 +235,7 @@ mod tests {
         let again = route(&mut router, &table, "amq.topic", "a");
         assert!(!Arc::ptr_eq(&first, &again));
         assert!(Arc::ptr_eq(&again, &route(&mut router, &table, "amq.topic", "a")));
-        assert_eq!(router.sets.iter().flat_map(|set| &set.places).flatten().count(), 1);
+        assert_eq!(router.addresses.size().0, 1);
     }
 
     #[test]
@@ -267,6 +253,73 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &second));
         assert!(Arc::ptr_eq(&first.address, &second.address));
         assert!(Arc::ptr_eq(&second, &route(&mut router, &table, "", "a")));
+    }
+
+    /// The targets of an address, and whether the route that was found is its own.
+    fn way(router: &mut Router, table: &Table, subject: &str) -> (usize, bool) {
+        let way = router.way(table, VHOST, b"amq.topic", subject.as_bytes(), &NoHeaders).unwrap();
+        (way.route.target_count(), way.is_own)
+    }
+
+    fn bind(table: &mut Table, text: &str, slot: u32) {
+        let key = BindingKey::new(Syntax::Nats, text.as_bytes());
+        table.bind(VHOST, b"amq.topic", &key, &Arguments::default(), &Target::Queue(queue(slot))).unwrap();
+    }
+
+    #[test]
+    fn addresses_that_come_once_go_the_way_of_those_before() {
+        let (mut table, mut router) = (table(), Router::new());
+        bind(&mut table, "in.x.*", 1);
+        bind(&mut table, "service.x.y", 2);
+        for (subject, expected) in [
+            ("in.x.1", (1, true)),
+            // Asked for a second time, the beginning is remembered.
+            ("in.x.2", (1, true)),
+            ("in.x.3", (1, false)),
+            ("in.x.3", (1, true)),
+            ("in.x.3", (1, true)),
+            ("in.x.4.5", (0, true)),
+            ("in.y.1", (0, true)),
+            ("service.x.1", (0, true)),
+            ("service.x.2", (0, true)),
+            ("service.x.y", (1, true)),
+            ("service.x.3", (0, true)),
+        ] {
+            assert_eq!(way(&mut router, &table, subject), expected, "{subject}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_table_is_seen_by_addresses_that_come_once() {
+        let (mut table, mut router) = (table(), Router::new());
+        bind(&mut table, "in.x.*", 1);
+        for number in 0..3 {
+            way(&mut router, &table, &format!("in.x.{number}"));
+        }
+        assert_eq!(way(&mut router, &table, "in.x.3"), (1, false));
+        bind(&mut table, "in.*.*", 2);
+        assert_eq!(way(&mut router, &table, "in.x.4"), (2, true));
+        assert_eq!(way(&mut router, &table, "in.x.5"), (2, false));
+        // One subject is enough for the last token to be asked for.
+        bind(&mut table, "in.x.y", 3);
+        for number in 6..10 {
+            assert_eq!(way(&mut router, &table, &format!("in.x.{number}")), (2, true));
+        }
+        assert_eq!(way(&mut router, &table, "in.x.y"), (3, true));
+    }
+
+    #[test]
+    fn a_subject_that_is_too_long_is_refused_whatever_is_remembered() {
+        let (mut table, mut router) = (table(), Router::new());
+        bind(&mut table, "in.*", 1);
+        for number in 0..3 {
+            way(&mut router, &table, &format!("in.{number}"));
+        }
+        let subject = format!("in.{}", "1".repeat(SUBJECT_BYTES_MAX - 3));
+        assert_eq!(way(&mut router, &table, &subject), (1, false));
+        let found = router.way(&table, VHOST, b"amq.topic", (subject + "1").as_bytes(), &NoHeaders);
+        let bytes = SUBJECT_BYTES_MAX + 1;
+        assert_eq!(found.unwrap_err(), RouteError::Pattern(PatternError::TooLong { bytes }));
     }
 
     #[test]
@@ -297,9 +350,9 @@ mod tests {
                 assert_eq!(found.queues, [queue(number)]);
             }
         }
-        let entries = router.sets.iter().flat_map(|set| &set.places).flatten().count();
+        let (entries, targets) = router.addresses.size();
         assert!((2000..=ROUTE_CACHE_ENTRIES_MAX).contains(&entries), "{entries}");
-        assert_eq!(router.targets, entries);
+        assert_eq!(targets, entries);
     }
 
     #[test]
@@ -347,7 +400,7 @@ mod tests {
         for number in 0..200 {
             let found = route(&mut router, &table, "amq.topic", &format!("s{number}"));
             assert_eq!(found.subscriptions.len(), readers as usize);
-            assert!(router.targets <= ROUTE_CACHE_TARGETS_MAX);
+            assert!(router.addresses.size().1 <= ROUTE_CACHE_TARGETS_MAX);
         }
     }
 }

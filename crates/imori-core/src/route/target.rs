@@ -46,6 +46,9 @@ pub struct Route {
     pub groups: Vec<Group>,
     /// Whether every message to the address takes this route; not so if headers decided.
     pub is_cacheable: bool,
+    /// Whether the last token of the subject had a part in it. If not, all subjects that differ in nothing
+    /// else go the same way.
+    pub asks_last: bool,
 }
 
 impl Route {
@@ -68,17 +71,24 @@ pub(crate) struct Found {
     pub(crate) subscriptions: Vec<Reader>,
     pub(crate) members: Vec<(Name, Reader)>,
     pub(crate) is_cacheable: bool,
+    pub(crate) asks_last: bool,
 }
 
 impl Found {
     pub(crate) fn new() -> Found {
-        Found { queues: Vec::new(), subscriptions: Vec::new(), members: Vec::new(), is_cacheable: true }
+        Found {
+            queues: Vec::new(),
+            subscriptions: Vec::new(),
+            members: Vec::new(),
+            is_cacheable: true,
+            asks_last: false,
+        }
     }
 
     /// Makes a route of what was found. Sorting drops repetitions, makes the order depend on the
     /// targets only, and puts the readers of one connection next to each other.
     pub(crate) fn into_route(self, address: Arc<Address>) -> Route {
-        let Found { mut queues, mut subscriptions, mut members, is_cacheable } = self;
+        let Found { mut queues, mut subscriptions, mut members, is_cacheable, asks_last } = self;
         queues.sort_unstable();
         queues.dedup();
         subscriptions.sort_unstable();
@@ -92,6 +102,6 @@ impl Found {
                 _ => groups.push(Group { name, members: vec![reader] }),
             }
         }
-        Route { address, queues, subscriptions, groups, is_cacheable }
+        Route { address, queues, subscriptions, groups, is_cacheable, asks_last }
     }
 }

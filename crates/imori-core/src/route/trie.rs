@@ -1,6 +1,6 @@
 //! The bindings of a topic exchange: one trie for the wildcards of all protocols.
 //!
-//! Patterns without wildcards are found by the hash of the whole subject. The others hang in a
+//! Patterns without wildcards are found by hash. The others hang in a
 //! trie of their steps, in which a step that nothing shares keeps the rest of its pattern in one
 //! leaf. What follows a pattern's last many has one place in a subject, counted from the end;
 //! what stands between two manys is looked for at every token, and limited at the bind.
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::binding::{Binding, Bound, Targets};
 use super::hamt::{Hamt, Seed};
+use super::literals::{Literals, Look};
 use super::pattern::{self, Pattern, Step, Steps};
 use crate::name::Name;
 
@@ -20,7 +21,7 @@ use crate::name::Name;
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Trie {
     /// Patterns that match one subject, by that subject.
-    subjects: Hamt<Name, Targets>,
+    subjects: Literals,
     /// Patterns with wildcards that see every subject.
     open: Fork,
     /// Patterns with wildcards that do not see reserved subjects.
@@ -32,10 +33,7 @@ impl Trie {
     pub(crate) fn insert(&mut self, seed: Seed, pattern: &Pattern, bound: Bound) -> bool {
         match (pattern.subject(), pattern.wild_steps()) {
             (_, Some(steps)) => self.root_mut(pattern).place(seed, steps).insert(seed, bound),
-            (Some(subject), None) => match self.subjects.get_mut(seed, subject) {
-                Some(targets) => targets.insert(seed, bound),
-                None => self.subjects.insert(seed, subject.clone(), Targets::One(bound)).is_none(),
-            },
+            (Some(subject), None) => self.subjects.insert(seed, subject, bound),
             (None, None) => false,
         }
     }
@@ -45,17 +43,7 @@ impl Trie {
         if let Some(steps) = pattern.wild_steps() {
             return self.root_mut(pattern).remove(seed, steps, bound).is_some();
         }
-        let Some(subject) = pattern.subject() else {
-            return false;
-        };
-        let Some(targets) = self.subjects.get_mut(seed, subject) else {
-            return false;
-        };
-        let removed = targets.remove(seed, bound);
-        if targets.is_empty() {
-            self.subjects.remove(seed, subject);
-        }
-        removed
+        pattern.subject().is_some_and(|subject| self.subjects.remove(seed, subject, bound))
     }
 
     /// Whether no binding is left.
@@ -64,30 +52,31 @@ impl Trie {
     }
 
     /// Calls `found` with the bindings of each pattern that matches `subject`, each once.
-    /// Says how many nodes and tokens were looked at.
-    pub(crate) fn matches(&self, seed: Seed, subject: &[u8], found: &mut dyn FnMut(&Targets)) -> usize {
-        if let Some(targets) = self.subjects.get(seed, subject) {
-            found(targets);
-        }
+    pub(crate) fn matches(&self, seed: Seed, subject: &[u8], found: &mut dyn FnMut(&Targets)) -> Looks {
+        let Look { targets, asks_last } = self.subjects.get(seed, subject);
+        targets.into_iter().for_each(&mut *found);
+        let looks = Looks { count: 1, asks_last };
         if self.open.is_empty() && self.guarded.is_empty() {
-            return 1;
+            return looks;
         }
         let tokens: Vec<Token<'_>> =
             pattern::tokens(subject).map(|bytes| Token { bytes, hash: OnceCell::new() }).collect();
         let mut walk =
-            Walk { seed, tokens: &tokens, found, is_floating: false, seen: BTreeSet::new(), looks: 1 };
+            Walk { seed, tokens: &tokens, found, is_floating: false, seen: BTreeSet::new(), looks };
         walk.fork(&self.open, 0);
         if !pattern::is_reserved(subject) {
             walk.fork(&self.guarded, 0);
         }
+        // Of a subject of one token, it is the last by which it is reserved.
+        walk.looks.asks_last |= tokens.len() < 2;
         walk.looks
     }
 
     /// Calls `visit` with each binding; keys are shown in the syntax of AMQP.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(Binding<'_>)) {
-        for (subject, targets) in &self.subjects {
+        self.subjects.for_each(&mut |subject, targets| {
             targets.for_each(&mut |bound| visit(bound.binding(subject.as_bytes())));
-        }
+        });
         for root in [&self.open, &self.guarded] {
             root.for_each(&mut Vec::new(), visit);
         }
@@ -96,6 +85,16 @@ impl Trie {
     fn root_mut(&mut self, pattern: &Pattern) -> &mut Fork {
         if pattern.is_guarded() { &mut self.guarded } else { &mut self.open }
     }
+}
+
+/// What a match has looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Looks {
+    /// How many nodes and tokens.
+    pub(crate) count: usize,
+    /// Whether the last token was compared with anything. If not, every subject that differs in nothing
+    /// else is matched in the same steps, and so by the same patterns.
+    pub(crate) asks_last: bool,
 }
 
 /// What follows one step.
@@ -326,7 +325,7 @@ struct Walk<'a> {
     /// Manys and leaves below such a many that are settled: the first time they are reached
     /// leaves them the most of the subject, so that a second time adds nothing.
     seen: BTreeSet<usize>,
-    looks: usize,
+    looks: Looks,
 }
 
 /// How a leaf's rest compares with the end of the subject.
@@ -340,7 +339,7 @@ enum Outcome {
 
 impl Walk<'_> {
     fn branch(&mut self, branch: &Branch, at: usize) {
-        self.looks += 1;
+        self.looks.count += 1;
         match branch {
             Branch::Fork(fork) => self.fork(fork, at),
             Branch::Leaf(leaf) => self.leaf(leaf, at),
@@ -352,6 +351,7 @@ impl Walk<'_> {
             None => self.emit(&fork.here),
             Some(token) => {
                 if !fork.literals.is_empty() {
+                    self.asked(at);
                     let hash = *token.hash.get_or_init(|| self.seed.hash(token.bytes));
                     if let Some(branch) = fork.literals.get_hashed(hash, token.bytes) {
                         self.branch(branch, at + 1);
@@ -448,12 +448,20 @@ impl Walk<'_> {
     }
 
     fn agrees(&mut self, step: Step<'_>, at: usize) -> bool {
-        self.looks += 1;
+        self.looks.count += 1;
         match (step, self.tokens.get(at)) {
-            (Step::Literal(wanted), Some(token)) => token.bytes == wanted,
+            (Step::Literal(wanted), Some(token)) => {
+                self.asked(at);
+                token.bytes == wanted
+            }
             (Step::One, Some(_)) => true,
             (_, None) | (Step::Many, _) => false,
         }
+    }
+
+    /// Notes that a token is compared.
+    fn asked(&mut self, at: usize) {
+        self.looks.asks_last |= at + 1 == self.tokens.len();
     }
 
     fn emit(&mut self, targets: &Targets) {

@@ -128,6 +128,7 @@ fn client_operations_are_read_as_nats_server_reads_them() {
         ("hPuB a r 12 12\r\nNATS/1.0\r\n\r\n\r\n", &["PUB a reply=r headers=NATS/1.0\\r\\n\\r\\n | "]),
         ("HPUB a 0 2\r\nhi\r\n", &["PUB a headers= | hi"]),
         ("PUB a\0\x01\u{7f} 01\r\nx\r\n", &["PUB a\\x00\\x01\\x7f | x"]),
+        ("PUB \x01a.longer.subject\x02 1\r\nx\r\n", &["PUB \\x01a.longer.subject\\x02 | x"]),
         ("+OK\r\nINFO {}\r\n", &["nothing", "nothing"]),
         ("SUB a.* 1\r\n", &["SUB a.* 1"]),
         ("sub > g 1\n", &["SUB > group=g 1"]),

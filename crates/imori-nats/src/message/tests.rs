@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use imori_core::message::{Address, AddressParts, DeathReason, Head, HeaderReader, Span};
+use imori_core::message::{Address, AddressParts, AddressView, DeathReason, Head, HeaderReader, Span};
 use imori_core::time::Time;
 
 use super::*;
@@ -48,8 +48,13 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
     }
     let (address, deaths) = (Arc::new(Address::new(b"amq.topic", b"a.b")), deaths.map(Arc::new));
     let message = MessageView { head: &head, text: text.as_bytes(), body: b"hi" };
-    let delivery =
-        Delivery { message, address: &address, deaths: deaths.as_ref(), failures: 0, is_redelivered: false };
+    let delivery = Delivery {
+        message,
+        address: &AddressView::new(&address),
+        deaths: deaths.as_ref(),
+        failures: 0,
+        is_redelivered: false,
+    };
     let (mut out, mut encoder) = (Vec::new(), MessageEncoder::new(has_headers, readers));
     assert!(encoder.has_form(&delivery));
     encoder.head(&mut out, b"7", 1, false, &delivery);
@@ -131,8 +136,13 @@ fn what_has_no_form_is_known() {
     ] {
         let (head, address) = (Head::new(origin), Arc::new(Address::new(b"amq.topic", subject)));
         let message = MessageView { head: &head, text: b"", body: b"" };
-        let delivery =
-            Delivery { message, address: &address, deaths: None, failures: 0, is_redelivered: false };
+        let delivery = Delivery {
+            message,
+            address: &AddressView::new(&address),
+            deaths: None,
+            failures: 0,
+            is_redelivered: false,
+        };
         assert_eq!(encoder.has_form(&delivery), expected, "{}", subject.escape_ascii());
     }
 }

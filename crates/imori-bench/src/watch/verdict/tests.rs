@@ -1,5 +1,5 @@
 use super::*;
-use crate::watch::canary::{Canary, Late, Record};
+use crate::watch::canary::{Canary, CanaryKind, Late, Record};
 use crate::watch::sample::{BrokerSample, Sample};
 
 const MS: u64 = 1_000_000;
@@ -8,15 +8,16 @@ const MS: u64 = 1_000_000;
 const BEGIN: u64 = 1_000 * MS;
 const END: u64 = 1_300 * MS;
 
-const HERE: Setting = Setting { load_threads: 1, broker_cpus: 2, is_here: true, is_shared: true };
+const HERE: Setting =
+    Setting { load_threads: 1, own_cpus: 2, broker_cpus: 2, is_here: true, is_shared: true };
 
 /// A canary that waited within the stall for so long, and so long of it for a CPU.
 fn canary(kind: CanaryKind, waited_ms: u64, without_cpu_ms: u64) -> (CanaryKind, Record) {
     let canary = Canary::new(kind);
-    canary.waited(Late { begin: 0, end: MS, without_cpu: Some(0) }, true);
-    let wait = Late { begin: BEGIN, end: BEGIN + waited_ms * MS, without_cpu: Some(without_cpu_ms * MS) };
+    canary.waited(Late::new(0, MS), true);
+    let wait = Late { without_cpu: Some(without_cpu_ms * MS), ..Late::new(BEGIN, BEGIN + waited_ms * MS) };
     canary.waited(wait, waited_ms > 0);
-    canary.waited(Late { begin: 5_000 * MS, end: 5_001 * MS, without_cpu: Some(0) }, false);
+    canary.waited(Late::new(5_000 * MS, 5_001 * MS), false);
     let record = canary.record().clone();
     (kind, record)
 }
@@ -95,10 +96,17 @@ fn the_first_rule_that_fits_decides() {
             expected: Verdict::HostCpu,
         },
         Row {
-            what: "one CPU of the broker is taken",
+            what: "one CPU of the broker is taken, and its threads run on the other",
             waited_ms: [0, 290, 0, 0, 0],
             is_for_cpu: true,
             change: nothing,
+            expected: Verdict::Broker,
+        },
+        Row {
+            what: "one CPU of the broker is taken, and a thread of it waits there",
+            waited_ms: [0, 290, 0, 0, 0],
+            is_for_cpu: true,
+            change: |sample| broker(sample).without_cpu_nanos += 90 * MS,
             expected: Verdict::HostCpu,
         },
         Row {
@@ -111,6 +119,13 @@ fn the_first_rule_that_fits_decides() {
         Row {
             what: "the client's group is held back",
             waited_ms: [295, 295, 295, 300, 300],
+            is_for_cpu: true,
+            change: |sample| sample.client.held_back += 1,
+            expected: Verdict::Client,
+        },
+        Row {
+            what: "the client's group is held back, and its beat got through",
+            waited_ms: [40, 290, 0, 0, 0],
             is_for_cpu: true,
             change: |sample| sample.client.held_back += 1,
             expected: Verdict::Client,
@@ -140,6 +155,13 @@ fn the_first_rule_that_fits_decides() {
             expected: Verdict::HostCpu,
         },
         Row {
+            what: "the client's load thread waits for a CPU",
+            waited_ms: [0; 5],
+            is_for_cpu: false,
+            change: |sample| sample.client.without_cpu_nanos += 90 * MS,
+            expected: Verdict::HostCpu,
+        },
+        Row {
             what: "the hypervisor takes the CPUs",
             waited_ms: [295, 295, 295, 0, 0],
             is_for_cpu: false,
@@ -159,6 +181,23 @@ fn the_first_rule_that_fits_decides() {
             is_for_cpu: false,
             change: writes,
             expected: Verdict::Disk,
+        },
+        Row {
+            what: "a sync is late and the broker computes",
+            waited_ms: [0, 0, 0, 280, 0],
+            is_for_cpu: false,
+            change: |sample| {
+                writes(sample);
+                broker(sample).cpu_ticks += 10;
+            },
+            expected: Verdict::Broker,
+        },
+        Row {
+            what: "this program takes all CPUs",
+            waited_ms: [200, 200, 200, 0, 0],
+            is_for_cpu: true,
+            change: |sample| sample.client.cpu_nanos += 190 * MS,
+            expected: Verdict::Client,
         },
         Row {
             what: "a sync is late and the broker writes nothing",
@@ -185,11 +224,28 @@ fn the_first_rule_that_fits_decides() {
             expected: Verdict::Disk,
         },
         Row {
+            what: "somebody waits for a disk all the time, and the broker writes",
+            waited_ms: [0; 5],
+            is_for_cpu: false,
+            change: |sample| {
+                writes(sample);
+                sample.host.psi_io = sample.host.psi_io.map(|micros| micros + 95_000);
+            },
+            expected: Verdict::Disk,
+        },
+        Row {
             what: "an echo does not come",
             waited_ms: [0, 0, 0, 0, 250],
             is_for_cpu: false,
             change: nothing,
             expected: Verdict::Network,
+        },
+        Row {
+            what: "an echo does not come, for it waits for a CPU as beats do",
+            waited_ms: [110, 118, 0, 0, 130],
+            is_for_cpu: true,
+            change: |sample| sample.client.without_cpu_nanos += 90 * MS,
+            expected: Verdict::HostCpu,
         },
         Row {
             what: "an echo is late for a moment and segments are sent again",
@@ -227,7 +283,7 @@ fn a_client_with_cpus_of_its_own_can_lack_them_alone() {
 
 #[test]
 fn what_is_not_seen_is_not_judged() {
-    let far = Setting { is_here: false, broker_cpus: 0, is_shared: false, load_threads: 1 };
+    let far = Setting { is_here: false, broker_cpus: 0, is_shared: false, load_threads: 1, own_cpus: 2 };
     let without = |left_out: fn(CanaryKind) -> bool| {
         let mut canaries = canaries([0; 5], false);
         canaries.retain(|(kind, _)| !left_out(*kind));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::super::inbox::INBOX_PREFIX;
 use super::super::readers::Subscription;
 use super::*;
-use crate::message::{Address, Head, OriginId};
+use crate::message::{Address, AddressView, Head, OriginId};
 use crate::route::{BindingKey, Syntax};
 
 const FEED_BYTES: usize = 100;
@@ -106,7 +106,8 @@ impl Stage {
 
     fn offer(&mut self, reader: ReaderId, sequence: u64, body: &str) -> Taken {
         let publication = Publication::new(&self.head, b"", body.as_bytes());
-        let delivery = delivery(&publication, &self.address);
+        let address = AddressView::new(&self.address);
+        let delivery = delivery(&publication, &address);
         self.outbound.offer(reader, Place { queue: QUEUE, sequence }, &delivery)
     }
 
@@ -116,14 +117,14 @@ impl Stage {
 
     fn send_with(&mut self, reader: ReaderId, body: &str, shared: &mut SharedHeaders) -> Live {
         let publication = Publication::new(&self.head, b"", body.as_bytes());
-        let about = About { address: &self.address, deaths: None };
+        let about = About { address: &AddressView::new(&self.address), deaths: None };
         self.outbound.send(reader, slice::from_ref(&publication), about, shared)
     }
 
     fn send_run(&mut self, reader: ReaderId, bodies: &[&'static str], shared: &mut SharedHeaders) -> Live {
         let publication = |body: &&'static str| Publication::new(&self.head, b"", body.as_bytes());
         let run: Vec<Publication<'_>> = bodies.iter().map(publication).collect();
-        let about = About { address: &self.address, deaths: None };
+        let about = About { address: &AddressView::new(&self.address), deaths: None };
         self.outbound.send(reader, &run, about, shared)
     }
 
@@ -157,7 +158,7 @@ impl Stage {
     }
 }
 
-fn delivery<'a>(publication: &'a Publication<'_>, address: &'a Arc<Address>) -> Delivery<'a> {
+fn delivery<'a>(publication: &'a Publication<'_>, address: &'a AddressView<'a>) -> Delivery<'a> {
     Delivery { message: publication.view(), address, deaths: None, failures: 0, is_redelivered: false }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::settings::DeadLetter;
 use super::*;
 use crate::id::ReaderId;
-use crate::message::{Head, OriginId};
+use crate::message::{Address, Head, OriginId};
 
 const SECOND: Duration = Duration::from_secs(1);
 const UNLIMITED: u32 = u32::MAX;
@@ -97,7 +97,7 @@ impl Stage {
     ) -> Result<Published, QueueFull> {
         let Stage { queue, credit, settles, given, dead, .. } = self;
         let address = Arc::new(Address::new(b"", b"q"));
-        let arrival = Arrival { address: &address, deaths, now: self.now };
+        let arrival = Arrival { address: &AddressView::new(&address), deaths, now: self.now };
         let publication = Publication::new(head, b"", body.as_bytes());
         queue.publish(&publication, &arrival, &mut taking(credit, *settles, given), dead)
     }

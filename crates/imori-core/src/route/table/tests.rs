@@ -8,6 +8,7 @@ use crate::limits::SUBJECT_BYTES_MAX;
 use crate::message::Value;
 use crate::route::header::NoHeaders;
 use crate::route::pattern::{Pattern, Syntax, is_match};
+use crate::route::router::Router;
 
 const VHOST: VhostId = VhostId(0);
 
@@ -240,6 +241,46 @@ fn members_of_a_group_come_together_over_all_patterns() {
 }
 
 #[test]
+fn a_route_says_whether_the_last_token_had_a_part_in_it() {
+    let mut table = table();
+    declare(&mut table, "fan", ExchangeKind::Fanout, Settings::default());
+    declare(&mut table, "to direct", ExchangeKind::Topic, Settings::default());
+    declare(&mut table, "to fan", ExchangeKind::Topic, Settings::default());
+    bind(&mut table, "to direct", "#", &exchange("amq.direct"));
+    bind(&mut table, "amq.direct", "k.k", &queue(3));
+    bind(&mut table, "to fan", "#", &exchange("fan"));
+    for text in
+        ["in.*", "in.x.*", "in.*.x.y", "on.x.*", "*.c.*", "lit.a", "lit.a.b", "end.#.z", "all.#", "*.w"]
+    {
+        bind(&mut table, "amq.topic", text, &queue(1));
+    }
+    for (name, subject, expected) in [
+        // `in.*.x.y` goes on, which is seen only behind the `x`.
+        ("amq.topic", "in.x.1", true),
+        ("amq.topic", "on.x.1", false),
+        ("amq.topic", "on.x.x", false),
+        ("amq.topic", "in.y.x.1", true),
+        ("amq.topic", "a.c.1", false),
+        ("amq.topic", "all.a.b.1", false),
+        ("amq.topic", "lit.1", true),
+        ("amq.topic", "lit.a.1", true),
+        ("amq.topic", "lit.b.1", false),
+        ("amq.topic", "end.1", true),
+        // `*.w`.
+        ("amq.topic", "in.1", true),
+        ("amq.topic", "1", true),
+        ("amq.topic", "", true),
+        ("", "a.1", true),
+        ("amq.direct", "a.1", true),
+        ("to direct", "a.1", true),
+        ("fan", "a.1", false),
+        ("to fan", "a.1", false),
+    ] {
+        assert_eq!(route(&table, name, subject).asks_last, expected, "{name} {subject}");
+    }
+}
+
+#[test]
 fn deleting_takes_the_bindings_of_both_ends() {
     let mut table = table();
     let id = QueueId { slot: 1, generation: 0 };
@@ -427,6 +468,25 @@ fn nats_matches(pattern: &str, subject: &str) -> bool {
     patterns.len() == subjects.len()
 }
 
+/// Who is to have a subject, by the plain definition.
+fn named(bound: &[(String, Target)], subject: &str) -> Vec<Target> {
+    let matching = bound.iter().filter(|(pattern, _)| nats_matches(pattern, subject));
+    let mut targets: Vec<Target> = matching.map(|(_, target)| target.clone()).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+/// The targets of a route, in the order of `named`.
+fn targets(route: &Route) -> Vec<Target> {
+    let queues = route.queues.iter().copied().map(Target::Queue);
+    let subscriptions = route.subscriptions.iter().copied().map(Target::Subscription);
+    let members = route.groups.iter().flat_map(|group| {
+        group.members.iter().map(|reader| Target::Member { group: group.name.clone(), reader: *reader })
+    });
+    queues.chain(subscriptions).chain(members).collect()
+}
+
 /// Few tokens, so that patterns share steps and match often; some look like wildcards and are none.
 fn nats_pattern() -> impl Strategy<Value = String> {
     let token = prop::sample::select(&["a", "b", "*", "*", "a*", ">b", "#", "_INBOX", "$x"][..]);
@@ -462,6 +522,8 @@ proptest! {
         subjects in prop::collection::vec(nats_subject(), 1..8),
     ) {
         let mut table = table();
+        // It lives through all changes, so that what it remembers has to be of this table.
+        let (mut router, mut used_once) = (Router::new(), 0);
         let mut bound: Vec<(String, Target)> = Vec::new();
         let nothing = Arguments::default();
         for (adds, pattern, target, index) in changes {
@@ -481,21 +543,26 @@ proptest! {
                 }
             }
             for subject in &subjects {
-                let mut expected: Vec<Target> = bound
-                    .iter()
-                    .filter(|(pattern, _)| nats_matches(pattern, subject))
-                    .map(|(_, target)| target.clone())
-                    .collect();
-                expected.sort_unstable();
-                expected.dedup();
+                let expected = named(&bound, subject);
                 let route = route(&table, "amq.topic", subject);
-                let queues = route.queues.iter().copied().map(Target::Queue);
-                let subscriptions = route.subscriptions.iter().copied().map(Target::Subscription);
-                let members = route.groups.iter().flat_map(|group| {
-                    group.members.iter().map(|reader| Target::Member { group: group.name.clone(), reader: *reader })
-                });
-                let found: Vec<Target> = queues.chain(subscriptions).chain(members).collect();
-                prop_assert_eq!(found, expected, "{} among {:?}", subject, bound);
+                prop_assert_eq!(targets(&route), expected.clone(), "{} among {:?}", subject, bound);
+                // Subjects that come again, and some with the same beginning that come once.
+                let stem = subject.rfind('.').map_or("", |dot| &subject[..=dot]);
+                let once = |number: usize| format!("{stem}once{number}");
+                used_once += 2;
+                for subject in [subject.clone(), once(used_once - 1), once(used_once), subject.clone()] {
+                    let way = router.way(&table, VHOST, b"amq.topic", subject.as_bytes(), &NoHeaders).unwrap();
+                    prop_assert_eq!(targets(way.route), named(&bound, &subject), "{} among {:?}", subject, bound);
+                    prop_assert_eq!(way.is_own, way.route.address.subject == Name::from(&*subject));
+                    prop_assert!(way.is_own || !route.asks_last);
+                }
+                // And one that comes once itself, after others with its beginning.
+                let mut fresh = Router::new();
+                for other in [once(used_once - 1), once(used_once)] {
+                    fresh.way(&table, VHOST, b"amq.topic", other.as_bytes(), &NoHeaders).unwrap();
+                }
+                let way = fresh.way(&table, VHOST, b"amq.topic", subject.as_bytes(), &NoHeaders).unwrap();
+                prop_assert_eq!(targets(way.route), expected, "{} among {:?}", subject, bound);
             }
         }
     }

@@ -15,6 +15,12 @@ fn bound(number: u32) -> Bound {
 
 /// The numbers of the bindings found, and how many looks it took.
 fn found(trie: &Trie, subject: &str) -> (Vec<u32>, usize) {
+    let (numbers, looks) = looked_at(trie, subject);
+    (numbers, looks.count)
+}
+
+/// The numbers of the bindings found, and what was looked at.
+fn looked_at(trie: &Trie, subject: &str) -> (Vec<u32>, Looks) {
     let mut numbers = Vec::new();
     let looks = trie.matches(SEED, subject.as_bytes(), &mut |targets| {
         targets.for_each(&mut |bound| match bound.target {
@@ -76,7 +82,12 @@ proptest! {
         for subject in &subjects {
             let matching = |number: &u32| is_match(&patterns[*number as usize], subject.as_bytes());
             let expected: Vec<u32> = kept.iter().copied().filter(matching).collect();
-            prop_assert_eq!(found(&trie, subject).0, expected, "{}", subject);
+            let (numbers, looks) = looked_at(&trie, subject);
+            prop_assert_eq!(&numbers, &expected, "{}", subject);
+            for last in ["a", "b", "", "_INBOX", "$x", "other"] {
+                let sibling = format!("{}{last}", subject.rfind('.').map_or("", |dot| &subject[..=dot]));
+                prop_assert!(looks.asks_last || found(&trie, &sibling).0 == expected, "{} as {}", sibling, subject);
+            }
             let expected: Vec<u32> = (0..).zip(&patterns).map(|(number, _)| number).filter(matching).collect();
             prop_assert_eq!(found(&whole, subject).0, expected, "{} before removing", subject);
         }

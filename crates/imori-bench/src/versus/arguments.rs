@@ -1,0 +1,238 @@
+//! The words of `versus`: its own options may stand anywhere, all others are the scenario's.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, CommandFactory, Parser};
+
+use crate::options::{FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions};
+use crate::versus::found::Places;
+use crate::versus::peer::Own;
+
+/// Turns of each peer unless said; an odd number, so that the median is one of them.
+const ROUNDS: u32 = 5;
+
+/// Where `make peers` puts what it installs.
+const PEERS: &str = ".tools/peers";
+
+/// How the turns are run.
+#[derive(Debug, Default, Clone, Args)]
+pub(crate) struct TurnOptions {
+    /// Turns of each peer; 5 unless said.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: Option<u32>,
+    /// The program `imori`; this one, or the one beside it, unless said.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) imori: Option<PathBuf>,
+    /// Where `make peers` has put the others; `.tools/peers` unless said.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) peers_dir: Option<PathBuf>,
+    /// Folder for the results; one in the current folder, named after scenario and time, unless said.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Pin each broker to these CPUs, as `taskset -c` takes them.
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus_broker: Option<String>,
+    /// Pin the client to these CPUs.
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus_client: Option<String>,
+}
+
+/// Where peers of one's own are.
+#[derive(Debug, Default, Clone, Args)]
+pub(crate) struct OwnOptions {
+    /// Where the first peer is whose name is not known; again for the second.
+    #[arg(long, value_name = "URL")]
+    pub(crate) peer_url: Vec<String>,
+    /// A shell command that starts it for each turn; without one it runs already.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) peer_start: Vec<String>,
+    /// A shell command that stops it; signals unless said.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) peer_stop: Vec<String>,
+}
+
+/// Runs the same scenario against several peers in turns, and compares the medians.
+#[derive(Debug, Clone, Args)]
+pub struct VersusArgs {
+    #[command(flatten)]
+    pub(crate) turns: TurnOptions,
+    #[command(flatten)]
+    pub(crate) own: OwnOptions,
+    /// Scenario, peers and options: `rpc imori rabbitmq --requesters 16 --time 10s`.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "SCENARIO PEER"
+    )]
+    pub(crate) words: Vec<String>,
+}
+
+/// What is to be compared, with the words sorted.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) turns: TurnOptions,
+    pub(crate) own: Own,
+    pub(crate) scenario: String,
+    pub(crate) peers: Vec<String>,
+    /// The scenario's own options.
+    pub(crate) arguments: Vec<String>,
+}
+
+/// Our own options as a command, to tell them from those of the scenario.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct OwnWords {
+    #[command(flatten)]
+    turns: TurnOptions,
+    #[command(flatten)]
+    own: OwnOptions,
+}
+
+impl TurnOptions {
+    /// How many turns each peer has.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(ROUNDS)
+    }
+
+    /// Where to look for programs.
+    pub(crate) fn places(&self) -> Places {
+        let peers = self.peers_dir.clone().unwrap_or_else(|| PathBuf::from(PEERS));
+        Places { imori: self.imori.clone(), peers }
+    }
+}
+
+impl VersusArgs {
+    /// Sorts the words and refuses at once what no run could use.
+    pub(crate) fn sorted(&self) -> Result<Asked> {
+        let (scenario, rest) = self.words.split_first().context("a scenario is needed, such as `rpc`")?;
+        let first_option = rest.iter().position(|word| word.starts_with('-')).unwrap_or(rest.len());
+        let (peers, options) = rest.split_at(first_option);
+        let (ours, arguments) = split(options)?;
+        let mut own_words = OwnWords { turns: self.turns.clone(), own: self.own.clone() };
+        own_words.update_from(ours);
+        ensure!(!peers.is_empty(), "peers are needed, such as `{scenario} imori rabbitmq`");
+        check(scenario, &arguments)?;
+        let OwnOptions { peer_url, peer_start, peer_stop } = own_words.own;
+        Ok(Asked {
+            turns: own_words.turns,
+            own: Own { urls: peer_url, starts: peer_start, stops: peer_stop },
+            scenario: scenario.clone(),
+            peers: peers.to_vec(),
+            arguments,
+        })
+    }
+}
+
+/// Our options and the others, both with their values.
+fn split(options: &[String]) -> Result<(Vec<String>, Vec<String>)> {
+    let known = OwnWords::command();
+    let known: Vec<&str> = known.get_arguments().filter_map(|argument| argument.get_long()).collect();
+    let (mut ours, mut others) = (Vec::new(), Vec::new());
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        let name = word.strip_prefix("--").unwrap_or_default();
+        if known.contains(&name) {
+            let Some(value) = words.next() else {
+                bail!("`{word}` needs a value; write it behind it");
+            };
+            ours.extend([word.clone(), value.clone()]);
+        } else if name.split_once('=').is_some_and(|(name, _)| known.contains(&name)) {
+            ours.push(word.clone());
+        } else {
+            others.push(word.clone());
+        }
+    }
+    Ok((ours, others))
+}
+
+/// Refuses what the scenario would refuse, before any broker is started.
+pub(crate) fn check(scenario: &str, arguments: &[String]) -> Result<()> {
+    for word in arguments {
+        let name = word.split('=').next().unwrap_or_default();
+        if matches!(name, "--url" | "--pid" | "--json" | "--html" | "--csv") {
+            bail!("`{name}` is filled in for each turn; leave it out");
+        }
+    }
+    match scenario {
+        "rpc" => check_by(arguments, RpcOptions::check),
+        "queue" => check_by(arguments, QueueOptions::check),
+        "pubsub" => check_by(arguments, PubsubOptions::check),
+        "fan-out" => check_by(arguments, |options: &FanOutOptions| options.flow.load.check_is_said()),
+        "soak" => check_by(arguments, SoakOptions::check),
+        "idle" => check_by(arguments, |_: &IdleOptions| Ok(())),
+        _ => bail!("`{scenario}` is no scenario; use `rpc`, `queue`, `pubsub`, `fan-out`, `soak` or `idle`"),
+    }
+}
+
+fn check_by<Options: Args>(arguments: &[String], check: fn(&Options) -> Result<()>) -> Result<()> {
+    let command = Options::augment_args(clap::Command::new("scenario").no_binary_name(true));
+    let parsed =
+        command.try_get_matches_from(arguments).and_then(|matches| Options::from_arg_matches(&matches));
+    match parsed {
+        Ok(options) => check(&options),
+        Err(refusal) => bail!("{}", refusal.to_string().trim_start_matches("error: ").trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Result<Asked> {
+        #[derive(Parser)]
+        #[command(no_binary_name = true)]
+        struct Line {
+            #[command(flatten)]
+            args: VersusArgs,
+        }
+        Line::try_parse_from(text.split_whitespace())?.args.sorted()
+    }
+
+    #[test]
+    fn options_are_ours_or_the_scenarios_wherever_they_stand() {
+        for text in [
+            "--rounds 3 --cpus-broker 0 rpc imori relay --depth 8 --size 64",
+            "rpc imori relay --depth 8 --rounds 3 --size 64 --cpus-broker=0",
+            "--cpus-broker 1 --rounds 9 rpc imori relay --rounds=3 --depth 8 --cpus-broker 0 --size 64",
+        ] {
+            let asked = asked(text).unwrap();
+            assert_eq!(asked.scenario, "rpc", "{text}");
+            assert_eq!(asked.peers, ["imori", "relay"], "{text}");
+            assert_eq!(asked.arguments.join(" "), "--depth 8 --size 64", "{text}");
+            assert_eq!((asked.turns.rounds(), asked.turns.cpus_broker.as_deref()), (3, Some("0")), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default() {
+        let asked = asked("fan-out imori --closed").unwrap();
+        assert_eq!((asked.scenario.as_str(), asked.turns.rounds()), ("fan-out", 5));
+        assert_eq!(asked.turns.places().peers, PathBuf::from(".tools/peers"));
+    }
+
+    #[test]
+    fn peers_of_ones_own_have_their_options() {
+        let asked =
+            asked("idle mine yours --peer-url stomp://a --peer-start run --peer-url nats://b").unwrap();
+        assert_eq!((asked.own.urls.len(), asked.own.starts.len(), asked.own.stops.len()), (2, 1, 0));
+    }
+
+    #[test]
+    fn what_no_run_could_use_is_refused_at_once() {
+        for (text, part) in [
+            ("rpc", "peers are needed"),
+            ("chaos imori", "`chaos` is no scenario"),
+            ("rpc imori --deep 3", "--deep"),
+            ("rpc imori --depth none", "depth"),
+            ("pubsub imori", "nothing says how fast to send"),
+            ("rpc imori --rounds", "`--rounds` needs a value"),
+            ("rpc imori --url stomp://h", "`--url` is filled in for each turn"),
+            ("rpc imori --pid=9", "`--pid` is filled in for each turn"),
+        ] {
+            let error = asked(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

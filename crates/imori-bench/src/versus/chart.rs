@@ -1,0 +1,41 @@
+//! A figure of an experiment as a picture: a line for each peer over the points.
+
+use crate::report::axis::{Axis, Scale, Unit};
+use crate::report::plot::{Look, Plot, Point, Series};
+use crate::versus::comparison::Comparison;
+use crate::versus::figures::Figure;
+use crate::versus::table::spread_of;
+
+/// Units that a picture is wide.
+const WIDTH: f64 = 900.0;
+
+/// The picture as the text of an SVG file; `title` says what the points of `across` have in common.
+pub(crate) fn chart(comparison: &Comparison, figure: &Figure, title: &str, across: &str) -> String {
+    let points: Vec<String> = comparison.settings.jobs.iter().map(|job| job.name.clone()).collect();
+    let series = comparison.peers.iter().enumerate().map(|(style, peer)| {
+        let values = comparison.settings.jobs.iter().zip(0_u32..).map(|(job, x)| {
+            let spread = spread_of(comparison, &peer.name, &job.name, figure);
+            Point {
+                x: f64::from(x),
+                y: spread.as_ref().map(|spread| spread.median / figure.scale),
+                range: spread.map(|spread| (spread.low / figure.scale, spread.high / figure.scale)),
+            }
+        });
+        Series { name: peer.name.clone(), style, look: Look::Line, points: values.collect() }
+    });
+    let plot = Plot {
+        title: format!("{}: {title}", figure.title),
+        x: Axis::new(across, Scale::Names(points), Unit::Number),
+        // Peers lie decades apart.
+        y: Axis::new(figure.title, Scale::Log, Unit::Number),
+        series: series.collect(),
+    };
+    plot.svg_file(WIDTH)
+}
+
+/// The name of its file within the folder of the experiment.
+pub(crate) fn file_name(series: &str, figure: &Figure) -> String {
+    let words = figure.title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name: Vec<String> = words.map(str::to_lowercase).collect();
+    format!("{series}-{}.svg", name.join("-"))
+}

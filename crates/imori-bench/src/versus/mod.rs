@@ -1,0 +1,66 @@
+//! Side by side: the same load on several peers in turns, one command, one report.
+
+mod experiment;
+mod chart;
+mod hand;
+mod compare;
+mod arguments;
+mod turns;
+mod table;
+mod figures;
+mod comparison;
+mod running;
+mod recipe;
+mod found;
+mod peer;
+mod ourselves;
+mod guard;
+#[cfg(test)]
+mod sample;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::interrupt;
+
+pub use arguments::VersusArgs;
+pub use comparison::{Comparison, Failure, Job, LeftOut, PeerFacts, Settings, Turn};
+pub use experiment::ExperimentArgs;
+pub use guard::GuardArgs;
+pub use hand::PeersArgs;
+
+/// What compares several brokers.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Beside {
+    /// The same scenario against several peers in turns, with medians and quotients.
+    ///
+    /// Peers are imori, nats-server, rabbitmq, artemis, relay, zeromq and grpc, each with its protocol
+    /// if it speaks several: imori:nats; the path of another program imori; the URL of what runs
+    /// already; and any other name with --peer-url. Options that are not listed here are the scenario's.
+    Versus(VersusArgs),
+    /// An experiment of RPCBench, for Imori and those it was compared with.
+    Experiment(ExperimentArgs),
+    /// What is on this machine to compare with; or one of them, run by hand.
+    Peers(PeersArgs),
+    /// What stands between a comparison and a broker.
+    #[command(hide = true)]
+    Guard(GuardArgs),
+}
+
+impl Beside {
+    /// Does it, and gives the exit code.
+    pub(crate) fn run(&self) -> Result<u8> {
+        match self {
+            Beside::Versus(args) => {
+                interrupt::listen()?;
+                compare::run(args)
+            }
+            Beside::Experiment(args) => {
+                interrupt::listen()?;
+                experiment::run(args)
+            }
+            Beside::Peers(args) => hand::run(args).map(|()| 0),
+            Beside::Guard(args) => guard::run(args).map(|()| 0),
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! What a peer is: a broker, or a program that answers in a broker's place, which a scenario can be
+//! run against.
+//!
+//! Here are the kinds by name and what each can do; how each is found and started is in `kinds`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail, ensure};
+
+use crate::url::Url;
+
+/// The kinds that are known by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Imori,
+    NatsServer,
+    Rabbitmq,
+    Artemis,
+    /// Passes bytes on, for what the machine and this tool can do at most.
+    Relay,
+    /// A ZeroMQ socket that answers.
+    Zeromq,
+    /// A gRPC service that answers.
+    Grpc,
+}
+
+/// What is spoken with a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Stomp,
+    Nats,
+    /// ZeroMQ, answered on a REP socket: one request at a time.
+    ZmqRep,
+    /// ZeroMQ, answered on a ROUTER socket: any number.
+    ZmqRouter,
+    Grpc,
+}
+
+/// Where a peer comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Found on this machine, started and stopped for each turn.
+    Known(Kind),
+    /// This program, which is an Imori.
+    Program(PathBuf),
+    /// Started and stopped by the shell, as the user says.
+    Commanded { start: String, stop: Option<String> },
+    /// Runs already, and is left running.
+    Elsewhere,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// What it is called in the report.
+    pub(crate) name: String,
+    pub(crate) origin: Origin,
+    pub(crate) protocol: Protocol,
+    /// Where it is, if that is not ours to choose.
+    pub(crate) url: Option<String>,
+}
+
+/// The shell commands for peers of the user's own, the first of each for the first such peer.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Own {
+    pub(crate) urls: Vec<String>,
+    pub(crate) starts: Vec<String>,
+    pub(crate) stops: Vec<String>,
+}
+
+const ALL: [Kind; 7] =
+    [Kind::Imori, Kind::NatsServer, Kind::Rabbitmq, Kind::Artemis, Kind::Relay, Kind::Zeromq, Kind::Grpc];
+
+impl Kind {
+    /// All that are known.
+    pub(crate) fn all() -> [Kind; 7] {
+        ALL
+    }
+
+    /// Its word on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Imori => "imori",
+            Kind::NatsServer => "nats-server",
+            Kind::Rabbitmq => "rabbitmq",
+            Kind::Artemis => "artemis",
+            Kind::Relay => "relay",
+            Kind::Zeromq => "zeromq",
+            Kind::Grpc => "grpc",
+        }
+    }
+
+    /// What it speaks, the default first.
+    pub(crate) fn protocols(self) -> &'static [Protocol] {
+        match self {
+            Kind::Imori | Kind::Relay => &[Protocol::Stomp, Protocol::Nats],
+            Kind::NatsServer => &[Protocol::Nats],
+            Kind::Rabbitmq | Kind::Artemis => &[Protocol::Stomp],
+            Kind::Zeromq => &[Protocol::ZmqRep, Protocol::ZmqRouter],
+            Kind::Grpc => &[Protocol::Grpc],
+        }
+    }
+}
+
+impl Protocol {
+    /// Its word after the colon of `imori:nats`.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Protocol::Stomp => "stomp",
+            Protocol::Nats => "nats",
+            Protocol::ZmqRep => "rep",
+            Protocol::ZmqRouter => "router",
+            Protocol::Grpc => "grpc",
+        }
+    }
+
+    /// Where a peer on this machine is reached.
+    pub(crate) fn url(self, port: u16) -> String {
+        let scheme = match self {
+            Protocol::Stomp => "stomp://guest:guest@",
+            Protocol::Nats => "nats://",
+            Protocol::ZmqRep => "zmq-rep://",
+            Protocol::ZmqRouter => "zmq-router://",
+            Protocol::Grpc => "grpc://",
+        };
+        format!("{scheme}127.0.0.1:{port}")
+    }
+
+    fn of_url(url: &str) -> Option<Protocol> {
+        let (scheme, _) = url.split_once("://")?;
+        match scheme {
+            "stomp" => Some(Protocol::Stomp),
+            "nats" => Some(Protocol::Nats),
+            "zmq-rep" => Some(Protocol::ZmqRep),
+            "zmq-router" => Some(Protocol::ZmqRouter),
+            "grpc" => Some(Protocol::Grpc),
+            _ => None,
+        }
+    }
+}
+
+impl Peer {
+    /// Which peers these words name, with the protocol that a word says or that they have in common.
+    pub(crate) fn named(words: &[String], own: &Own, arguments: &[String]) -> Result<Vec<Peer>> {
+        let common = common_protocol(words);
+        let mut peers: Vec<Peer> = Vec::new();
+        let mut own_count = 0;
+        for word in words {
+            let mut peer = match parse(word, common, arguments)? {
+                Some(peer) => peer,
+                None => own_peer(word, own, &mut own_count)?,
+            };
+            let same = peers.iter().filter(|other| other.name.split('#').next() == Some(&peer.name)).count();
+            if same > 0 {
+                peer.name = format!("{}#{}", peer.name, same + 1);
+            }
+            peers.push(peer);
+        }
+        ensure!(
+            own_count >= own.urls.len(),
+            "`--peer-url {}` belongs to no peer; name one, such as `mine`, beside the others",
+            own.urls.get(own_count).map_or("", String::as_str)
+        );
+        Ok(peers)
+    }
+
+    /// Why it cannot do this, if it cannot.
+    pub(crate) fn cannot(&self, scenario: &str) -> Option<String> {
+        let answers_only = matches!(self.origin, Origin::Known(Kind::Relay))
+            || matches!(self.protocol, Protocol::ZmqRep | Protocol::ZmqRouter | Protocol::Grpc);
+        match scenario {
+            "rpc" => None,
+            _ if answers_only => Some(format!("it answers requests, which is no `{scenario}`; use `rpc`")),
+            "queue" if self.protocol == Protocol::Nats => {
+                Some("core NATS keeps nothing, so there is no queue; use `pubsub`".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// The options of a scenario that depend on the peer, unless they are given already.
+    pub(crate) fn options(&self, scenario: &str, given: &[String]) -> Vec<String> {
+        let mut options = Vec::new();
+        let is_given =
+            |name: &str| given.iter().any(|word| word == name || word.starts_with(&format!("{name}=")));
+        if self.protocol != Protocol::Stomp {
+            return options;
+        }
+        let Origin::Known(kind) = self.origin else { return options };
+        if kind == Kind::Artemis && !is_given("--destination-style") {
+            options.extend(["--destination-style".to_owned(), "artemis".to_owned()]);
+        }
+        let has_no_inbox = matches!(kind, Kind::Artemis | Kind::Relay);
+        if has_no_inbox && scenario == "rpc" && !is_given("--reply") {
+            options.extend(["--reply".to_owned(), "named".to_owned()]);
+        }
+        options
+    }
+}
+
+/// The peer that a word names without the help of options.
+fn parse(word: &str, common: Option<Protocol>, arguments: &[String]) -> Result<Option<Peer>> {
+    if word.contains("://") {
+        let Some(protocol) = Protocol::of_url(word) else {
+            bail!("`{word}` is in no protocol that is spoken here; use `stomp://` or `nats://`");
+        };
+        let name = word.parse::<Url>().map_or_else(|_| word.to_owned(), |url| url.to_string());
+        let url = Some(word.to_owned());
+        return Ok(Some(Peer { name, origin: Origin::Elsewhere, protocol, url }));
+    }
+    let (program, said) = match word.split_once(':') {
+        Some((program, said)) => (program, Some(said)),
+        None => (word, None),
+    };
+    let known = ALL.into_iter().find(|kind| kind.name() == program);
+    let (kind, origin) = match known {
+        Some(kind) => (kind, Origin::Known(kind)),
+        None if program.contains('/') => (Kind::Imori, Origin::Program(PathBuf::from(program))),
+        None => return Ok(None),
+    };
+    let protocol = match said {
+        Some(said) => kind.protocols().iter().copied().find(|protocol| protocol.word() == said),
+        None => Some(default_protocol(kind, common, arguments)),
+    };
+    let Some(protocol) = protocol else {
+        let spoken: Vec<&str> = kind.protocols().iter().map(|protocol| protocol.word()).collect();
+        bail!("`{word}` is not spoken by it; it speaks {}", spoken.join(" and "));
+    };
+    let has_choice = kind.protocols().len() > 1;
+    let name = match has_choice {
+        true => format!("{program}:{}", protocol.word()),
+        false => program.to_owned(),
+    };
+    Ok(Some(Peer { name, origin, protocol, url: None }))
+}
+
+fn own_peer(word: &str, own: &Own, count: &mut usize) -> Result<Peer> {
+    let Some(url) = own.urls.get(*count) else {
+        let names: Vec<&str> = ALL.into_iter().map(Kind::name).collect();
+        bail!(
+            "`{word}` is no peer; use {}, a path of `imori`, a URL, or say with `--peer-url` where it is",
+            names.join(", ")
+        );
+    };
+    let Some(protocol) = Protocol::of_url(url) else {
+        bail!("`--peer-url {url}` is in no protocol that is spoken here; use `stomp://` or `nats://`");
+    };
+    let origin = match own.starts.get(*count) {
+        Some(start) => Origin::Commanded { start: start.clone(), stop: own.stops.get(*count).cloned() },
+        None => Origin::Elsewhere,
+    };
+    *count += 1;
+    Ok(Peer { name: word.to_owned(), origin, protocol, url: Some(url.clone()) })
+}
+
+/// The first protocol that all the named kinds speak, if there is one.
+fn common_protocol(words: &[String]) -> Option<Protocol> {
+    let spoken: Vec<Vec<Protocol>> = words.iter().map(|word| spoken_by(word)).collect();
+    let first = spoken.first()?;
+    first.iter().copied().find(|protocol| spoken.iter().all(|all| all.is_empty() || all.contains(protocol)))
+}
+
+/// What a word can speak; nothing known is no obstacle.
+fn spoken_by(word: &str) -> Vec<Protocol> {
+    if let Some(protocol) = Protocol::of_url(word) {
+        return vec![protocol];
+    }
+    let (program, said) = word.split_once(':').unwrap_or((word, ""));
+    let kind = ALL.into_iter().find(|kind| kind.name() == program);
+    let kind = kind.or(program.contains('/').then_some(Kind::Imori));
+    let protocols = kind.map_or(&[][..], Kind::protocols);
+    match protocols.iter().find(|protocol| protocol.word() == said) {
+        Some(said) => vec![*said],
+        None => protocols.to_vec(),
+    }
+}
+
+/// What is spoken unless it is said: ZeroMQ answers one by one unless the calls are pipelined.
+fn default_protocol(kind: Kind, common: Option<Protocol>, arguments: &[String]) -> Protocol {
+    if kind == Kind::Zeromq {
+        return match depth(arguments) {
+            None | Some("1") => Protocol::ZmqRep,
+            Some(_) => Protocol::ZmqRouter,
+        };
+    }
+    let protocols = kind.protocols();
+    let first = protocols.first().copied().unwrap_or(Protocol::Stomp);
+    common.filter(|common| protocols.contains(common)).unwrap_or(first)
+}
+
+fn depth(arguments: &[String]) -> Option<&str> {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--depth") {
+            Some("") => return words.next().map(String::as_str),
+            Some(rest) => return rest.strip_prefix('='),
+            None => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn named(text: &str, own: &Own, arguments: &str) -> Result<Vec<String>> {
+        let peers = Peer::named(&words(text), own, &words(arguments))?;
+        Ok(peers.into_iter().map(|peer| format!("{}={}", peer.name, peer.protocol.word())).collect())
+    }
+
+    #[test]
+    fn peers_speak_what_they_have_in_common_unless_said() {
+        for (text, arguments, expected) in [
+            ("imori rabbitmq", "", "imori:stomp=stomp rabbitmq=stomp"),
+            ("imori nats-server", "", "imori:nats=nats nats-server=nats"),
+            ("imori nats-server relay", "", "imori:nats=nats nats-server=nats relay:nats=nats"),
+            ("imori nats-server rabbitmq", "", "imori:stomp=stomp nats-server=nats rabbitmq=stomp"),
+            ("imori:nats rabbitmq", "", "imori:nats=nats rabbitmq=stomp"),
+            ("imori imori", "", "imori:stomp=stomp imori:stomp#2=stomp"),
+            ("imori imori:stomp imori", "", "imori:stomp=stomp imori:stomp#2=stomp imori:stomp#3=stomp"),
+            ("./a/imori b/imori:nats", "", "./a/imori:nats=nats b/imori:nats=nats"),
+            ("imori nats://u:p@h:1", "", "imori:nats=nats nats://h:1=nats"),
+            ("zeromq grpc", "", "zeromq:rep=rep grpc=grpc"),
+            ("zeromq imori", "--depth 1", "zeromq:rep=rep imori:stomp=stomp"),
+            ("zeromq", "--size 9 --depth 64", "zeromq:router=router"),
+            ("zeromq", "--depth=all", "zeromq:router=router"),
+            ("zeromq:rep", "--depth=8", "zeromq:rep=rep"),
+        ] {
+            let found = named(text, &Own::default(), arguments).unwrap().join(" ");
+            assert_eq!(found, expected, "{text} {arguments}");
+        }
+    }
+
+    #[test]
+    fn peers_of_ones_own_are_taken_in_order() {
+        let own = Own {
+            urls: words("stomp://127.0.0.1:1 nats://127.0.0.1:2"),
+            starts: vec!["run one".to_owned()],
+            stops: vec!["stop one".to_owned()],
+        };
+        let peers = Peer::named(&words("first imori second"), &own, &[]).unwrap();
+        let commanded = Origin::Commanded { start: "run one".to_owned(), stop: Some("stop one".to_owned()) };
+        assert_eq!(peers[0].origin, commanded);
+        assert_eq!((&peers[2].origin, peers[2].protocol), (&Origin::Elsewhere, Protocol::Nats));
+    }
+
+    #[test]
+    fn what_is_no_peer_is_told_with_what_is() {
+        let own = Own { urls: words("stomp://h:1"), ..Own::default() };
+        for (text, own, part) in [
+            ("imori mine", &Own::default(), "`mine` is no peer; use imori, nats-server"),
+            ("imori rabbitmq:nats", &Own::default(), "it speaks stomp"),
+            ("imori http://h", &Own::default(), "no protocol"),
+            ("imori rabbitmq", &own, "`--peer-url stomp://h:1` belongs to no peer"),
+        ] {
+            let error = named(text, own, "").unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_a_peer_cannot_do_is_known_before() {
+        for (text, scenario, can) in [
+            ("nats-server", "queue", false),
+            ("imori:nats", "queue", false),
+            ("nats-server", "pubsub", true),
+            ("imori", "queue", true),
+            ("relay", "pubsub", false),
+            ("grpc", "idle", false),
+            ("zeromq", "rpc", true),
+        ] {
+            let peers = Peer::named(&words(text), &Own::default(), &[]).unwrap();
+            assert_eq!(peers[0].cannot(scenario).is_none(), can, "{text} {scenario}");
+        }
+    }
+
+    #[test]
+    fn a_peers_ways_are_filled_in_unless_they_are_given() {
+        for (text, scenario, given, expected) in [
+            ("rabbitmq", "rpc", "", ""),
+            ("artemis", "rpc", "", "--destination-style artemis --reply named"),
+            ("artemis", "rpc", "--reply=named", "--destination-style artemis"),
+            ("artemis", "queue", "", "--destination-style artemis"),
+            ("relay:stomp", "rpc", "", "--reply named"),
+            ("relay:nats", "rpc", "", ""),
+        ] {
+            let peers = Peer::named(&words(text), &Own::default(), &[]).unwrap();
+            assert_eq!(peers[0].options(scenario, &words(given)).join(" "), expected, "{text} {scenario}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! How each kind of peer is started on loopback, with everything it writes in a folder of its own
+//! and on ports that nobody else has.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::versus::found::Found;
+use crate::versus::peer::{Kind, Origin, Peer, Protocol};
+
+/// What is run, with what it is given.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Recipe {
+    /// Program and arguments.
+    pub(crate) command: Vec<String>,
+    /// Environment beside ours.
+    pub(crate) environment: Vec<(String, String)>,
+    /// The configuration, each file with its text, for the report.
+    pub(crate) configuration: Vec<(String, String)>,
+    /// Where it writes which process serves, if that is not the one that is started.
+    pub(crate) pid_file: Option<PathBuf>,
+    /// The shell command that ends it, if signals are not the way.
+    pub(crate) stop: Option<String>,
+    /// How long it may take to end.
+    pub(crate) grace: Duration,
+}
+
+/// Longer than a broker on a virtual machine needs to write down what it holds.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// Writes the configuration of a peer into its folder and says how it is started.
+pub(crate) fn prepare(peer: &Peer, found: Option<&Found>, folder: &Path, port: u16) -> Result<Recipe> {
+    let nothing = Found::default();
+    let found = found.unwrap_or(&nothing);
+    let mut recipe = match &peer.origin {
+        Origin::Known(Kind::Imori) | Origin::Program(_) => imori(peer.protocol, found, folder, port),
+        Origin::Known(Kind::NatsServer) => nats_server(found, folder, port)?,
+        Origin::Known(Kind::Rabbitmq) => rabbitmq(found, folder, port)?,
+        Origin::Known(Kind::Artemis) => artemis(found, folder, port)?,
+        Origin::Known(Kind::Relay) => {
+            let address = format!("127.0.0.1:{port}");
+            Recipe { command: command(found, &[&address, peer.protocol.word()]), ..Recipe::default() }
+        }
+        Origin::Known(Kind::Zeromq) => Recipe {
+            command: command(found, &[peer.protocol.word(), &port.to_string()]),
+            ..Recipe::default()
+        },
+        Origin::Known(Kind::Grpc) => {
+            Recipe { command: command(found, &[&port.to_string()]), ..Recipe::default() }
+        }
+        Origin::Commanded { start, stop } => Recipe {
+            command: ["sh", "-c", start].map(str::to_owned).to_vec(),
+            stop: stop.clone(),
+            ..Recipe::default()
+        },
+        Origin::Elsewhere => Recipe::default(),
+    };
+    recipe.grace = GRACE;
+    Ok(recipe)
+}
+
+/// A port that is free now.
+pub(crate) fn free_port() -> Result<u16> {
+    let probe = TcpListener::bind(("127.0.0.1", 0)).context("loopback has no free port")?;
+    Ok(probe.local_addr()?.port())
+}
+
+fn command(found: &Found, arguments: &[&str]) -> Vec<String> {
+    let program = found.program.to_string_lossy().into_owned();
+    std::iter::once(program).chain(arguments.iter().map(|&argument| argument.to_owned())).collect()
+}
+
+fn imori(protocol: Protocol, found: &Found, folder: &Path, port: u16) -> Recipe {
+    let listen = format!("{}=127.0.0.1:{port}", protocol.word());
+    let data = folder.join("data").to_string_lossy().into_owned();
+    Recipe {
+        command: command(found, &["serve", "--listen", &listen, "--data-dir", &data]),
+        ..Recipe::default()
+    }
+}
+
+/// Core NATS: what it does by default, without JetStream.
+fn nats_server(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
+    let text = format!("listen: \"127.0.0.1:{port}\"\n");
+    let file = write(folder, "nats-server.conf", &text)?;
+    Ok(Recipe {
+        command: command(found, &["--config", &file]),
+        configuration: vec![("nats-server.conf".to_owned(), text)],
+        ..Recipe::default()
+    })
+}
+
+/// A node of its own name, with its own folders, ports and port mapper.
+fn rabbitmq(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
+    let (amqp, distribution, mapper) = (free_port()?, free_port()?, free_port()?);
+    for name in ["data", "log", "home"] {
+        fs::create_dir_all(folder.join(name))?;
+    }
+    let plugins = "[rabbitmq_stomp].\n".to_owned();
+    let text = format!(
+        "listeners.tcp.1 = 127.0.0.1:{amqp}\nstomp.listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = warning\n"
+    );
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let environment = [
+        ("HOME", path("home")),
+        ("RABBITMQ_NODENAME", format!("imori-bench-{port}@localhost")),
+        ("RABBITMQ_CONF_ENV_FILE", write(folder, "rabbitmq-env.conf", "")?),
+        ("RABBITMQ_CONFIG_FILE", write(folder, "rabbitmq.conf", &text)?),
+        ("RABBITMQ_ENABLED_PLUGINS_FILE", write(folder, "enabled_plugins", &plugins)?),
+        ("RABBITMQ_MNESIA_BASE", path("data")),
+        ("RABBITMQ_LOG_BASE", path("log")),
+        ("RABBITMQ_PID_FILE", path("pid")),
+        ("RABBITMQ_DIST_PORT", distribution.to_string()),
+        ("RABBITMQ_NODE_PORT", amqp.to_string()),
+        ("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1".to_owned()),
+        ("ERL_EPMD_PORT", mapper.to_string()),
+        ("ERL_EPMD_ADDRESS", "127.0.0.1".to_owned()),
+    ];
+    Ok(Recipe {
+        command: command(found, &[]),
+        environment: environment.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        configuration: vec![("rabbitmq.conf".to_owned(), text), ("enabled_plugins".to_owned(), plugins)],
+        pid_file: Some(folder.join("pid")),
+        ..Recipe::default()
+    })
+}
+
+/// An instance that its own program creates, with its acceptor of all protocols only.
+fn artemis(found: &Found, folder: &Path, port: u16) -> Result<Recipe> {
+    let instance = folder.join("instance");
+    let web = free_port()?;
+    let created = Command::new(&found.program)
+        .arg("create")
+        .arg(&instance)
+        .args(["--silent", "--user", "guest", "--password", "guest", "--allow-anonymous"])
+        .args(["--host", "127.0.0.1", "--default-port", &port.to_string(), "--http-port", &web.to_string()])
+        .args(["--no-autotune", "--relax-jolokia", "--no-web"])
+        .args(["amqp", "hornetq", "mqtt", "stomp"].map(|protocol| format!("--no-{protocol}-acceptor")))
+        .output()
+        .context("Artemis cannot create an instance")?;
+    ensure!(
+        created.status.success(),
+        "Artemis cannot create an instance: {}",
+        String::from_utf8_lossy(&created.stderr).trim()
+    );
+    let file = instance.join("etc").join("broker.xml");
+    let text = fs::read_to_string(&file).context("Artemis wrote no `broker.xml`")?;
+    // The acceptor of all protocols listens everywhere whatever `--host` says.
+    let text = text.replace("tcp://0.0.0.0:", "tcp://127.0.0.1:");
+    fs::write(&file, &text)?;
+    let profile = fs::read_to_string(instance.join("etc").join("artemis.profile")).unwrap_or_default();
+    let program = instance.join("bin").join("artemis").to_string_lossy().into_owned();
+    Ok(Recipe {
+        command: vec![program, "run".to_owned()],
+        configuration: vec![("broker.xml".to_owned(), text), ("artemis.profile".to_owned(), profile)],
+        ..Recipe::default()
+    })
+}
+
+/// Writes a file and says where it is.
+fn write(folder: &Path, name: &str, text: &str) -> Result<String> {
+    let file = folder.join(name);
+    fs::write(&file, text).with_context(|| format!("`{}` cannot be written", file.display()))?;
+    Ok(file.to_string_lossy().into_owned())
+}

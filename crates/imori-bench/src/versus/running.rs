@@ -1,0 +1,282 @@
+//! A peer that accepts connections, until it is dropped: then its guard ends it and all that it started.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::interrupt;
+use crate::url::Url;
+use crate::versus::found::Found;
+use crate::versus::guard::OUTPUT;
+use crate::versus::ourselves::Ourselves;
+use crate::versus::peer::{Origin, Peer, Protocol};
+use crate::versus::recipe::{Recipe, free_port, prepare};
+use crate::watch::process::{is_running, tree};
+
+/// How long a broker may take until a login succeeds.
+const READY_AFTER_MAX: Duration = Duration::from_secs(120);
+
+/// How often a login is tried.
+const TRY_EVERY: Duration = Duration::from_millis(100);
+
+/// How long one answer to a login may take.
+const ANSWER_AFTER_MAX: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer to a login; more is no answer.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// How much of its last output is shown of a broker that does not answer.
+const OUTPUT_SHOWN: usize = 2_000;
+
+/// A peer that accepts connections.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Where it is.
+    pub(crate) url: String,
+    /// Its processes whose cost is counted, with their descendants; none if it is not ours.
+    pub(crate) pids: Vec<u32>,
+    /// What it was given, each file with its text; the command comes first.
+    pub(crate) configuration: Vec<(String, String)>,
+    guard: Option<Guarded>,
+}
+
+/// The guard's process; closing its input tells it to end the peer.
+#[derive(Debug)]
+struct Guarded {
+    child: Child,
+    input: Option<ChildStdin>,
+    folder: PathBuf,
+    pid: u32,
+}
+
+impl Running {
+    /// Starts a peer and waits until a login succeeds; pins it to these CPUs if they are given.
+    pub(crate) fn start(
+        peer: &Peer,
+        found: Option<&Found>,
+        ours: &Ourselves,
+        cpus: Option<&str>,
+    ) -> Result<Running> {
+        if peer.origin == Origin::Elsewhere {
+            let url = peer.url.clone().context("a peer that runs already has a URL")?;
+            let running = Running { url, pids: Vec::new(), configuration: Vec::new(), guard: None };
+            running.wait(peer, None)?;
+            return Ok(running);
+        }
+        let port = free_port()?;
+        let folder = fresh_folder(&peer.name)?;
+        let recipe = prepare(peer, found, &folder, port).inspect_err(|_| {
+            let _ = fs::remove_dir_all(&folder);
+        })?;
+        let guard = Guarded::start(&recipe, &folder, ours, cpus)?;
+        let url = peer.url.clone().unwrap_or_else(|| peer.protocol.url(port));
+        let mut configuration = vec![("command".to_owned(), recipe.command.join(" "))];
+        configuration.extend(recipe.configuration.clone());
+        let mut running = Running { url, pids: Vec::new(), configuration, guard: Some(guard) };
+        running.wait(peer, recipe.stop.as_deref())?;
+        running.pids = running.serving(&recipe);
+        Ok(running)
+    }
+
+    /// Waits until a login succeeds, or the peer has ended.
+    fn wait(&self, peer: &Peer, stop: Option<&str>) -> Result<()> {
+        let deadline = Instant::now() + READY_AFTER_MAX;
+        loop {
+            if answers(&self.url, peer.protocol).unwrap_or(false) {
+                return Ok(());
+            }
+            // What a command for the shell starts need not descend from it, if another one stops it.
+            let has_ended = self.guard.as_ref().is_some_and(|guard| stop.is_none() && guard.has_ended());
+            if has_ended {
+                bail!("it ended before it answered{}", self.last_output());
+            }
+            if interrupt::is_asked_for() {
+                bail!("stopped by hand before it answered");
+            }
+            if Instant::now() >= deadline {
+                bail!(
+                    "it does not answer at `{}` within {} s{}",
+                    place(&self.url),
+                    READY_AFTER_MAX.as_secs(),
+                    self.last_output()
+                );
+            }
+            sleep(TRY_EVERY);
+        }
+    }
+
+    /// The processes whose cost is the peer's.
+    fn serving(&self, recipe: &Recipe) -> Vec<u32> {
+        let Some(guard) = &self.guard else { return Vec::new() };
+        let written = recipe.pid_file.as_ref().and_then(|file| fs::read_to_string(file).ok());
+        if let Some(pid) = written.and_then(|text| text.trim().parse().ok()) {
+            return vec![pid];
+        }
+        match is_running(guard.pid) {
+            true => vec![guard.pid],
+            false => guard.running_descendants(),
+        }
+    }
+
+    fn last_output(&self) -> String {
+        let Some(guard) = &self.guard else { return String::new() };
+        let output = fs::read(guard.folder.join(OUTPUT)).unwrap_or_default();
+        let from = output.len().saturating_sub(OUTPUT_SHOWN);
+        let text = String::from_utf8_lossy(output.get(from..).unwrap_or_default()).trim().to_owned();
+        match text.is_empty() {
+            true => String::new(),
+            false => format!("; its output ends with:\n{text}"),
+        }
+    }
+}
+
+impl Guarded {
+    fn start(recipe: &Recipe, folder: &Path, ours: &Ourselves, cpus: Option<&str>) -> Result<Guarded> {
+        let mut guard = ours.command("guard");
+        guard.arg("--folder").arg(folder).arg("--grace").arg(format!("{}s", recipe.grace.as_secs()));
+        if let Some(stop) = &recipe.stop {
+            guard.arg("--stop").arg(stop);
+        }
+        guard.arg("--").args(pinned(cpus)).args(&recipe.command);
+        guard.envs(recipe.environment.iter().map(|(name, value)| (name, value)));
+        let mut child = own_group(&mut guard)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("the guard of a peer cannot be started")?;
+        let input = child.stdin.take();
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            BufReader::new(output).read_line(&mut line)?;
+        }
+        match line.trim().parse() {
+            Ok(pid) => Ok(Guarded { child, input, folder: folder.to_owned(), pid }),
+            Err(_) => {
+                let mut said = String::new();
+                if let Some(mut errors) = child.stderr.take() {
+                    errors.read_to_string(&mut said)?;
+                }
+                let _ = child.wait();
+                let _ = fs::remove_dir_all(folder);
+                Err(anyhow!("{}", said.trim()))
+            }
+        }
+    }
+
+    /// Whether the program and all that it started are gone.
+    fn has_ended(&self) -> bool {
+        !is_running(self.pid) && self.running_descendants().is_empty()
+    }
+
+    /// What descends from the guard and has not ended.
+    fn running_descendants(&self) -> Vec<u32> {
+        let guard = self.child.id();
+        let mut found = tree(&[guard]).unwrap_or_default();
+        found.retain(|pid| *pid != guard && is_running(*pid));
+        found
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        // A guard that was killed has left the rest to nobody; nothing else can be done here.
+        let _ = self.child.wait();
+    }
+}
+
+/// The words before a command that pin it, if it is to be pinned.
+pub(crate) fn pinned(cpus: Option<&str>) -> Vec<String> {
+    match cpus {
+        Some(cpus) => ["taskset", "-c", cpus].map(str::to_owned).to_vec(),
+        None => Vec::new(),
+    }
+}
+
+/// Puts a command out of reach of Ctrl-C.
+fn own_group(command: &mut Command) -> &mut Command {
+    std::os::unix::process::CommandExt::process_group(command, 0)
+}
+
+/// A folder that nobody else has.
+fn fresh_folder(name: &str) -> Result<PathBuf> {
+    let plain: String =
+        name.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
+    let root = std::env::temp_dir();
+    for number in 0.. {
+        let folder = root.join(format!("imori-bench-{plain}-{}-{number}", std::process::id()));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("`{}` cannot be made; set `TMPDIR`", folder.display()));
+            }
+        }
+    }
+    bail!("no folder is free in `{}`; set `TMPDIR`", root.display())
+}
+
+fn address(place: &str) -> Result<SocketAddr> {
+    let mut found =
+        place.to_socket_addrs().with_context(|| format!("`{place}` is no place; write it as `host:port`"))?;
+    found.next().with_context(|| format!("`{place}` is no place; write it as `host:port`"))
+}
+
+/// Whether a login succeeds; where there is no login, whether it listens.
+fn answers(url: &str, protocol: Protocol) -> Result<bool> {
+    let (login, wanted) = match protocol {
+        Protocol::Stomp => (stomp_login(&url.parse()?), "CONNECTED"),
+        Protocol::Nats => (nats_login(&url.parse()?)?, "PONG"),
+        Protocol::ZmqRep | Protocol::ZmqRouter | Protocol::Grpc => (String::new(), ""),
+    };
+    let mut socket = TcpStream::connect_timeout(&address(place(url))?, ANSWER_AFTER_MAX)?;
+    // A port that nobody listens at yet can be given to this very socket, which then talks to itself.
+    if socket.local_addr()? == socket.peer_addr()? {
+        return Ok(false);
+    }
+    socket.set_read_timeout(Some(ANSWER_AFTER_MAX))?;
+    socket.write_all(login.as_bytes())?;
+    let mut heard = String::new();
+    let mut buffer = [0; 4096];
+    while !heard.contains(wanted) {
+        match socket.read(&mut buffer)? {
+            0 => return Ok(false),
+            length => heard += &String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()),
+        }
+        if heard.len() > ANSWER_BYTES_MAX || heard.starts_with("ERROR") || heard.contains("-ERR") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn stomp_login(url: &Url) -> String {
+    let login = match &url.login {
+        Some((user, password)) => format!("login:{user}\npasscode:{password}\n"),
+        None => String::new(),
+    };
+    format!("CONNECT\naccept-version:1.2\nhost:{}\n{login}heart-beat:0,0\n\n\0", url.vhost)
+}
+
+fn nats_login(url: &Url) -> Result<String> {
+    let options = match &url.login {
+        Some((user, password)) => serde_json::json!({"verbose": false, "user": user, "pass": password}),
+        None => serde_json::json!({"verbose": false}),
+    };
+    Ok(format!("CONNECT {}\r\nPING\r\n", serde_json::to_string(&options)?))
+}
+
+/// Host and port of a URL.
+fn place(url: &str) -> &str {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority.rsplit('@').next().unwrap_or_default()
+}

@@ -1,0 +1,169 @@
+//! Runs the peers in turns, A B A B, one at a time, so that a slow hour of the machine falls on all.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::interrupt;
+use crate::record::report::Report;
+use crate::versus::comparison::{Comparison, Failure, Job, Turn};
+use crate::versus::found::Found;
+use crate::versus::ourselves::Ourselves;
+use crate::versus::peer::Peer;
+use crate::versus::running::{Running, pinned};
+
+/// How often it is looked whether a run has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A peer that is here.
+#[derive(Debug, Clone)]
+pub(crate) struct Side {
+    pub(crate) peer: Peer,
+    pub(crate) found: Option<Found>,
+}
+
+/// Runs every turn, and hands the comparison over after each for safe keeping.
+pub(crate) fn run(
+    sides: &[Side],
+    ours: &Ourselves,
+    comparison: &mut Comparison,
+    mut keep: impl FnMut(&Comparison) -> Result<()>,
+) -> Result<()> {
+    for turn in 1..=comparison.settings.rounds {
+        for side in sides {
+            if interrupt::is_asked_for() {
+                say("stopped by hand; what was measured until then is kept");
+                return Ok(());
+            }
+            say(&format!("turn {turn} of {}: {}", comparison.settings.rounds, side.peer.name));
+            if let Err(error) = one(side, turn, ours, comparison) {
+                fail(comparison, side, turn, None, &error);
+            }
+            keep(comparison)?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts a peer, runs all jobs against it, and stops it.
+fn one(side: &Side, turn: u32, ours: &Ourselves, comparison: &mut Comparison) -> Result<()> {
+    let cpus = comparison.settings.cpus_broker.clone();
+    let running = Running::start(&side.peer, side.found.as_ref(), ours, cpus.as_deref())?;
+    let facts = comparison.peers.iter_mut().find(|facts| facts.name == side.peer.name);
+    if let Some(facts) = facts.filter(|facts| facts.configuration.is_empty()) {
+        facts.configuration.clone_from(&running.configuration);
+    }
+    for job in comparison.settings.jobs.clone() {
+        if interrupt::is_asked_for() {
+            return Ok(());
+        }
+        match measure(side, &running, &job, ours, comparison.settings.cpus_client.as_deref()) {
+            Ok((report, exit_code)) => {
+                let peer = side.peer.name.clone();
+                comparison.runs.push(Turn { peer, turn, job: job.name, exit_code, report });
+            }
+            Err(error) => fail(comparison, side, turn, Some(job.name), &error),
+        }
+    }
+    Ok(())
+}
+
+fn fail(comparison: &mut Comparison, side: &Side, turn: u32, job: Option<String>, error: &anyhow::Error) {
+    let why = format!("{error:#}");
+    say(&format!("{}: {why}", side.peer.name));
+    comparison.failures.push(Failure { peer: side.peer.name.clone(), turn, job, why });
+}
+
+/// Runs a scenario in a process of its own and reads its report.
+fn measure(
+    side: &Side,
+    running: &Running,
+    job: &Job,
+    ours: &Ourselves,
+    cpus: Option<&str>,
+) -> Result<(Report, i32)> {
+    let (scenario, arguments) = job.arguments.split_first().context("a job has a scenario")?;
+    let words = ours.words(pinned(cpus), scenario);
+    let (program, before) = words.split_first().context("this program has a name")?;
+    let file = ReportFile::fresh();
+    let mut command = Command::new(program);
+    command.args(before).args(arguments).args(side.peer.options(scenario, arguments));
+    command.arg("--url").arg(&running.url).arg("--json").arg(&file.path);
+    for pid in &running.pids {
+        command.arg("--pid").arg(pid.to_string());
+    }
+    let (status, said) = ended(&mut command, &file)
+        .with_context(|| format!("`{program}` cannot be run; install what it names"))?;
+    let Ok(json) = fs::read(&file.path) else {
+        match said.is_empty() {
+            true => bail!("it ended without a report, {status}"),
+            false => bail!("{said}"),
+        }
+    };
+    let report =
+        serde_json::from_slice(&json).map_err(|error| anyhow!("its report cannot be read: {error}"))?;
+    Ok((report, status.code().unwrap_or(-1)))
+}
+
+/// Waits for the end of a run and gives what it said. It is in a process group of its own, so that
+/// Ctrl-C comes to it once, through us: the first makes it report what it has, a second would not.
+fn ended(command: &mut Command, file: &ReportFile) -> Result<(ExitStatus, String)> {
+    let errors = File::create(&file.errors)?;
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).process_group(0);
+    let mut child = command.spawn()?;
+    let mut is_told = false;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if interrupt::is_asked_for() && !is_told {
+            is_told = true;
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            // It may have ended just now.
+            let _ = pid.map(|pid| kill_process(pid, Signal::INT));
+        }
+        sleep(LOOK_EVERY);
+    };
+    Ok((status, fs::read_to_string(&file.errors).unwrap_or_default().trim().to_owned()))
+}
+
+/// Where a run writes its report, and what it says; removed with this value.
+struct ReportFile {
+    path: PathBuf,
+    errors: PathBuf,
+}
+
+impl ReportFile {
+    fn fresh() -> ReportFile {
+        let name = format!("imori-bench-report-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = ReportFile { path: path.with_extension("json"), errors: path.with_extension("errors") };
+        remove(&file.path);
+        file
+    }
+}
+
+impl Drop for ReportFile {
+    fn drop(&mut self) {
+        remove(&self.path);
+        remove(&self.errors);
+    }
+}
+
+/// It need not be there.
+fn remove(file: &Path) {
+    let _ = fs::remove_file(file);
+}
+
+/// Tells on standard error how far it is.
+pub(crate) fn say(text: &str) {
+    // If nobody reads it, the comparison goes on.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,123 @@
+//! Looks at the threads of processes: which of them had no CPU, which of them wait for a disk.
+//!
+//! A broker with hundreds of threads would cost more to watch than to load, so that they are
+//! looked at less often the longer it takes; the kernel's counters only grow.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::watch::beat::parse_without_cpu;
+use crate::watch::process::{parse_stat, threads};
+
+/// The share of time that looking may take is one to this.
+const SHARE: u64 = 300;
+
+/// Threads as they are watched.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    /// Nanoseconds that the thread that waited longest for a CPU did so, summed over the looks.
+    pub(crate) without_cpu_nanos: u64,
+    /// Threads that waited for a disk at the last look.
+    pub(crate) disk_waits: u32,
+    /// Names of threads that are left out.
+    left_out: &'static [&'static str],
+    /// How long each thread has waited for a CPU until it was last looked at; none of those left out.
+    waited: HashMap<u32, Option<u64>>,
+    due: u64,
+}
+
+impl Threads {
+    /// Watches all threads but those of these names, for their CPUs alone.
+    pub(crate) fn without(names: &'static [&'static str]) -> Threads {
+        Threads { left_out: names, ..Threads::default() }
+    }
+
+    /// Looks at all threads of these processes, if it is time to.
+    pub(crate) fn look(&mut self, pids: &[u32], now: impl Fn() -> u64) {
+        let begin = now();
+        if begin < self.due {
+            return;
+        }
+        let mut longest = 0;
+        self.disk_waits = 0;
+        let before = std::mem::take(&mut self.waited);
+        for pid in pids {
+            for thread in threads(*pid) {
+                let known = before.get(&thread).copied();
+                if known == Some(None) {
+                    self.waited.insert(thread, None);
+                    continue;
+                }
+                let folder = format!("/proc/{pid}/task/{thread}");
+                let read = |name| fs::read_to_string(format!("{folder}/{name}")).ok();
+                // Where some are left out nobody asks for disks, so that the name is enough, once.
+                if self.left_out.is_empty() || known.is_none() {
+                    let line = read("stat").unwrap_or_default();
+                    if self.left_out.iter().any(|name| line.contains(&format!("({name})"))) {
+                        self.waited.insert(thread, None);
+                        continue;
+                    }
+                    self.disk_waits += u32::from(parse_stat(&line).is_some_and(|stat| stat.state == b'D'));
+                }
+                if let Some(waited) = read("schedstat").and_then(|line| parse_without_cpu(&line)) {
+                    // What a thread waited before it was first seen belongs to no stretch.
+                    longest = longest.max(waited.saturating_sub(known.flatten().unwrap_or(waited)));
+                    self.waited.insert(thread, Some(waited));
+                }
+            }
+        }
+        self.without_cpu_nanos = self.without_cpu_nanos.saturating_add(longest);
+        let end = now();
+        self.due = end + (end - begin).saturating_mul(SHARE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_done_less_often() {
+        let own = [std::process::id()];
+        let mut threads = Threads::default();
+        let time = Cell::new(0);
+        let looked = Cell::new(0);
+        let mut look = |at| {
+            time.set(at);
+            looked.set(0);
+            threads.look(&own, || {
+                looked.set(looked.get() + 1);
+                // Each look takes a millisecond, from its first question to its second.
+                time.replace(time.get() + 1_000_000)
+            });
+            looked.get() == 2
+        };
+        for (at_ms, expected) in [(0, true), (100, false), (299, false), (400, true), (500, false)] {
+            assert_eq!(look(at_ms * 1_000_000), expected, "{at_ms} ms");
+        }
+        assert!(!threads.waited.is_empty());
+    }
+
+    #[test]
+    fn threads_that_are_left_out_are_not_looked_at() {
+        let own = [std::process::id()];
+        std::thread::Builder::new()
+            .name("left-out".to_owned())
+            .spawn(move || {
+                let (mut all, mut others) = (Threads::default(), Threads::without(&["left-out"]));
+                let thread = fs::read_link("/proc/thread-self").unwrap();
+                let thread: u32 = thread.file_name().unwrap().to_str().unwrap().parse().unwrap();
+                all.look(&own, || 0);
+                others.look(&own, || 0);
+                others.look(&own, || 1);
+                let waited = |threads: &Threads| threads.waited.get(&thread).copied();
+                assert!(waited(&all).is_some_and(|waited| waited.is_some()));
+                assert_eq!(waited(&others), Some(None));
+            })
+            .unwrap()
+            .join()
+            .unwrap();
+    }
+}

@@ -1,0 +1,260 @@
+//! Comparisons as processes: turns, medians, peers that are absent or die, and nobody left behind.
+
+use std::fs;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use imori_bench::Comparison;
+
+use crate::liar::{Liar, Lie};
+
+const BENCH: &str = env!("CARGO_BIN_EXE_imori-bench");
+
+/// A folder for results that is removed with this value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("imori-bench-test-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        Folder(folder)
+    }
+
+    fn comparison(&self) -> Comparison {
+        let json = fs::read(self.0.join("versus.json")).unwrap();
+        serde_json::from_slice(&json).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn versus(folder: &Folder, arguments: &[&str]) -> Output {
+    Command::new(BENCH)
+        .arg("versus")
+        .args(arguments)
+        .args(["--peers-dir", "/nowhere", "--out"])
+        .arg(&folder.0)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// The example that stands for a broker here: a process of its own, which passes messages on.
+fn relay() -> String {
+    let relay = Path::new(BENCH).parent().unwrap().join("examples").join("relay");
+    assert!(relay.exists(), "`cargo test` builds the examples unless it is told which targets to build");
+    relay.to_str().unwrap().to_owned()
+}
+
+/// URL and start of a relay for each turn.
+fn fresh_relay(before: &str) -> (String, String) {
+    let address = format!("127.0.0.1:{}", free_port());
+    (format!("stomp://{address}"), format!("exec {before} {} {address} stomp", relay()))
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn peers_take_turns_and_all_of_them_count() {
+    let ((one, start_one), (two, start_two)) = (fresh_relay(""), fresh_relay(""));
+    let folder = Folder::new("turns");
+    let done = versus(
+        &folder,
+        &[
+            "rpc",
+            "one",
+            "two",
+            "--peer-url",
+            &one,
+            "--peer-url",
+            &two,
+            "--peer-start",
+            &start_one,
+            "--peer-start",
+            &start_two,
+            "--rounds",
+            "3",
+            "--requests=500",
+            "--depth",
+            "4",
+            "--reply",
+            "named",
+        ],
+    );
+    assert!(matches!(done.status.code(), Some(0 | 4)), "{done:?}");
+    let comparison = folder.comparison();
+    let order: Vec<(u32, bool)> = comparison.runs.iter().map(|run| (run.turn, run.peer == "one")).collect();
+    assert_eq!(order, [(1, true), (1, false), (2, true), (2, false), (3, true), (3, false)]);
+    assert!(comparison.runs.iter().all(|run| run.report.operations == 500 && run.exit_code == 0));
+    assert_eq!(comparison.settings.jobs[0].arguments.join(" "), "rpc --requests=500 --depth 4 --reply named");
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(text.contains("| operations a second (better above 1) |"), "{text}");
+    assert_eq!(text, fs::read_to_string(folder.0.join("README.md")).unwrap());
+}
+
+#[test]
+fn a_peer_that_is_absent_or_unable_is_named_and_the_rest_runs() {
+    for (scenario, other, amount, why) in [
+        ("rpc", "grpc", "--requests=200", "`grpc-responder` is absent"),
+        ("rpc", "./no/imori", "--requests=200", "`./no/imori` is absent"),
+        ("queue", "zeromq", "--messages=200", "it answers requests"),
+        ("queue", "nats-server", "--messages=200", "core NATS keeps nothing"),
+    ] {
+        let (folder, liar) = (Folder::new("absent"), Liar::start(Lie::None, "/", 0));
+        let done = versus(
+            &folder,
+            &[scenario, other, "mine", "--peer-url", &liar.url(), "--rounds", "1", "--closed", amount],
+        );
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let comparison = folder.comparison();
+        assert!(comparison.left_out[0].why.contains(why), "{:?}", comparison.left_out);
+        assert_eq!(comparison.runs.len(), 1);
+        assert!(String::from_utf8(done.stdout).unwrap().contains("is left out: "));
+    }
+}
+
+#[test]
+fn nobody_to_compare_is_an_error() {
+    let done = versus(&Folder::new("nobody"), &["queue", "zeromq", "grpc"]);
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+}
+
+#[test]
+fn a_ledger_that_is_broken_is_told_by_the_exit_code() {
+    let (honest, liar) = (Liar::start(Lie::None, "/", 0), Liar::start(Lie::Alter, "/reply-queue/", 100));
+    let folder = Folder::new("broken");
+    let done = versus(
+        &folder,
+        &["rpc", &honest.url(), &liar.url(), "--rounds", "1", "--requests", "500", "--warmup", "0"],
+    );
+    assert_eq!(done.status.code(), Some(3), "{done:?}");
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(text.contains("does not count") && text.contains("n/a"), "{text}");
+}
+
+#[test]
+fn a_peer_that_dies_in_the_middle_costs_its_turn_only() {
+    let ((mortal, start_mortal), (other, start_other)) = (fresh_relay("timeout 1"), fresh_relay(""));
+    let folder = Folder::new("dies");
+    let done = versus(
+        &folder,
+        &[
+            "rpc",
+            "mortal",
+            "other",
+            "--peer-url",
+            &mortal,
+            "--peer-url",
+            &other,
+            "--peer-start",
+            &start_mortal,
+            "--peer-start",
+            &start_other,
+            "--rounds",
+            "2",
+            "--time",
+            "2s",
+            "--warmup",
+            "0",
+            "--reply",
+            "named",
+        ],
+    );
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    let comparison = folder.comparison();
+    let counted =
+        |name: &str| comparison.runs.iter().filter(|run| run.peer == name && run.exit_code == 0).count();
+    assert_eq!((counted("mortal"), counted("other")), (0, 2), "{done:?}");
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(text.contains("What did not go well") && text.contains("mortal, "), "{text}");
+}
+
+#[test]
+fn a_peer_that_does_not_start_says_why() {
+    let folder = Folder::new("silent");
+    let url = format!("stomp://127.0.0.1:{}", free_port());
+    let start = "echo no such configuration; exit 1";
+    let done = versus(
+        &folder,
+        &["rpc", "silent", "--peer-url", &url, "--peer-start", start, "--rounds", "1", "--requests", "10"],
+    );
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    let why = &folder.comparison().failures[0].why;
+    assert!(why.contains("it ended before it answered") && why.contains("no such configuration"), "{why}");
+}
+
+#[test]
+fn nobody_is_left_behind_when_the_comparison_is_killed() {
+    let relay = relay();
+    for start in [
+        format!("exec {relay} ADDRESS stomp"),
+        format!("{relay} ADDRESS stomp"),
+        // A daemon: in a session of its own, and no child of what started it.
+        format!("setsid -f {relay} ADDRESS stomp"),
+    ] {
+        let (folder, address) = (Folder::new("orphans"), format!("127.0.0.1:{}", free_port()));
+        let url = format!("stomp://{address}");
+        let mut comparison = Command::new(BENCH)
+            .args(["versus", "rpc", "mine", "--peer-url", &url, "--time", "60s", "--reply", "named"])
+            .args(["--peer-start", &start.replace("ADDRESS", &address), "--peers-dir", "/nowhere", "--out"])
+            .arg(&folder.0)
+            .args(["--rounds", "1"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // It has no other end than that the broker ends.
+        let mut link = connected(&address);
+        comparison.kill().unwrap();
+        comparison.wait().unwrap();
+        link.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut rest = Vec::new();
+        let ended = link.read_to_end(&mut rest);
+        let reset = ended.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset);
+        assert!(ended.is_ok() || reset, "{start}: {ended:?}");
+    }
+}
+
+#[test]
+fn what_was_measured_until_it_is_stopped_by_hand_is_kept() {
+    let (folder, (url, start)) = (Folder::new("stopped"), fresh_relay(""));
+    let mut comparison = Command::new(BENCH)
+        .args(["versus", "rpc", "mine", "--peer-url", &url, "--peer-start", &start, "--time", "60s"])
+        .args(["--reply", "named", "--rounds", "2", "--peers-dir", "/nowhere", "--out"])
+        .arg(&folder.0)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut link = connected(url.strip_prefix("stomp://").unwrap());
+    let pid = rustix::process::Pid::from_raw(i32::try_from(comparison.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(comparison.wait().unwrap().code(), Some(1));
+    assert!(folder.comparison().runs.iter().all(|run| run.turn == 1 && run.exit_code == 1));
+    // The relay is gone by now.
+    assert!(link.read(&mut [0]).map_or(true, |length| length == 0));
+}
+
+/// Connects as soon as somebody listens.
+fn connected(address: &str) -> TcpStream {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        match TcpStream::connect(address) {
+            // A port that nobody listens at yet can be given to this very socket.
+            Ok(link) if link.local_addr().unwrap() != link.peer_addr().unwrap() => return link,
+            Ok(_) => {}
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::yield_now();
+    }
+}
