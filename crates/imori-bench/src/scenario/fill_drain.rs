@@ -11,7 +11,9 @@ use crate::load::phase::{Bounds, Ended, drive};
 use crate::protocol::driver::Wish;
 use crate::protocol::session::driver;
 use crate::record::report::Count;
-use crate::scenario::oneway::{Run, Shape, consumers_of, terms};
+use crate::scenario::oneway::Run;
+use crate::scenario::oneway_role::consumers_of;
+use crate::scenario::shape::{Shape, terms};
 use crate::scenario::summary::Ran;
 use crate::watch::cost::Cost;
 

@@ -9,19 +9,21 @@ use anyhow::{Error, Result, anyhow};
 use crate::amount::Amount;
 use crate::clock::Clock;
 use crate::limits::{BLOCKED_AFTER, CALLS_MAX};
-use crate::load::consumer::{Consumer, Places, Received};
-use crate::load::event_loop::{EventLoop, Role};
+use crate::load::consumer::{Consumer, Places};
+use crate::load::event_loop::EventLoop;
 use crate::load::flow::Flow;
 use crate::load::other_thread::OtherThread;
 use crate::load::phase::{Bounds, Ended, drive};
 use crate::load::publisher::{Confirms, Pace, Publisher, Publishing};
 use crate::load::spread::Spread;
 use crate::options::{BrokerOptions, FlowOptions};
-use crate::protocol::driver::{Heard, Place, Terms, Wish};
+use crate::protocol::driver::Wish;
 use crate::protocol::session::{Session, driver};
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
+use crate::scenario::oneway_role::{FlowBoard, FlowRole};
+use crate::scenario::shape::{Shape, terms};
 use crate::scenario::stage::Stage;
 use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report, unsent_note};
 use crate::stamp::{STAMP_BYTES, filler};
@@ -33,42 +35,6 @@ const LINGER: Duration = Duration::from_millis(300);
 const DRAIN: Duration = Duration::from_secs(1);
 /// The same in an open loop, which may end while the broker stands still, and must not call that a loss.
 const DRAIN_OPEN: Duration = Duration::from_secs(3);
-
-/// Who sends where and who hears what.
-pub(super) struct Shape {
-    /// For each publisher, where it sends.
-    pub(super) subjects: Vec<Place>,
-    /// For each consumer, what it reads and which place of a publisher that is.
-    pub(super) sources: Vec<(Place, usize)>,
-    /// Deliveries of each message.
-    pub(super) fan_out: u64,
-    /// Places of each publisher.
-    pub(super) stride: usize,
-    /// Bytes of each body.
-    pub(super) size: usize,
-    /// Whether consumers subscribe only after everything is published.
-    pub(super) is_filled_first: bool,
-    /// Whether each message is followed over so many subscribers.
-    pub(super) spread_over: Option<u32>,
-}
-
-/// So many places, of these in turns.
-pub(super) fn cycled(places: &[Place], count: u32) -> Vec<Place> {
-    places.iter().cycle().take(count as usize).cloned().collect()
-}
-
-/// How consumers are served.
-pub(super) fn terms(flow: &FlowOptions) -> Terms {
-    Terms { ack: flow.ack, prefetch: flow.prefetch }
-}
-
-/// The consumers of a loop.
-pub(super) fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator<Item = &mut Consumer> {
-    consumers.roles().filter_map(|role| match role {
-        FlowRole::Consumer(consumer) => Some(&mut **consumer),
-        FlowRole::Publisher(_) => None,
-    })
-}
 
 /// A run that is connected.
 pub(super) struct Run<'a> {
@@ -421,91 +387,4 @@ enum Goal {
     Due,
     /// All that the schedules had are sent.
     Sent,
-}
-
-/// A connection of these scenarios.
-pub(super) enum FlowRole {
-    Publisher(Box<Publisher>),
-    Consumer(Box<Consumer>),
-}
-
-/// What the connections of a loop count together.
-pub(super) struct FlowBoard {
-    pub(super) received: Received,
-    pub(super) timeline: Timeline,
-    /// Messages whose confirm a broken connection may have carried, by publisher and number.
-    unknown: Vec<(u16, u32)>,
-    /// Confirms that the broker has sent.
-    pub(super) confirms: u64,
-}
-
-impl FlowBoard {
-    fn new(places: usize) -> FlowBoard {
-        FlowBoard {
-            received: Received::new(places),
-            timeline: Timeline::new(),
-            unknown: Vec::new(),
-            confirms: 0,
-        }
-    }
-}
-
-impl Role for FlowRole {
-    type Board = FlowBoard;
-
-    fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) {
-        match (self, heard) {
-            (FlowRole::Publisher(publisher), Heard::Confirmed(number)) => {
-                board.confirms += 1;
-                if let Some(number) = number {
-                    publisher.confirm(*number, now, &mut board.timeline);
-                }
-            }
-            (FlowRole::Consumer(consumer), Heard::Delivery(delivery)) => {
-                consumer.delivery(delivery, now, (&mut board.received, &mut board.timeline), out);
-            }
-            _ => {}
-        }
-    }
-
-    fn fill(&mut self, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) -> bool {
-        match self {
-            FlowRole::Publisher(publisher) => publisher.fill(now, &mut board.timeline, out),
-            FlowRole::Consumer(consumer) => {
-                consumer.fill(out);
-                false
-            }
-        }
-    }
-
-    fn reads(&self, _unwritten: usize) -> bool {
-        true
-    }
-
-    fn is_producer(&self) -> bool {
-        matches!(self, FlowRole::Publisher(_))
-    }
-
-    fn next_due(&self) -> Option<u64> {
-        match self {
-            FlowRole::Publisher(publisher) => publisher.next_due(),
-            FlowRole::Consumer(_) => None,
-        }
-    }
-
-    fn cut_off(&mut self, _now: u64, board: &mut FlowBoard) {
-        if let FlowRole::Publisher(publisher) = self {
-            board.unknown.extend(publisher.cut_off());
-        }
-    }
-
-    fn reopened(&mut self, now: u64, board: &mut FlowBoard) {
-        match self {
-            FlowRole::Publisher(publisher) => publisher.reopened(),
-            FlowRole::Consumer(consumer) => consumer.reopened(),
-        }
-        board.timeline.reconnected(now);
-    }
-
-    fn tick(&mut self, _now: u64, _board: &mut FlowBoard) {}
 }
