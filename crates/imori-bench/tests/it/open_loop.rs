@@ -102,7 +102,7 @@ fn each_lie_is_counted_in_an_open_loop_too() {
             scope.spawn(move || check(NatsLiar::start(lie, "_INBOX.", 100).url(), rpc, lie, of_calls));
             scope.spawn(move || check(Liar::start(lie, "/topic/", 100).url(), pubsub, lie, of_deliveries));
             scope.spawn(move || {
-                check(NatsLiar::start(lie, "imori-bench", 100).url(), pubsub, lie, of_deliveries)
+                check(NatsLiar::start(lie, "imori-bench", 100).url(), pubsub, lie, of_deliveries);
             });
         }
     });
