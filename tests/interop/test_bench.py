@@ -129,7 +129,11 @@ def web_server() -> Iterator[int]:
 
 @pytest.mark.parametrize(
     ("scheme", "told"),
-    [("stomp", "is not STOMP"), ("nats", "is not NATS"), ("grpc", "HTTP/2 allows")],
+    [
+        ("stomp", "is not STOMP; correct scheme or port"),
+        ("nats", "is not NATS; correct scheme or port"),
+        ("grpc", "HTTP/2 allows"),
+    ],
 )
 def test_a_port_that_speaks_something_else_is_told(web_server: int, scheme: str, told: str) -> None:
     done = bench("rpc", *SHORT, "--url", f"{scheme}://127.0.0.1:{web_server}")
