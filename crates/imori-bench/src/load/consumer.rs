@@ -118,6 +118,11 @@ impl Consumer {
         self.subscribe = Some(bytes);
     }
 
+    /// Its connection is open again.
+    pub(crate) fn reopened(&self) {
+        self.flow.write_off();
+    }
+
     /// Takes a delivery and acknowledges it.
     pub(crate) fn delivery(
         &mut self,

@@ -105,6 +105,8 @@ struct Link<R> {
     written: usize,
     is_readable: bool,
     is_writable: bool,
+    /// Whether the other side sends no more, which is told once and then has to be read.
+    is_ending: bool,
     is_active: bool,
 }
 
@@ -159,6 +161,7 @@ impl<R: Role> EventLoop<R> {
             written: 0,
             is_readable: true,
             is_writable: true,
+            is_ending: false,
             is_active: false,
         });
         self.activate(index);
@@ -217,7 +220,7 @@ impl<R: Role> EventLoop<R> {
                 link.reader = reader;
                 link.partial = unread;
                 link.broken = None;
-                (link.is_readable, link.is_writable) = (true, true);
+                (link.is_readable, link.is_writable, link.is_ending) = (true, true, false);
                 link.role.reopened(now, &mut self.board);
                 Ok(())
             }
@@ -248,7 +251,8 @@ impl<R: Role> EventLoop<R> {
             let Some(link) = self.links.get_mut(event.token().0) else {
                 continue;
             };
-            link.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+            link.is_ending |= event.is_read_closed() || event.is_error();
+            link.is_readable |= event.is_readable() || link.is_ending;
             link.is_writable |= event.is_writable();
             if !link.is_active {
                 link.is_active = true;
@@ -259,6 +263,7 @@ impl<R: Role> EventLoop<R> {
         for at in 0..self.producers.len() {
             if let Some(index) = self.producers.get(at).copied()
                 && let Some(link) = self.links.get(index)
+                && link.broken.is_none()
                 && link.role.next_due().is_none_or(|due| due <= now)
             {
                 self.activate(index);
@@ -278,7 +283,7 @@ impl<R: Role> EventLoop<R> {
     fn next_due(&self) -> Option<u64> {
         let links = self.producers.iter().filter_map(|index| self.links.get(*index));
         links
-            .filter(|link| link.unwritten() < BACKLOG_BYTES_MAX)
+            .filter(|link| link.broken.is_none() && link.unwritten() < BACKLOG_BYTES_MAX)
             .filter_map(|link| link.role.next_due())
             .min()
     }
@@ -391,7 +396,7 @@ impl<R: Role> Link<R> {
             Ok(0) => bail!("the broker closed a connection during the run; look into its log"),
             Ok(length) => {
                 // A short read emptied the socket; epoll tells when there is more.
-                self.is_readable = length == tail.len();
+                self.is_readable = length == tail.len() || self.is_ending;
                 length
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {

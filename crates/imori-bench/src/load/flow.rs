@@ -15,6 +15,8 @@ pub(crate) struct Flow {
     pub(crate) published: AtomicU64,
     /// Deliveries that are over: arrived, or overtaken by a later one.
     pub(crate) passed: AtomicU64,
+    /// Messages that had been published when a connection was opened again: none of them is waited for.
+    written_off: AtomicU64,
     /// Deliveries of one message.
     pub(crate) fan_out: u64,
     /// Messages that may be on their way.
@@ -25,6 +27,12 @@ pub(crate) struct Flow {
     phase: Mutex<Phase>,
     /// Set by a publisher that the window has stopped and that waits to be woken.
     pub(crate) is_waiting: AtomicBool,
+    /// Publishers whose schedule has something left, in an open loop.
+    pub(crate) scheduled: AtomicU64,
+    /// Messages that were due and never sent.
+    pub(crate) unsent: AtomicU64,
+    /// Messages that the broker was asked to confirm and has not.
+    pub(crate) unconfirmed: AtomicU64,
 }
 
 /// What the publishers may send now.
@@ -45,11 +53,15 @@ impl Flow {
         Flow {
             published: AtomicU64::new(0),
             passed: AtomicU64::new(0),
+            written_off: AtomicU64::new(0),
             fan_out,
             window,
             lags: Vec::new(),
             phase: Mutex::new(Phase::default()),
             is_waiting: AtomicBool::new(false),
+            scheduled: AtomicU64::new(0),
+            unsent: AtomicU64::new(0),
+            unconfirmed: AtomicU64::new(0),
         }
     }
 
@@ -69,6 +81,7 @@ impl Flow {
     /// Lets each publisher send by its schedule; from a time on it counts.
     pub(crate) fn begin_open(&self, span: (u64, u64), measured_from: u64) {
         let mut phase = self.phase();
+        self.scheduled.store(self.lags.len() as u64, Ordering::SeqCst);
         *phase = Phase { number: phase.number + 1, share: u64::MAX, measured_from, span: Some(span) };
     }
 
@@ -99,9 +112,20 @@ impl Flow {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A connection is open again: what it carried may never pass, and must not close the window.
+    pub(crate) fn write_off(&self) {
+        self.written_off.fetch_max(self.published.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// Deliveries that nobody waits for any more.
+    pub(crate) fn over(&self) -> u64 {
+        let written_off = self.written_off.load(Ordering::SeqCst).saturating_mul(self.fan_out);
+        self.passed.load(Ordering::SeqCst).max(written_off)
+    }
+
     /// Messages that may be sent now.
     pub(crate) fn room(&self) -> u64 {
-        let passed = self.passed.load(Ordering::SeqCst) / self.fan_out;
+        let passed = self.over() / self.fan_out;
         let under_way = self.published.load(Ordering::SeqCst).saturating_sub(passed);
         self.window.saturating_sub(under_way)
     }

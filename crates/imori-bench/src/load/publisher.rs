@@ -114,7 +114,7 @@ impl Publisher {
         let until = self.base.saturating_add(phase.share).min(CALLS_MAX);
         let left = until.saturating_sub(self.sent);
         if left == 0 {
-            self.schedule = None;
+            self.leave_schedule(now, timeline);
             return false;
         }
         let room = self.room(left);
@@ -122,7 +122,12 @@ impl Publisher {
             Some(mut schedule) => {
                 let sent = self.send_due(&mut schedule, room, now, timeline, out);
                 self.is_held = sent >= room && schedule.peek().is_some_and(|due| due <= now);
-                self.schedule = Some(schedule);
+                match schedule.peek() {
+                    Some(_) => self.schedule = Some(schedule),
+                    None => {
+                        flow.scheduled.fetch_sub(1, Ordering::SeqCst);
+                    }
+                }
                 sent
             }
             None if self.pace.is_some() => 0,
@@ -145,6 +150,7 @@ impl Publisher {
     pub(crate) fn confirm(&mut self, number: u32, now: u64, timeline: &mut Timeline) {
         if let Some(due) = self.unconfirmed.confirm(number) {
             self.is_held = false;
+            self.flow.unconfirmed.fetch_sub(1, Ordering::SeqCst);
             timeline.confirmed(due, now);
         }
     }
@@ -153,12 +159,31 @@ impl Publisher {
     pub(crate) fn cut_off(&mut self) -> impl Iterator<Item = (u16, u32)> {
         let index = self.index;
         self.is_held = false;
+        self.flow.unconfirmed.fetch_sub(self.unconfirmed.count() as u64, Ordering::SeqCst);
         self.unconfirmed.drain().map(move |number| (index, number))
+    }
+
+    /// Its connection is open again.
+    pub(crate) fn reopened(&self) {
+        self.flow.write_off();
     }
 
     /// When it has something to send next; none if that does not depend on the time.
     pub(crate) fn next_due(&self) -> Option<u64> {
         self.schedule.as_ref().filter(|_| !self.is_held).and_then(Schedule::peek)
+    }
+
+    /// Sends nothing more by its schedule; what is due by now was offered all the same.
+    fn leave_schedule(&mut self, now: u64, timeline: &mut Timeline) {
+        let Some(mut schedule) = self.schedule.take() else {
+            return;
+        };
+        while let Some(due) = schedule.peek().filter(|due| *due <= now) {
+            timeline.unsent(due, now);
+            self.flow.unsent.fetch_add(1, Ordering::SeqCst);
+            schedule.advance();
+        }
+        self.flow.scheduled.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Messages that may be sent now.
@@ -208,6 +233,7 @@ impl Publisher {
         match (self.confirms, is_last) {
             (Confirms::Each(_), _) => {
                 self.unconfirmed.send(number, due);
+                self.flow.unconfirmed.fetch_add(1, Ordering::SeqCst);
                 self.confirmed.append(out, number, &stamp);
             }
             (Confirms::Last, true) => self.confirmed.append(out, number, &stamp),
@@ -284,6 +310,24 @@ mod tests {
             out.clear();
         }
         assert_eq!(flow.published.load(Ordering::SeqCst), 1_000);
+        assert_eq!(flow.scheduled.load(Ordering::SeqCst), 0, "the schedule is at its end");
+    }
+
+    #[test]
+    fn what_is_due_and_has_no_room_was_offered() {
+        let flow = Arc::new(Flow::open(1, 100, 1));
+        let pace = Pace { rate: 1_000.0, arrival: Arrival::Fixed, seed: 1, share: (0, 1) };
+        let mut publisher = publisher(Confirms::Each(4), Some(pace), &flow);
+        let (mut timeline, mut out) = (Timeline::new(), Vec::new());
+        flow.begin_open((0, 1_000_000_000), 0);
+        publisher.fill(9_000_000, &mut timeline, &mut out);
+        assert_eq!((publisher.sent, flow.unconfirmed.load(Ordering::SeqCst)), (4, 4));
+        flow.stop();
+        publisher.fill(9_000_000, &mut timeline, &mut out);
+        timeline.finish();
+        let offered: Vec<_> = timeline.rows(1).iter().map(|row| (row.offered, row.sent)).collect();
+        assert_eq!(offered, [(10, 4)]);
+        assert_eq!((flow.unsent.load(Ordering::SeqCst), flow.scheduled.load(Ordering::SeqCst)), (6, 0));
     }
 
     #[test]

@@ -19,6 +19,10 @@ pub(crate) struct Asked {
     pub(crate) ledger: Ledger,
     /// Calls that are answered or given up.
     pub(crate) settled: u64,
+    /// Requesters whose schedule has something left, in an open loop.
+    pub(crate) scheduled: u64,
+    /// Calls that were due and never sent.
+    pub(crate) unsent: u64,
     /// What happened when, and how long the calls took.
     pub(crate) timeline: Timeline,
 }
@@ -26,13 +30,15 @@ pub(crate) struct Asked {
 impl Asked {
     /// Nothing asked yet.
     pub(crate) fn new() -> Asked {
-        Asked { ledger: Ledger::default(), settled: 0, timeline: Timeline::new() }
+        Asked { ledger: Ledger::default(), settled: 0, scheduled: 0, unsent: 0, timeline: Timeline::new() }
     }
 
     /// Adds what the requesters of another loop counted.
     pub(crate) fn add(&mut self, other: &mut Asked) {
         self.ledger.add(&other.ledger);
         self.settled += other.settled;
+        self.scheduled += other.scheduled;
+        self.unsent += other.unsent;
         self.timeline.add(&mut other.timeline);
     }
 }
@@ -84,14 +90,28 @@ impl Requester {
     }
 
     /// Lets it send by its schedule from a time to another, in nanoseconds of the run's clock.
-    pub(crate) fn follow(&mut self, span: (u64, u64)) {
+    pub(crate) fn follow(&mut self, span: (u64, u64), board: &mut Asked) {
         self.until = CALLS_MAX;
         self.schedule = self.pace.map(|pace| pace.schedule(span));
+        board.scheduled += u64::from(self.schedule.is_some());
+    }
+
+    /// Sends nothing more by its schedule; what is due by now was offered all the same.
+    pub(crate) fn leave_schedule(&mut self, now: u64, board: &mut Asked) {
+        let Some(mut schedule) = self.schedule.take() else {
+            return;
+        };
+        while let Some(due) = schedule.peek().filter(|due| *due <= now) {
+            board.timeline.unsent(due, now);
+            board.unsent += 1;
+            schedule.advance();
+        }
+        board.scheduled -= 1;
+        self.until = self.calls.sent();
     }
 
     /// Lets it send so many more.
     pub(crate) fn extend(&mut self, count: u64) {
-        self.schedule = None;
         self.until = self.calls.sent().saturating_add(count).min(CALLS_MAX);
     }
 
@@ -186,6 +206,9 @@ impl Requester {
         }
         if self.pace.is_none() {
             board.timeline.sent(now, sent);
+        }
+        if self.schedule.as_ref().is_some_and(|schedule| schedule.peek().is_none()) {
+            self.leave_schedule(now, board);
         }
         self.in_flight += sent;
         board.ledger.sent += sent;

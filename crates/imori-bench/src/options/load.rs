@@ -12,6 +12,8 @@ use crate::options::slo::Slo;
 
 /// Measured time of an open loop, unless said.
 const OPEN_TIME: Duration = Duration::from_secs(10);
+/// The shortest step of a search: what was done is held against what was due second by second.
+const FIND_STEP_MIN: Duration = Duration::from_secs(1);
 /// Warm-up by time, unless said.
 const WARMUP_TIME: Duration = Duration::from_secs(2);
 
@@ -162,6 +164,11 @@ impl LoadOptions {
         ensure!(
             self.rate != Some(Rate::Find) || self.slo.is_some(),
             "`--rate find` needs to know what the rate must keep; say it with `--slo p99<10ms`"
+        );
+        ensure!(
+            self.rate != Some(Rate::Find) || self.find_step >= FIND_STEP_MIN,
+            "steps of `{}` ms are too short to see a backlog grow; use `--find-step 1s` or more",
+            self.find_step.as_millis()
         );
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! A requester has one inbox, and the last token of a reply's subject says which call it answers.
 //! What is to be confirmed is followed by a PING: the broker answers in order.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use imori_nats::connect::ConnectOptions;
 use imori_nats::decode::{Decoder, Step};
 use imori_nats::encode::{PING, PONG, push_connect, push_subscribe};
@@ -21,6 +21,9 @@ use crate::protocol::template::{
     CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate, push_decimal,
 };
 use crate::url::Url;
+
+/// What is said to bytes that no NATS server sends.
+const NOT_NATS: &str = "what the broker sends is not NATS; correct scheme or port of `--url`";
 
 /// The queue group of the responders.
 const GROUP: &[u8] = b"imori-bench";
@@ -126,7 +129,8 @@ struct NatsReader {
 
 impl Reader for NatsReader {
     fn take<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(Heard<'a>, usize)>> {
-        let step = self.decoder.server_op(bytes).context("what the broker sends is not NATS")?;
+        // The codec would tell a client what to send; here it is the URL that is to be mended.
+        let step = self.decoder.server_op(bytes).map_err(|_| anyhow!("{NOT_NATS}"))?;
         let Step::Op { op, consumed } = step else {
             return Ok(None);
         };

@@ -3,7 +3,7 @@
 //! Header values stay as they are on the wire. What is sent back to the broker, such as a
 //! reply address, goes back byte for byte, so nothing is unescaped here.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use imori_stomp::command::Command;
 use imori_stomp::decode::{Decoder, Step};
 use imori_stomp::frame::HeaderTable;
@@ -12,6 +12,9 @@ use imori_stomp::version::Version;
 
 use crate::limits::FRAME_BYTES_MAX;
 use crate::protocol::driver::text;
+
+/// What is said to bytes that no STOMP broker sends.
+const NOT_STOMP: &str = "what the broker sends is not STOMP; correct scheme or port of `--url`";
 
 /// Takes one connection's bytes apart; the table may be shared by all connections of a thread.
 #[derive(Debug)]
@@ -39,7 +42,8 @@ impl FrameReader {
         // Line ends between frames are heart-beats.
         let beats = bytes.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
         let bytes = bytes.get(beats..).unwrap_or_default();
-        match self.decoder.decode(bytes, table).context("what the broker sends is not STOMP")? {
+        // The codec would tell a client what to send; here it is the URL that is to be mended.
+        match self.decoder.decode(bytes, table).map_err(|_| anyhow!("{NOT_STOMP}"))? {
             Step::Frame { frame, consumed } => Ok(Some((Frame::of(&frame)?, beats + consumed))),
             Step::LineEnds { .. } | Step::Incomplete { .. } => Ok(None),
         }

@@ -83,6 +83,8 @@ impl Timeline {
             begin,
             current_begin: begin,
             current_end: begin.saturating_add(SECOND),
+            // What broke before still decides what is known of the messages.
+            reconnects: self.reconnects,
             ..Timeline::new()
         };
         self.seconds.push(Tally::default());
@@ -107,6 +109,16 @@ impl Timeline {
         if let Some(tally) = self.tally(now) {
             tally.sent += 1;
             tally.lag_max = tally.lag_max.max(now.saturating_sub(due));
+        }
+    }
+
+    /// Notes an operation of a schedule that was due and is not sent any more.
+    pub(crate) fn unsent(&mut self, due: u64, now: u64) {
+        self.given_up(due, now);
+        if due >= self.begin
+            && let Some(tally) = self.tally(due)
+        {
+            tally.offered += 1;
         }
     }
 

@@ -11,7 +11,9 @@ use crate::load::phase::{Bounds, Ended, drive};
 use crate::protocol::driver::Wish;
 use crate::protocol::session::driver;
 use crate::record::report::Count;
-use crate::scenario::oneway::{Run, Shape, consumers_of, terms};
+use crate::scenario::oneway::Run;
+use crate::scenario::oneway_role::consumers_of;
+use crate::scenario::shape::{Shape, terms};
 use crate::scenario::summary::Ran;
 use crate::watch::cost::Cost;
 
@@ -27,15 +29,22 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     flow.begin(count, u64::MAX);
     let fill = stage.watch.measure()?;
     let confirmed = run.publisher_count;
-    let ended = drive(
+    let filled = drive(
         &mut run.consumers,
         Bounds::of(Amount::Count(goal), true),
         |board| board.confirms >= confirmed,
         |board| stage.show(flow.published.load(Ordering::SeqCst), Some(goal), &board.timeline),
-    )?;
+    );
+    let ended = kept(&mut run, filled);
     let filled = stage.watch.measured(fill)?;
     let settling = Bounds { time: Some(SETTLE), ..Bounds::quiet(SETTLE) };
-    drive(&mut run.consumers, settling, |_| false, |_| {})?;
+    let ended = match ended {
+        Ended::Done => {
+            let settled = drive(&mut run.consumers, settling, |_| false, |_| {});
+            kept(&mut run, settled)
+        }
+        ended => ended,
+    };
     let settled = stage.watch.measured(stage.watch.measure()?)?;
     let sources = shape.sources.iter();
     for (consumer, (source, _)) in consumers_of(&mut run.consumers).zip(sources) {
@@ -46,12 +55,15 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     stage.phase("drain");
     let drain = stage.watch.measure()?;
     let ended = match ended {
-        Ended::Done => drive(
-            &mut run.consumers,
-            Bounds::of(Amount::Count(goal), false),
-            |board| board.received.deliveries >= goal,
-            |board| stage.show(board.received.deliveries, Some(goal), &board.timeline),
-        )?,
+        Ended::Done | Ended::TimeOver => {
+            let drained = drive(
+                &mut run.consumers,
+                Bounds::of(Amount::Count(goal), false),
+                |board| board.received.deliveries >= goal,
+                |board| stage.show(board.received.deliveries, Some(goal), &board.timeline),
+            );
+            kept(&mut run, drained)
+        }
         ended => ended,
     };
     let drained = stage.watch.measured(drain)?;
@@ -64,6 +76,14 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     report.counters = counters(&filled, &settled, goal);
     report.notes.push("throughput is that of the drain; the fill is in the counters".to_owned());
     run.finish(report, ended)
+}
+
+/// How a step ended; a connection that broke ends the run, and what was measured is kept.
+fn kept(run: &mut Run<'_>, ended: Result<Ended>) -> Ended {
+    ended.unwrap_or_else(|error| {
+        run.broken.get_or_insert(error);
+        Ended::Broken
+    })
 }
 
 /// What filling cost, and what the broker's memory is when it is full and quiet.

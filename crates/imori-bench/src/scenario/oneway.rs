@@ -8,22 +8,24 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::amount::Amount;
 use crate::clock::Clock;
-use crate::limits::CALLS_MAX;
-use crate::load::consumer::{Consumer, Places, Received};
-use crate::load::event_loop::{EventLoop, Role};
+use crate::limits::{BLOCKED_AFTER, CALLS_MAX};
+use crate::load::consumer::{Consumer, Places};
+use crate::load::event_loop::EventLoop;
 use crate::load::flow::Flow;
 use crate::load::other_thread::OtherThread;
 use crate::load::phase::{Bounds, Ended, drive};
 use crate::load::publisher::{Confirms, Pace, Publisher, Publishing};
 use crate::load::spread::Spread;
 use crate::options::{BrokerOptions, FlowOptions};
-use crate::protocol::driver::{Heard, Place, Terms, Wish};
+use crate::protocol::driver::Wish;
 use crate::protocol::session::{Session, driver};
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::report::{Count, Outcome, Report};
+use crate::scenario::oneway_role::{FlowBoard, FlowRole};
+use crate::scenario::shape::{Shape, terms};
 use crate::scenario::stage::Stage;
-use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report};
+use crate::scenario::summary::{LEAD, Ran, Subject, nanos, report, unsent_note};
 use crate::stamp::{STAMP_BYTES, filler};
 use crate::watch::cost::Cost;
 
@@ -31,42 +33,8 @@ use crate::watch::cost::Cost;
 const LINGER: Duration = Duration::from_millis(300);
 /// How long a missing message may be outstanding after nothing else moves.
 const DRAIN: Duration = Duration::from_secs(1);
-
-/// Who sends where and who hears what.
-pub(super) struct Shape {
-    /// For each publisher, where it sends.
-    pub(super) subjects: Vec<Place>,
-    /// For each consumer, what it reads and which place of a publisher that is.
-    pub(super) sources: Vec<(Place, usize)>,
-    /// Deliveries of each message.
-    pub(super) fan_out: u64,
-    /// Places of each publisher.
-    pub(super) stride: usize,
-    /// Bytes of each body.
-    pub(super) size: usize,
-    /// Whether consumers subscribe only after everything is published.
-    pub(super) is_filled_first: bool,
-    /// Whether each message is followed over so many subscribers.
-    pub(super) spread_over: Option<u32>,
-}
-
-/// So many places, of these in turns.
-pub(super) fn cycled(places: &[Place], count: u32) -> Vec<Place> {
-    places.iter().cycle().take(count as usize).cloned().collect()
-}
-
-/// How consumers are served.
-pub(super) fn terms(flow: &FlowOptions) -> Terms {
-    Terms { ack: flow.ack, prefetch: flow.prefetch }
-}
-
-/// The consumers of a loop.
-pub(super) fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator<Item = &mut Consumer> {
-    consumers.roles().filter_map(|role| match role {
-        FlowRole::Consumer(consumer) => Some(&mut **consumer),
-        FlowRole::Publisher(_) => None,
-    })
-}
+/// The same in an open loop, which may end while the broker stands still, and must not call that a loss.
+const DRAIN_OPEN: Duration = Duration::from_secs(3);
 
 /// A run that is connected.
 pub(super) struct Run<'a> {
@@ -85,7 +53,7 @@ pub(super) struct Run<'a> {
     subject: Subject,
     pub(super) stage: &'a Stage<'a>,
     /// Why the run ended early, if a connection broke.
-    broken: Option<Error>,
+    pub(super) broken: Option<Error>,
 }
 
 impl<'a> Run<'a> {
@@ -200,7 +168,7 @@ impl<'a> Run<'a> {
         let mut ended = self.phase(self.options.warmup(), u64::MAX, "warm-up");
         if ended == Ended::TimeOver {
             self.flow.stop();
-            ended = self.wait(Bounds::of(Amount::Count(0), false), None, "drain");
+            ended = self.wait(Bounds::of(Amount::Count(0), false), Goal::Due, "drain");
         }
         let before = self.consumers.board.received.deliveries;
         let begin = self.clock.now();
@@ -225,14 +193,19 @@ impl<'a> Run<'a> {
         self.start_counting(begin);
         self.flow.begin_open((start, end), begin);
         self.wake_publishers();
-        let mut ended = self.wait(self.until(begin), None, "warm-up");
+        let mut ended = self.wait(self.until(begin), Goal::Time, "warm-up");
         let before = self.consumers.board.received.deliveries;
         let meter = self.stage.watch.measure()?;
         if ended <= Ended::TimeOver {
-            ended = self.wait(self.until(end), None, "measure");
+            ended = self.wait(self.until(end), Goal::Time, "measure");
         }
         let cost = self.stage.watch.measured(meter)?;
-        Ok((cost, self.consumers.board.received.deliveries - before, ended))
+        let deliveries = self.consumers.board.received.deliveries - before;
+        if ended == Ended::TimeOver {
+            // What was due and had no room is sent all the same.
+            ended = self.wait(Bounds::of(Amount::Count(0), false), Goal::Sent, "drain");
+        }
+        Ok((cost, deliveries, ended))
     }
 
     /// From this time on deliveries count.
@@ -263,7 +236,7 @@ impl<'a> Run<'a> {
         }
         self.flow.begin(share, measured_from);
         self.wake_publishers();
-        self.wait(Bounds::of(amount, false), total, name)
+        self.wait(Bounds::of(amount, false), total.map_or(Goal::Time, Goal::Messages), name)
     }
 
     fn wake_publishers(&self) {
@@ -272,15 +245,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Turns until everything due has passed: this many messages, or all that were published.
-    fn wait(&mut self, bounds: Bounds, total: Option<u64>, name: &str) -> Ended {
+    /// Turns until the goal is reached.
+    fn wait(&mut self, bounds: Bounds, goal: Goal, name: &str) -> Ended {
         let (flow, stage) = (&self.flow, self.stage);
         stage.phase(name);
         let before = flow.passed.load(Ordering::SeqCst);
-        let goal = match (total, bounds.time) {
-            (Some(total), _) => before.saturating_add(total.saturating_mul(flow.fan_out)),
-            (None, Some(_)) => u64::MAX,
-            (None, None) => flow.due(),
+        let (passed_goal, total) = match goal {
+            Goal::Messages(total) => (before.saturating_add(total.saturating_mul(flow.fan_out)), Some(total)),
+            Goal::Due => (flow.due(), None),
+            Goal::Time | Goal::Sent => (u64::MAX, None),
         };
         let publishers = self.publishers.as_ref();
         let is_over = |_: &mut FlowBoard| {
@@ -289,7 +262,8 @@ impl<'a> Run<'a> {
             {
                 publishers.wake();
             }
-            flow.passed.load(Ordering::SeqCst) >= goal || publishers.is_some_and(OtherThread::is_over)
+            let has_sent = goal == Goal::Sent && flow.scheduled.load(Ordering::SeqCst) == 0;
+            has_sent || flow.over() >= passed_goal || publishers.is_some_and(OtherThread::is_over)
         };
         let show = |board: &FlowBoard| {
             let done = (flow.passed.load(Ordering::SeqCst) - before) / flow.fan_out;
@@ -307,19 +281,38 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Waits for stragglers; says how that ended, if something happened that ends the run.
+    fn drain(&mut self, due: u64, ended: Ended) -> Ended {
+        let flow = Arc::clone(&self.flow);
+        let quiet = match self.options.load.open_rate() {
+            Some(_) => DRAIN_OPEN,
+            None => DRAIN,
+        };
+        // A confirm that is only late is no fault; a broker that was waited for is not waited for again.
+        let late = if ended == Ended::Blocked { quiet } else { BLOCKED_AFTER };
+        let is_confirmed = |_: &mut FlowBoard| flow.unconfirmed.load(Ordering::SeqCst) == 0;
+        let has_all = |board: &mut FlowBoard| board.received.arrived() >= due;
+        let drained = drive(&mut self.consumers, Bounds::quiet(late), is_confirmed, |_| {})
+            .and_then(|_| drive(&mut self.consumers, Bounds::quiet(quiet), has_all, |_| {}))
+            .and_then(|_| drive(&mut self.consumers, Bounds::quiet(LINGER), |_| false, |_| {}));
+        match drained {
+            Ok(Ended::Stopped) => Ended::Stopped,
+            Ok(_) => Ended::Done,
+            Err(error) => {
+                self.broken.get_or_insert(error);
+                Ended::Broken
+            }
+        }
+    }
+
     /// Waits for stragglers and closes the ledger.
     pub(super) fn finish(mut self, mut report: Report, ended: Ended) -> Result<Ran> {
         self.flow.stop();
         let due = self.flow.due();
-        if ended != Ended::Broken {
-            drive(
-                &mut self.consumers,
-                Bounds::quiet(DRAIN),
-                |board| board.received.arrived() >= due,
-                |_| {},
-            )?;
-            drive(&mut self.consumers, Bounds::quiet(LINGER), |_| false, |_| {})?;
-        }
+        let ended = match ended {
+            Ended::Broken => Ended::Broken,
+            ended => ended.max(self.drain(due, ended)),
+        };
         let unwritten = self.consumers.unwritten();
         let board = &mut self.consumers.board;
         if let Some(publishers) = self.publishers {
@@ -351,107 +344,47 @@ impl<'a> Run<'a> {
             });
         }
         // If everything was published and only deliveries are missing, they are lost and the ledger says so.
-        let is_all_taken = published >= self.expected && unwritten == 0;
+        let (unsent, unconfirmed) =
+            (self.flow.unsent.load(Ordering::SeqCst), self.flow.unconfirmed.load(Ordering::SeqCst));
+        let is_all_taken = published >= self.expected && unwritten == 0 && unsent == 0 && unconfirmed == 0;
         report.outcome = match ended {
             Ended::Broken => Outcome::Broken,
             Ended::Stopped => Outcome::Stopped,
+            _ if unconfirmed > 0 => Outcome::Blocked,
             Ended::Blocked if !is_all_taken => Outcome::Blocked,
             _ => Outcome::Done,
         };
-        if let Some(error) = self.broken {
-            // What was under way when the connection broke may or may not have been taken.
+        if matches!(report.outcome, Outcome::Broken | Outcome::Stopped) {
+            // What was under way may or may not have been taken.
             report.ledger.unknown += std::mem::take(&mut report.ledger.lost);
-            report.notes.push(format!("{error:#}"));
         }
+        report.notes.extend(self.broken.map(|error| format!("{error:#}")));
+        report.notes.extend(unsent_note(report.outcome, unsent));
         report.counters.extend([
             Count::new("published", published),
             Count::new("deliveries_due", due),
             Count::new("deliveries", received.deliveries),
         ]);
+        if self.options.confirm.is_some() {
+            report.counters.push(Count::new("unconfirmed", unconfirmed));
+        }
+        if unconfirmed > 0 && report.outcome == Outcome::Blocked {
+            report.notes.push(format!("the broker never confirmed {unconfirmed} of {published} messages"));
+        }
         let timeline = std::mem::replace(&mut board.timeline, Timeline::new());
         Ok(Ran::new(report, timeline, &self.options.load, LatencyKind::Queueing, self.flow.fan_out))
     }
 }
 
-/// A connection of these scenarios.
-pub(super) enum FlowRole {
-    Publisher(Box<Publisher>),
-    Consumer(Box<Consumer>),
-}
-
-/// What the connections of a loop count together.
-pub(super) struct FlowBoard {
-    pub(super) received: Received,
-    pub(super) timeline: Timeline,
-    /// Messages whose confirm a broken connection may have carried, by publisher and number.
-    unknown: Vec<(u16, u32)>,
-    /// Confirms that the broker has sent.
-    pub(super) confirms: u64,
-}
-
-impl FlowBoard {
-    fn new(places: usize) -> FlowBoard {
-        FlowBoard {
-            received: Received::new(places),
-            timeline: Timeline::new(),
-            unknown: Vec::new(),
-            confirms: 0,
-        }
-    }
-}
-
-impl Role for FlowRole {
-    type Board = FlowBoard;
-
-    fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) {
-        match (self, heard) {
-            (FlowRole::Publisher(publisher), Heard::Confirmed(number)) => {
-                board.confirms += 1;
-                if let Some(number) = number {
-                    publisher.confirm(*number, now, &mut board.timeline);
-                }
-            }
-            (FlowRole::Consumer(consumer), Heard::Delivery(delivery)) => {
-                consumer.delivery(delivery, now, (&mut board.received, &mut board.timeline), out);
-            }
-            _ => {}
-        }
-    }
-
-    fn fill(&mut self, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) -> bool {
-        match self {
-            FlowRole::Publisher(publisher) => publisher.fill(now, &mut board.timeline, out),
-            FlowRole::Consumer(consumer) => {
-                consumer.fill(out);
-                false
-            }
-        }
-    }
-
-    fn reads(&self, _unwritten: usize) -> bool {
-        true
-    }
-
-    fn is_producer(&self) -> bool {
-        matches!(self, FlowRole::Publisher(_))
-    }
-
-    fn next_due(&self) -> Option<u64> {
-        match self {
-            FlowRole::Publisher(publisher) => publisher.next_due(),
-            FlowRole::Consumer(_) => None,
-        }
-    }
-
-    fn cut_off(&mut self, _now: u64, board: &mut FlowBoard) {
-        if let FlowRole::Publisher(publisher) = self {
-            board.unknown.extend(publisher.cut_off());
-        }
-    }
-
-    fn reopened(&mut self, now: u64, board: &mut FlowBoard) {
-        board.timeline.reconnected(now);
-    }
-
-    fn tick(&mut self, _now: u64, _board: &mut FlowBoard) {}
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// Nothing but the end of the time.
+    Time,
+    /// So many messages have passed.
+    Messages(u64),
+    /// All that were published have passed.
+    Due,
+    /// All that the schedules had are sent.
+    Sent,
 }

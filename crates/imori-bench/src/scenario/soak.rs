@@ -175,8 +175,12 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     report.client.threads = reports.len() as u32;
     report.client.cpu_us_per_op =
         (report.operations > 0).then(|| report.client.cpu_s * 1e6 / report.operations as f64);
-    report.notes = reports.iter().flat_map(|part| part.notes.clone()).collect();
-    report.notes.dedup();
+    report.notes.clear();
+    for note in reports.iter().flat_map(|part| &part.notes) {
+        if !report.notes.contains(note) {
+            report.notes.push(note.clone());
+        }
+    }
     report.counters.clear();
     report.ledger = ledger;
     if let Some(broker) = &mut report.broker {

@@ -166,6 +166,12 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
+/// What to say of operations that a schedule had and that were never sent, unless the run ended early.
+pub(crate) fn unsent_note(outcome: Outcome, unsent: u64) -> Option<String> {
+    let note = format!("{unsent} operations were due and never sent, for as many were under way as may be");
+    (unsent > 0 && !matches!(outcome, Outcome::Broken | Outcome::Stopped)).then_some(note)
+}
+
 /// A time in nanoseconds of the run's clock.
 pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)

@@ -1,14 +1,19 @@
-//! A small STOMP broker that loses, repeats or changes one delivery in so many.
+//! A small STOMP broker that loses, repeats or changes one delivery in so many, and may do worse.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{BufReader, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::spawn;
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+
+use crate::frame::Frame;
 
 /// What the broker does to a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lie {
+    #[default]
     None,
     /// It never arrives.
     Lose,
@@ -20,6 +25,51 @@ pub(crate) enum Lie {
     Disguise,
 }
 
+/// How it confirms what is sent.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Confirming {
+    /// At once.
+    #[default]
+    AtOnce,
+    /// In pairs, the second of them first.
+    Swapped,
+    /// Never.
+    Never,
+}
+
+/// When its connections break.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breaking {
+    #[default]
+    Never,
+    /// All of them at the message of this number, for good.
+    All(u64),
+    /// That of the sender at each multiple of this number; it may come back.
+    Sender(u64),
+}
+
+/// How a broker behaves.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Habits {
+    pub(crate) lie: Lie,
+    /// Which destinations that concerns, and what breaks: those with this prefix.
+    pub(crate) about: &'static str,
+    /// One delivery in so many is lied about.
+    pub(crate) one_in: u64,
+    pub(crate) confirming: Confirming,
+    pub(crate) breaking: Breaking,
+    /// What each delivery takes, one after another.
+    pub(crate) service: Option<Duration>,
+}
+
+/// What it did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Deeds {
+    pub(crate) lies: u64,
+    /// Connections that it broke.
+    pub(crate) breaks: u64,
+}
+
 /// The broker.
 pub(crate) struct Liar {
     address: SocketAddr,
@@ -28,11 +78,16 @@ pub(crate) struct Liar {
 
 #[derive(Default)]
 struct State {
+    habits: Habits,
     subscribers: HashMap<String, VecDeque<Subscriber>>,
     stored: HashMap<String, Vec<Frame>>,
-    connections: usize,
+    /// All connections; none are added once it is dead.
+    sockets: Vec<TcpStream>,
+    is_dead: bool,
+    sends: u64,
     deliveries: u64,
-    lies: u64,
+    deeds: Deeds,
+    server: Option<Sender<(Instant, Vec<u8>, TcpStream)>>,
 }
 
 struct Subscriber {
@@ -40,32 +95,23 @@ struct Subscriber {
     socket: TcpStream,
 }
 
-#[derive(Clone)]
-struct Frame {
-    command: String,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
-}
-
-/// Which deliveries are lied about.
-#[derive(Clone, Copy)]
-struct Plan {
-    lie: Lie,
-    about: &'static str,
-    one_in: u64,
-}
-
 impl Liar {
     /// Starts to lie about one delivery in so many, of destinations with this prefix.
     pub(crate) fn start(lie: Lie, about: &'static str, one_in: u64) -> Liar {
+        Liar::with(Habits { lie, about, one_in, ..Habits::default() })
+    }
+
+    /// Starts one with habits.
+    pub(crate) fn with(habits: Habits) -> Liar {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let state = Arc::new(Mutex::new(State::default()));
+        let server = habits.service.map(serve_one_by_one);
+        let state = Arc::new(Mutex::new(State { habits, server, ..State::default() }));
         let shared = Arc::clone(&state);
         spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 let shared = Arc::clone(&shared);
-                spawn(move || serve(&socket, &shared, Plan { lie, about, one_in }));
+                spawn(move || serve(&socket, &shared));
             }
         });
         Liar { address, state }
@@ -76,19 +122,42 @@ impl Liar {
     }
 
     pub(crate) fn lies(&self) -> u64 {
-        self.state.lock().unwrap().lies
+        self.deeds().lies
+    }
+
+    pub(crate) fn deeds(&self) -> Deeds {
+        self.state.lock().unwrap().deeds
     }
 }
 
-fn serve(socket: &TcpStream, state: &Mutex<State>, plan: Plan) {
+/// Writes one delivery after another, each as long after the one before it as it takes to serve.
+fn serve_one_by_one(takes: Duration) -> Sender<(Instant, Vec<u8>, TcpStream)> {
+    let (sender, receiver) = channel::<(Instant, Vec<u8>, TcpStream)>();
+    spawn(move || {
+        let mut free = Instant::now();
+        for (arrived, bytes, socket) in receiver {
+            // Counted from arrival, so that a sleep that takes too long does not add up.
+            free = free.max(arrived) + takes;
+            sleep(free.saturating_duration_since(Instant::now()));
+            write(&socket, &bytes);
+        }
+    });
+    sender
+}
+
+fn serve(socket: &TcpStream, state: &Mutex<State>) {
     socket.set_nodelay(true).unwrap();
     let mut input = BufReader::new(socket.try_clone().unwrap());
     let replies = {
         let mut state = state.lock().unwrap();
-        state.connections += 1;
-        format!("/reply-queue/{}", state.connections)
+        if state.is_dead {
+            return;
+        }
+        state.sockets.push(socket.try_clone().unwrap());
+        format!("/reply-queue/{}", state.sockets.len())
     };
-    while let Some(mut frame) = read(&mut input) {
+    let mut kept_back = None;
+    while let Some(mut frame) = Frame::read(&mut input) {
         let mut state = state.lock().unwrap();
         let destination = frame.header("destination").to_owned();
         match frame.command.as_str() {
@@ -100,22 +169,36 @@ fn serve(socket: &TcpStream, state: &Mutex<State>, plan: Plan) {
                 let id = frame.header("id").to_owned();
                 state.subscribe(&destination, &id, socket);
                 for stored in state.stored.remove(&destination).unwrap_or_default() {
-                    state.deliver(&destination, &stored, plan);
+                    state.deliver(&destination, &stored);
                 }
             }
             "SEND" => {
+                if state.breaks_at(&destination, socket) {
+                    drop(state);
+                    // What it had sent before that is read and forgotten.
+                    while Frame::read(&mut input).is_some() {}
+                    return;
+                }
                 for (name, value) in &mut frame.headers {
                     if name == "reply-to" && value.starts_with("/temp-queue/") {
                         value.clone_from(&replies);
                     }
                 }
-                state.deliver(&destination, &frame, plan);
+                state.deliver(&destination, &frame);
             }
             _ => {}
         }
         let receipt = frame.header("receipt");
         if !receipt.is_empty() {
-            write(socket, format!("RECEIPT\nreceipt-id:{receipt}\n\n\0").as_bytes());
+            let receipt = format!("RECEIPT\nreceipt-id:{receipt}\n\n\0");
+            match (state.habits.confirming, frame.command == "SEND") {
+                (Confirming::AtOnce, _) | (_, false) => write(socket, receipt.as_bytes()),
+                (Confirming::Never, true) => {}
+                (Confirming::Swapped, true) => match kept_back.take() {
+                    Some(first) => write(socket, format!("{receipt}{first}").as_bytes()),
+                    None => kept_back = Some(receipt),
+                },
+            }
         }
     }
 }
@@ -126,100 +209,56 @@ impl State {
         self.subscribers.entry(destination.to_owned()).or_default().push_back(subscriber);
     }
 
-    fn deliver(&mut self, destination: &str, frame: &Frame, plan: Plan) {
+    /// Whether the sender's connection breaks now, and those of others with it.
+    fn breaks_at(&mut self, destination: &str, sender: &TcpStream) -> bool {
+        self.sends += u64::from(destination.starts_with(self.habits.about));
+        // A client reads all that came before the end of a stream, which it may not after a reset.
+        match self.habits.breaking {
+            Breaking::All(number) if self.sends >= number => {
+                self.is_dead = true;
+                for socket in self.sockets.drain(..) {
+                    self.deeds.breaks += u64::from(socket.shutdown(Shutdown::Write).is_ok());
+                }
+                true
+            }
+            Breaking::Sender(number)
+                if self.sends.is_multiple_of(number) && destination.starts_with(self.habits.about) =>
+            {
+                self.deeds.breaks += u64::from(sender.shutdown(Shutdown::Write).is_ok());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn deliver(&mut self, destination: &str, frame: &Frame) {
         let Some(subscribers) = self.subscribers.get_mut(destination) else {
             self.stored.entry(destination.to_owned()).or_default().push(frame.clone());
             return;
         };
+        let Habits { lie, about, one_in, .. } = self.habits;
         let receivers = if destination.starts_with("/topic/") { subscribers.len() } else { 1 };
         for _ in 0..receivers {
-            let is_known = plan.lie != Lie::None && destination.starts_with(plan.about);
+            let is_known = lie != Lie::None && destination.starts_with(about);
             self.deliveries += u64::from(is_known);
             // Never the last of a round number, so that the run need not wait for it.
-            let is_lie = is_known && self.deliveries % plan.one_in == plan.one_in / 2;
-            self.lies += u64::from(is_lie);
-            let lie = if is_lie { plan.lie } else { Lie::None };
+            let is_lie = is_known && self.deliveries % one_in == one_in / 2;
+            self.deeds.lies += u64::from(is_lie);
+            let lie = if is_lie { lie } else { Lie::None };
             if let Some(receiver) = subscribers.pop_front() {
                 let bytes = frame.message(&receiver.id, lie);
-                match lie {
-                    Lie::Lose => {}
-                    Lie::Repeat => write(&receiver.socket, &bytes.repeat(2)),
-                    _ => write(&receiver.socket, &bytes),
+                match &self.server {
+                    _ if lie == Lie::Lose => {}
+                    Some(server) => {
+                        let socket = receiver.socket.try_clone().unwrap();
+                        server.send((Instant::now(), bytes, socket)).unwrap();
+                    }
+                    None => write(&receiver.socket, &bytes),
                 }
                 subscribers.push_back(receiver);
             }
         }
     }
-}
-
-impl Frame {
-    fn header(&self, name: &str) -> &str {
-        self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-    }
-
-    fn message(&self, subscription: &str, lie: Lie) -> Vec<u8> {
-        let mut frame = self.clone();
-        match lie {
-            Lie::Alter => {
-                if let Some(last) = frame.body.last_mut() {
-                    *last ^= 1;
-                }
-            }
-            Lie::Disguise => {
-                // The first byte of either names the run.
-                if let Some(first) = frame.body.first_mut() {
-                    *first ^= 1;
-                }
-                for (_, value) in frame.headers.iter_mut().filter(|(name, _)| name == "correlation-id") {
-                    *value = value.replace(|digit: char| digit.is_ascii_hexdigit(), "0");
-                }
-            }
-            Lie::None | Lie::Lose | Lie::Repeat => {}
-        }
-        let mut bytes = format!("MESSAGE\nsubscription:{subscription}\nack:{subscription}-1\n").into_bytes();
-        for (name, value) in frame.headers.iter().filter(|(name, _)| name != "receipt") {
-            bytes.extend_from_slice(format!("{name}:{value}\n").as_bytes());
-        }
-        bytes.push(b'\n');
-        bytes.extend_from_slice(&frame.body);
-        bytes.push(0);
-        bytes
-    }
-}
-
-fn read(input: &mut impl BufRead) -> Option<Frame> {
-    let mut lines = Vec::new();
-    loop {
-        let mut line = String::new();
-        if input.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        match line.trim_end_matches('\n').trim_start_matches('\0') {
-            "" if lines.is_empty() => {}
-            "" => break,
-            line => lines.push(line.to_owned()),
-        }
-    }
-    let mut lines = lines.into_iter();
-    let command = lines.next()?;
-    let headers: Vec<(String, String)> = lines
-        .filter_map(|line| line.split_once(':').map(|(name, value)| (name.to_owned(), value.to_owned())))
-        .collect();
-    let length =
-        headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
-    let mut body = Vec::new();
-    match length {
-        Some(length) => {
-            body.resize(length, 0);
-            input.read_exact(&mut body).ok()?;
-            input.read_exact(&mut [0]).ok()?;
-        }
-        None => {
-            input.read_until(0, &mut body).ok()?;
-            body.pop();
-        }
-    }
-    Some(Frame { command, headers, body })
 }
 
 /// A client that is gone is no concern of the broker.

@@ -2,13 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
+mod aims;
+mod breaking;
+mod confirms;
+mod frame;
 mod liar;
 mod nats_liar;
+mod open_loop;
 mod peer_liar;
 mod versus;
 
+use std::thread::scope;
+
 use clap::Parser;
-use imori_bench::{BenchArgs, Ledger, Outcome, Report, Task};
+use imori_bench::{BenchArgs, Ledger, Outcome, Report, Second, Task};
 
 use liar::{Liar, Lie};
 use nats_liar::NatsLiar;
@@ -33,9 +40,19 @@ fn attempt(url: &str, arguments: &str) -> anyhow::Result<Report> {
     }
 }
 
+/// Adds up a column of the rows of a report.
+fn total(report: &Report, of: impl Fn(&Second) -> u64) -> u64 {
+    report.rows.iter().map(of).sum()
+}
+
+/// A counter of a report.
+fn counter(report: &Report, name: &str) -> Option<u64> {
+    report.counters.iter().find(|count| count.name == name).map(|count| count.value)
+}
+
 #[test]
 fn an_honest_broker_has_a_clean_ledger() {
-    for (arguments, sent, good) in [
+    let rows = [
         ("rpc --requests 1k --warmup 100 --requesters 3 --responders 2", 1_100, 1_100),
         ("rpc --requests 1k --warmup 0 --depth 16 --threads 2 --reply named", 1_000, 1_000),
         ("rpc --requests 5k --warmup 10 --depth all", 5_010, 5_010),
@@ -49,15 +66,20 @@ fn an_honest_broker_has_a_clean_ledger() {
         ("queue --closed --messages 1k --phase fill-drain --ack client", 1_000, 1_000),
         ("pubsub --closed --messages 1k --warmup 0 --subscribers 10 --window 50 --threads 2", 1_000, 10_000),
         ("pubsub --closed --time 300ms --warmup 50ms --publishers 2 --subscribers 2", 0, 0),
-    ] {
-        let report = run(&Liar::start(Lie::None, "/", 0).url(), arguments);
-        check_clean(&report, arguments, sent, good);
-    }
+    ];
+    scope(|scope| {
+        for (arguments, sent, good) in rows {
+            scope.spawn(move || {
+                let report = run(&Liar::start(Lie::None, "/", 0).url(), arguments);
+                check_clean(&report, arguments, sent, good);
+            });
+        }
+    });
 }
 
 #[test]
 fn an_honest_nats_server_has_a_clean_ledger() {
-    for (arguments, sent, good) in [
+    let rows = [
         ("rpc --requests 1k --warmup 100 --requesters 3 --responders 2", 1_100, 1_100),
         ("rpc --requests 1k --warmup 100 --requesters 3 --independent", 1_100, 1_100),
         ("rpc --time 300ms --warmup 50ms --requesters 2 --independent", 0, 0),
@@ -68,10 +90,15 @@ fn an_honest_nats_server_has_a_clean_ledger() {
             1_000,
             3_000,
         ),
-    ] {
-        let report = run(&NatsLiar::start(Lie::None, "", 0).url(), arguments);
-        check_clean(&report, arguments, sent, good);
-    }
+    ];
+    scope(|scope| {
+        for (arguments, sent, good) in rows {
+            scope.spawn(move || {
+                let report = run(&NatsLiar::start(Lie::None, "", 0).url(), arguments);
+                check_clean(&report, arguments, sent, good);
+            });
+        }
+    });
 }
 
 /// With 0 sent it may have been any number.
@@ -92,19 +119,25 @@ fn each_lie_about_a_reply_is_counted() {
         (Lie::Alter, Ledger { altered: 20, ..clean }),
         (Lie::Disguise, Ledger { lost: 20, timeouts: 20, foreign: 20, ..clean }),
     ] {
-        for depth in [
-            "--requesters 4 --depth 8 --timeout 200ms",
-            "--requesters 2 --depth 64 --timeout 200ms --threads 2",
-        ] {
-            let liar = Liar::start(lie, "/reply-queue/", 100);
-            let report = run(&liar.url(), &format!("rpc --requests 2k --warmup 0 {depth}"));
-            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {depth}");
-            assert_eq!(liar.lies(), 20);
-            let liar = NatsLiar::start(lie, "_INBOX.", 100);
-            let report = run(&liar.url(), &format!("rpc --requests 2k --warmup 0 {depth}"));
-            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {depth}");
-            assert_eq!(liar.lies(), 20);
-        }
+        // Side by side, because each waits for what is lost.
+        scope(|scope| {
+            for depth in ["--requesters 4 --depth 8", "--requesters 2 --depth 64 --threads 2"] {
+                let arguments = format!("rpc --requests 2k --warmup 0 --timeout 500ms {depth}");
+                let of_nats = arguments.clone();
+                scope.spawn(move || {
+                    let liar = Liar::start(lie, "/reply-queue/", 100);
+                    let report = run(&liar.url(), &arguments);
+                    assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {depth}");
+                    assert_eq!(liar.lies(), 20);
+                });
+                scope.spawn(move || {
+                    let liar = NatsLiar::start(lie, "_INBOX.", 100);
+                    let report = run(&liar.url(), &of_nats);
+                    assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {depth}");
+                    assert_eq!(liar.lies(), 20);
+                });
+            }
+        });
     }
 }
 
@@ -117,19 +150,27 @@ fn each_lie_about_a_delivery_is_counted() {
         (Lie::Alter, Ledger { altered: 20, ..clean }),
         (Lie::Disguise, Ledger { altered: 20, ..clean }),
     ] {
-        for size in [16, 100] {
-            let arguments = format!(
-                "pubsub --closed --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"
-            );
-            let liar = Liar::start(lie, "/topic/", 100);
-            let report = run(&liar.url(), &arguments);
-            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {size}");
-            assert_eq!(liar.lies(), 20);
-            let liar = NatsLiar::start(lie, "imori-bench", 100);
-            let report = run(&liar.url(), &arguments);
-            assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {size}");
-            assert_eq!(liar.lies(), 20);
-        }
+        // Side by side, because each waits for what is lost.
+        scope(|scope| {
+            for size in [16, 100] {
+                let arguments = format!(
+                    "pubsub --closed --messages 1k --warmup 0 --subscribers 2 --window 100 --size {size}"
+                );
+                let of_nats = arguments.clone();
+                scope.spawn(move || {
+                    let liar = Liar::start(lie, "/topic/", 100);
+                    let report = run(&liar.url(), &arguments);
+                    assert_eq!((report.ledger, report.exit_code()), (expected, 3), "{lie:?} {size}");
+                    assert_eq!(liar.lies(), 20);
+                });
+                scope.spawn(move || {
+                    let liar = NatsLiar::start(lie, "imori-bench", 100);
+                    let report = run(&liar.url(), &of_nats);
+                    assert_eq!((report.ledger, report.exit_code()), (expected, 3), "nats {lie:?} {size}");
+                    assert_eq!(liar.lies(), 20);
+                });
+            }
+        });
     }
 }
 

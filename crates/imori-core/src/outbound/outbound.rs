@@ -18,6 +18,7 @@ use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
 use crate::message::{Address, AddressView, DEFAULT_EXCHANGE, Publication};
 use crate::name::Name;
+use crate::route::pattern::is_reply;
 
 /// A body from this size on waits as a message, below as the bytes of its frame:
 /// for small ones the frame takes less memory than the message would.
@@ -420,7 +421,7 @@ impl Outbound {
             self.exhausted.push(id);
             return Live::Exhausted { taken: run.len(), subscription };
         }
-        if self.has_room() { Live::Taken } else { Live::Pressed }
+        if self.has_room() || self.spares(about) { Live::Taken } else { Live::Pressed }
     }
 
     /// Writes a whole run, if there is room for it and it is one; false where nothing was written.
@@ -612,6 +613,12 @@ impl Outbound {
     /// Tells whether a delivery would not have to wait for others.
     pub fn has_room(&self) -> bool {
         self.buffer.unsent() < self.limits.feed_bytes && self.backlog.is_empty()
+    }
+
+    /// Tells whether a publisher need not wait although there is no room: who replies serves others too,
+    /// and must not be slow for one that asks much before it reads.
+    fn spares(&self, about: About<'_>) -> bool {
+        is_reply(about.address.subject()) && self.unsent() < self.limits.unsent_bytes_max / 2
     }
 
     /// Notes that `publisher` waits until there is room; false where there is room already.

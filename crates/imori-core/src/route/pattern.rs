@@ -177,8 +177,12 @@ pub fn stem(subject: &[u8]) -> &[u8] {
 
 /// Whether patterns that begin with a wildcard must not see this subject.
 pub fn is_reserved(subject: &[u8]) -> bool {
-    let first = tokens(subject).next().unwrap_or_default();
-    first == b"_INBOX" || first.starts_with(b"$")
+    is_reply(subject) || subject.starts_with(b"$")
+}
+
+/// Whether replies go there, by the convention of NATS clients: it begins with `_INBOX`.
+pub fn is_reply(subject: &[u8]) -> bool {
+    tokens(subject).next() == Some(b"_INBOX")
 }
 
 /// Checks that `subject` is not too long, nor has too many tokens for a topic exchange.

@@ -546,6 +546,21 @@ fn a_publisher_who_presses_is_let_go_on() {
 }
 
 #[test]
+fn who_replies_waits_for_a_reader_that_is_half_full() {
+    for (subject, until) in
+        [("_INBOX.a.1", UNSENT_BYTES_MAX / 2), ("_INBOXES.a", FEED_BYTES), ("a", FEED_BYTES)]
+    {
+        let mut stage = Stage::new();
+        stage.address = Arc::new(Address::new(b"amq.topic", subject.as_bytes()));
+        let reader = stage.subscribe("l");
+        let body = "x".repeat(16);
+        while stage.send(reader, &body) == Live::Taken {}
+        let unsent = stage.outbound.unsent();
+        assert!((until..until + 64).contains(&unsent), "{subject} presses at {unsent}, not {until}");
+    }
+}
+
+#[test]
 fn closing_gives_all_that_is_left_once() {
     let mut stage = Stage::new();
     let reader = stage.consume("a", QUEUE, true, Credit::window(9));

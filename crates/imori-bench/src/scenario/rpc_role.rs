@@ -1,0 +1,79 @@
+//! The connections of scenario `rpc`: those that ask and those that answer.
+
+use crate::load::event_loop::Role;
+use crate::load::requester::{Asked, Requester};
+use crate::load::responder::{Answered, Responder};
+use crate::protocol::driver::Heard;
+
+/// A connection of this scenario.
+pub(super) enum RpcRole {
+    Requester(Box<Requester>),
+    Responder(Responder),
+}
+
+pub(super) struct RpcBoard {
+    pub(super) asked: Asked,
+    pub(super) answered: Answered,
+}
+
+impl RpcBoard {
+    pub(super) fn new() -> RpcBoard {
+        RpcBoard { asked: Asked::new(), answered: Answered::default() }
+    }
+}
+
+impl Role for RpcRole {
+    type Board = RpcBoard;
+
+    fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut RpcBoard, out: &mut Vec<u8>) {
+        let Heard::Delivery(delivery) = heard else { return };
+        match self {
+            RpcRole::Requester(requester) => requester.reply(delivery, now, &mut board.asked),
+            RpcRole::Responder(responder) => responder.request(delivery, &mut board.answered, out),
+        }
+    }
+
+    fn fill(&mut self, now: u64, board: &mut RpcBoard, out: &mut Vec<u8>) -> bool {
+        match self {
+            RpcRole::Requester(requester) => requester.fill(now, &mut board.asked, out),
+            RpcRole::Responder(_) => false,
+        }
+    }
+
+    fn reads(&self, unwritten: usize) -> bool {
+        match self {
+            RpcRole::Requester(requester) => requester.reads(unwritten),
+            RpcRole::Responder(_) => true,
+        }
+    }
+
+    fn is_producer(&self) -> bool {
+        match self {
+            RpcRole::Requester(requester) => requester.is_paced(),
+            RpcRole::Responder(_) => false,
+        }
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        match self {
+            RpcRole::Requester(requester) => requester.next_due(),
+            RpcRole::Responder(_) => None,
+        }
+    }
+
+    fn cut_off(&mut self, now: u64, board: &mut RpcBoard) {
+        if let RpcRole::Requester(requester) = self {
+            requester.cut_off(now, &mut board.asked);
+        }
+    }
+
+    fn reopened(&mut self, now: u64, board: &mut RpcBoard) {
+        board.asked.timeline.reconnected(now);
+    }
+
+    fn tick(&mut self, now: u64, board: &mut RpcBoard) {
+        if let RpcRole::Requester(requester) = self {
+            requester.tick(now, &mut board.asked);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Who sends where, and who hears what, in the scenarios in which messages go one way.
+
+use crate::options::FlowOptions;
+use crate::protocol::driver::{Place, Terms};
+
+/// Who sends where and who hears what.
+pub(super) struct Shape {
+    /// For each publisher, where it sends.
+    pub(super) subjects: Vec<Place>,
+    /// For each consumer, what it reads and which place of a publisher that is.
+    pub(super) sources: Vec<(Place, usize)>,
+    /// Deliveries of each message.
+    pub(super) fan_out: u64,
+    /// Places of each publisher.
+    pub(super) stride: usize,
+    /// Bytes of each body.
+    pub(super) size: usize,
+    /// Whether consumers subscribe only after everything is published.
+    pub(super) is_filled_first: bool,
+    /// Whether each message is followed over so many subscribers.
+    pub(super) spread_over: Option<u32>,
+}
+
+/// So many places, of these in turns.
+pub(super) fn cycled(places: &[Place], count: u32) -> Vec<Place> {
+    places.iter().cycle().take(count as usize).cloned().collect()
+}
+
+/// How consumers are served.
+pub(super) fn terms(flow: &FlowOptions) -> Terms {
+    Terms { ack: flow.ack, prefetch: flow.prefetch }
+}
