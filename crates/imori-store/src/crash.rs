@@ -1,0 +1,328 @@
+//! Random lives of a journal on the simulated disk, with a crash after every call that changes it.
+//!
+//! The ledger knows what was appended and what was promised. After each crash, also one in the middle
+//! of opening after a crash: nothing promised is lost, nothing else is there, no byte is changed,
+//! numbers rise, groups are whole, no damage is seen. Each planted fault has to be caught.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::committer::commit;
+use crate::disk;
+use crate::journal::{Journal, NewRecord, Take};
+use crate::lsn::Lsn;
+use crate::open::{self, Opened};
+use crate::planted::Fault;
+use crate::pool::{Job, Pool};
+use crate::record::{Record, RecordType};
+use crate::recover::{self, Recovered};
+use crate::scan;
+use crate::seal::{Seal, StoreId};
+use crate::settings::{OnDamage, Settings};
+use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
+
+/// Ways in which each state is left by a crash.
+const CRASHES: usize = 4;
+
+const STEPS: usize = 120;
+const LIVES: usize = 4;
+
+pub(crate) fn settings(fault: Option<Fault>) -> Settings {
+    let store = StoreId([9; 16]);
+    let mut seal = Seal::new(store);
+    seal.planted.0 = fault;
+    Settings { store, shard: 0, file_bytes: 4 * 4096, on_damage: OnDamage::Quarantine, seal }
+}
+
+#[derive(Default)]
+struct Ledger {
+    appended: BTreeMap<u64, Record>,
+    groups: Vec<(u64, u64)>,
+    floor: u64,
+}
+
+impl Ledger {
+    fn check(&self, recovered: &Recovered, promised: u64) -> Result<(), String> {
+        let floor = recovered.report.floor.map_or(0, |floor| floor.0);
+        let found: BTreeMap<u64, &Record> =
+            recovered.records.iter().map(|record| (record.lsn.0, record)).collect();
+        if !recovered.records.is_sorted_by(|a, b| a.lsn < b.lsn) {
+            return Err("numbers do not rise".to_string());
+        }
+        for (lsn, record) in &found {
+            match self.appended.get(lsn) {
+                None => return Err(format!("phantom: {lsn}")),
+                Some(appended) if appended != *record => return Err(format!("altered: {lsn}")),
+                Some(_) => {}
+            }
+        }
+        let confirmed = self.appended.range(..=promised);
+        let checkpoint = confirmed.filter_map(|(_, record)| record.floor()).max().map_or(0, |floor| floor.0);
+        if floor < checkpoint {
+            return Err(format!("lost: the checkpoint that says {checkpoint}"));
+        }
+        if let Some((lsn, _)) = self
+            .appended
+            .range(floor..=promised.max(floor))
+            .find(|(lsn, _)| **lsn <= promised && !found.contains_key(lsn))
+        {
+            return Err(format!("lost: {lsn} of {promised} that were promised"));
+        }
+        for (first, last) in &self.groups {
+            let there = (*first..=*last).filter(|lsn| found.contains_key(lsn)).count() as u64;
+            if *first >= floor && there != 0 && there != last - first + 1 {
+                return Err(format!("group: {there} records of {first} to {last}"));
+            }
+        }
+        match recovered.report.damaged.is_empty() {
+            true => Ok(()),
+            false => Err(format!("damage where there is none: {}", recovered.report)),
+        }
+    }
+
+    /// Forgets what is not there any more: it must not come back.
+    fn adopt(&mut self, recovered: &Recovered) {
+        self.appended = recovered.records.iter().map(|record| (record.lsn.0, record.clone())).collect();
+        let appended = &self.appended;
+        self.groups.retain(|(first, last)| (*first..=*last).all(|lsn| appended.contains_key(&lsn)));
+    }
+}
+
+struct Life {
+    disk: SimDisk,
+    settings: Settings,
+    journal: Journal<SimFile>,
+    pool: Pool<SimFile>,
+    job: Option<Job<SimFile>>,
+    buffer: Vec<u8>,
+}
+
+struct Run {
+    random: Random,
+    ledger: Ledger,
+    points: u64,
+}
+
+impl Run {
+    /// Lives one after the other, each ended by a crash; says how many crashes were looked at.
+    fn run(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
+        let mut run = Run { random: Random(seed), ledger: Ledger::default(), points: 0 };
+        let settings = settings(fault);
+        let mut state = State::default();
+        for _ in 0..LIVES {
+            let disk = SimDisk::new(state);
+            disk.watch();
+            let opened = open::open(&disk, &settings);
+            run.crash_everywhere(&disk, &settings)?;
+            let Opened { journal, pool, recovered } = opened.map_err(|error| error.to_string())?;
+            run.ledger.check(&recovered, disk.state().promised)?;
+            run.ledger.adopt(&recovered);
+            disk.promise(recovered.next.0 - 1);
+            let mut life = Life { disk, settings, journal, pool, job: None, buffer: Vec::new() };
+            if run.random.below(3) == 0 {
+                run.plan_trouble(&life.disk);
+            }
+            for _ in 0..STEPS {
+                let is_alive = run.step(&mut life)?;
+                run.crash_everywhere(&life.disk, &settings)?;
+                if !is_alive {
+                    break;
+                }
+            }
+            state = life.disk.state().crash(&mut run.random);
+        }
+        Ok(run.points)
+    }
+
+    fn plan_trouble(&mut self, disk: &SimDisk) {
+        let (call, trouble) = match self.random.below(5) {
+            0 => (Call::Write, Trouble::Error(EIO)),
+            1 => (Call::Write, Trouble::Error(ENOSPC)),
+            2 => (Call::Write, Trouble::Short),
+            3 => (Call::SyncFolder, Trouble::Error(EIO)),
+            _ => (Call::Sync, Trouble::Error(EIO)),
+        };
+        disk.trouble(call, self.random.below(20), trouble);
+    }
+
+    fn crash_everywhere(&mut self, disk: &SimDisk, settings: &Settings) -> Result<(), String> {
+        for state in disk.take_snapshots() {
+            for _ in 0..CRASHES {
+                self.points += 1;
+                let left = SimDisk::new(state.crash(&mut self.random));
+                let recovered = recover::recover(&left, settings).map_err(|error| error.to_string())?;
+                self.ledger.check(&recovered, state.promised)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One thing that happens; false if the disk failed and the process ends.
+    fn step(&mut self, life: &mut Life) -> Result<bool, String> {
+        match self.random.below(8) {
+            0..4 => self.append(&mut life.journal),
+            4..7 => return life.commit().or_else(|is_wrong| is_wrong.map_or(Ok(false), Err)),
+            _ => return life.work().or_else(|is_wrong| is_wrong.map_or(Ok(false), Err)),
+        }
+        Ok(true)
+    }
+
+    fn append(&mut self, journal: &mut Journal<SimFile>) {
+        let count = 1 + self.random.below(4);
+        let records: Vec<NewRecord> = (0..count).map(|_| self.new_record()).collect();
+        let is_group = self.random.below(3) == 0;
+        let appended = match is_group {
+            true => journal.append_group(&records),
+            false => journal.append(&records),
+        };
+        let range = appended.expect("the journal is well and takes what fits a file");
+        let mut all = records;
+        if is_group {
+            self.ledger.groups.push((range.first.0, range.last.0));
+            all.insert(0, NewRecord { kind: RecordType::GroupBegin, payload: Bytes::new() });
+            all.push(NewRecord { kind: RecordType::GroupEnd, payload: Bytes::new() });
+        }
+        for (lsn, NewRecord { kind, payload }) in (range.first.0..).zip(all) {
+            let record = Record { lsn: Lsn(lsn), kind, flags: u8::from(is_group), payload };
+            self.ledger.appended.insert(lsn, record);
+        }
+    }
+
+    fn new_record(&mut self) -> NewRecord {
+        let last = self.ledger.appended.keys().next_back().copied().unwrap_or(0);
+        if self.random.below(12) == 0 {
+            let back = self.random.below(30) as u64;
+            self.ledger.floor = self.ledger.floor.max(last.saturating_sub(back));
+            let payload = Bytes::copy_from_slice(&self.ledger.floor.to_le_bytes());
+            return NewRecord { kind: RecordType::Checkpoint, payload };
+        }
+        let len = [20, 300, 900, 2500][self.random.below(4)];
+        let mut payload = vec![0; self.random.below(len)];
+        payload.iter_mut().for_each(|byte| *byte = self.random.next() as u8);
+        NewRecord { kind: RecordType::Message, payload: payload.into() }
+    }
+}
+
+/// The disk failed, which may be, or something is wrong, which may not.
+type End = Option<String>;
+
+impl Life {
+    fn commit(&mut self) -> Result<bool, End> {
+        let batch = match self.journal.take_batch(&mut self.pool) {
+            Take::Nothing => return Ok(true),
+            Take::NeedsFile => return self.work(),
+            Take::Batch(batch) => batch,
+        };
+        let journal = std::cell::RefCell::new(&mut self.journal);
+        let (pool, disk) = (&mut self.pool, &self.disk);
+        let written = || journal.borrow_mut().batch_written();
+        let release = || {
+            let released = journal.borrow_mut().batch_synced().expect("it is written");
+            disk.promise(released.through.0);
+            released.freed.into_iter().for_each(|file| pool.free(file));
+        };
+        commit(&batch, &mut self.buffer, written, release).map(|()| true).map_err(|_| None)
+    }
+
+    /// Begins a job, or ends the one that was begun before.
+    fn work(&mut self) -> Result<bool, End> {
+        let Some(job) = self.job.take() else {
+            self.job = self.pool.next_job();
+            return Ok(true);
+        };
+        let made = job.run(&self.disk).map_err(|_| None)?;
+        if let Some(file) = &made {
+            let bytes = disk::read_all(&*file.file).map_err(|_| None)?;
+            let scan = scan::scan(&bytes.into(), self.settings.seal);
+            if scan.lowest().is_some() {
+                return Err(Some("a ready file shows what stood in it before".to_string()));
+            }
+        }
+        self.pool.done(made);
+        Ok(true)
+    }
+}
+
+/// How many seeds: more in a long run.
+fn seeds() -> u64 {
+    std::env::var("IMORI_STORE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
+}
+
+#[test]
+fn no_crash_loses_what_was_promised() {
+    let begin = std::time::Instant::now();
+    let mut points = 0;
+    for seed in 0..seeds() {
+        match Run::run(seed, None) {
+            Ok(more) => points += more,
+            Err(what) => panic!("seed {seed}: {what}"),
+        }
+    }
+    // Shown with `--nocapture`: a test that looks at few crashes says little.
+    let per_second = points as f64 / begin.elapsed().as_secs_f64();
+    assert!(points > seeds() * 500, "{points} crashes");
+    std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{points} crashes, {per_second:.0}/s\n"))
+        .expect("standard error takes it");
+}
+
+#[test]
+fn every_planted_fault_is_caught() {
+    for (fault, by) in [
+        (Fault::ConfirmBeforeSync, "lost"),
+        (Fault::SkipSync, "lost"),
+        (Fault::RetrySync, "lost"),
+        (Fault::ShortWriteIgnored, "lost"),
+        (Fault::StaleGeneration, "a ready file"),
+        (Fault::RenewWithoutGeneration, "a ready file"),
+        (Fault::ChecksumWithoutPayload, "altered"),
+        (Fault::ReuseNotFree, "lost"),
+        (Fault::TruncateOffByOne, "lost"),
+        (Fault::KeepPartOfGroup, "group"),
+        (Fault::DiscardBeforeSync, "lost"),
+        (Fault::SkipFolderSync, "lost"),
+        (Fault::NumberUsedTwice, ""),
+    ] {
+        let says = |what: &String| what.contains(by);
+        let is_caught = (0..200).any(|seed| Run::run(seed, Some(fault)).err().as_ref().is_some_and(says));
+        assert!(is_caught, "{fault:?} is not caught as `{by}`");
+    }
+}
+
+#[test]
+fn damage_is_told_and_the_rest_is_served() {
+    let settings = settings(None);
+    let disk = SimDisk::default();
+    let Opened { journal, pool, .. } = open::open(&disk, &settings).expect("the disk is well");
+    let mut life = Life { disk, settings, journal, pool, job: None, buffer: Vec::new() };
+    let mut run = Run { random: Random(5), ledger: Ledger::default(), points: 0 };
+    for number in 0..60u8 {
+        let payload = Bytes::from(vec![number; 1500]);
+        life.journal.append(&[NewRecord { kind: RecordType::Message, payload }]).expect("there is room");
+        while life.journal.has_queued() {
+            life.commit().expect("the disk is well");
+        }
+    }
+    let names = life.disk.state().names();
+    for _ in 0..2000 {
+        let mut state = life.disk.state();
+        let name = &names[run.random.below(names.len() - 3)];
+        let (at, bit) = (run.random.below(settings.file_bytes), run.random.below(8));
+        state.damage(name, |bytes| bytes[at] ^= 1 << bit);
+        let hurt = SimDisk::new(state);
+        let recovered = recover::recover(&hurt, &settings).expect("it can be read");
+        for record in &recovered.records {
+            assert!(record.payload.iter().all(|byte| u64::from(*byte) + 1 == record.lsn.0), "{}", record.lsn);
+        }
+        let missing = 60 - recovered.records.len();
+        assert!(missing <= 1, "one bit hurts one record");
+        assert!(missing == 0 || recovered.report.to_string().contains(name.as_str()), "{}", recovered.report);
+        let refusing = Settings { on_damage: OnDamage::Refuse, ..settings };
+        let is_refused = recover::recover(&hurt, &refusing).is_err();
+        assert_eq!(is_refused, !recovered.report.damaged.is_empty(), "{}", recovered.report);
+        let opened = open::open(&hurt, &settings).expect("it is set aside");
+        assert_eq!(opened.recovered.records, recovered.records);
+        let again = recover::recover(&hurt, &settings).expect("it can be read");
+        assert!(again.records == recovered.records && again.report.damaged.is_empty(), "{}", again.report);
+    }
+}

@@ -1,0 +1,146 @@
+//! What the store needs of a disk, and the real one.
+//!
+//! Everything is positioned, nothing is buffered, and a name is durable only after `sync_folder`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// A folder of files.
+pub trait Disk: Send + Sync + 'static {
+    /// An open file.
+    type File: DiskFile;
+
+    /// Makes an empty file; there is none of this name.
+    fn create(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Opens a file to read and write it.
+    fn open(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Gives a file another name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Takes a file away.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// The names of all files, sorted.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes names durable: those of new files, changed ones, and that there are none.
+    fn sync_folder(&self) -> io::Result<()>;
+}
+
+/// An open file; its calls may come from several threads.
+pub trait DiskFile: Send + Sync + 'static {
+    /// Reads at `offset`, perhaps less than `bytes` holds; 0 is the end.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes at `offset`, perhaps less than all, and says how much.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Returns when all that was written is on the device (`fdatasync`).
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// The length in bytes.
+    fn size(&self) -> io::Result<u64>;
+}
+
+/// A folder of the operating system.
+#[derive(Debug, Clone)]
+pub struct RealDisk {
+    folder: PathBuf,
+}
+
+impl RealDisk {
+    /// The files in `folder`, which exists.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> RealDisk {
+        RealDisk { folder }
+    }
+}
+
+impl Disk for RealDisk {
+    type File = File;
+
+    fn create(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).open(self.folder.join(name))
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).open(self.folder.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.folder.join(from), self.folder.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.folder.join(name))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            // The store's own names are plain; what is not UTF-8 is none of them.
+            names.extend(entry?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl DiskFile for File {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        File::sync_data(self)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}
+
+/// Writes all of `bytes`; a write that goes no further is an error, one that was interrupted is not.
+pub(crate) fn write_all(file: &impl DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write_at(bytes, offset) {
+            Ok(0) => return Err(io::Error::new(io::ErrorKind::WriteZero, "the disk takes no more bytes")),
+            Ok(written) => {
+                bytes = bytes.get(written..).unwrap_or_default();
+                offset += written as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file whole.
+pub(crate) fn read_all(file: &impl DiskFile) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(file.size()?).map_err(io::Error::other)?;
+    let mut bytes = vec![0; size];
+    let mut at = 0;
+    while at < size {
+        match file.read_at(&mut bytes[at..], at as u64) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(at);
+    Ok(bytes)
+}

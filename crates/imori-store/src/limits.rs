@@ -1,0 +1,29 @@
+//! Every limit of the store, with its unit and its reason.
+
+/// Bytes to which the file header and batches are aligned: no write touches an acknowledged neighbour.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// Bytes of the smallest journal file: below that the store would do little but roll.
+pub const FILE_BYTES_MIN: u64 = 1 << 20;
+
+/// Bytes of the largest journal file: recovery holds one in memory while it reads it.
+pub const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes of a journal file where nothing else is asked for.
+pub const FILE_BYTES_DEFAULT: u64 = 64 << 20;
+
+/// Bytes at which a batch takes no further record, so that a flush does not grow without end; one record
+/// or group that is larger has a batch of its own, up to what a file holds.
+pub const BATCH_BYTES_GOAL: usize = 4 << 20;
+
+/// Bytes that may wait for the disk; who appends beyond is refused until some are released.
+pub const QUEUED_BYTES_MAX: usize = 64 << 20;
+
+/// Files that are kept ready, so that a roll allocates nothing: one for it, one while that is replaced.
+pub const READY_FILES: usize = 2;
+
+/// Bytes of one write while a new file is filled with zeros.
+pub const FILL_BYTES: usize = 1 << 20;
+
+/// Ranges that a report names one by one; more are counted.
+pub const REPORTED_RANGES_MAX: usize = 16;

@@ -1,0 +1,50 @@
+//! Faults that tests plant, to see that the check of crashes finds each. Outside tests there are none.
+
+/// A fault that can be planted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Records are released when they are written, and synced after that.
+    ConfirmBeforeSync,
+    /// A batch is not synced at all.
+    SkipSync,
+    /// After a failed sync there is another, and its success is believed.
+    RetrySync,
+    /// A short write is taken for a whole one.
+    ShortWriteIgnored,
+    /// Bytes of an earlier use of a file are taken for those of this one.
+    StaleGeneration,
+    /// A file is re-used under the generation that it had.
+    RenewWithoutGeneration,
+    /// The checksum of a record leaves its payload out.
+    ChecksumWithoutPayload,
+    /// The checksum of a record leaves its length out.
+    ChecksumWithoutLength,
+    /// The oldest file is re-used whatever stands in it.
+    ReuseNotFree,
+    /// The last record of the last file is cut off with the torn tail.
+    TruncateOffByOne,
+    /// Part of an atomic group is kept.
+    KeepPartOfGroup,
+    /// The old tail is discarded before the new one is synced.
+    DiscardBeforeSync,
+    /// The folder is not synced after a new file got its name.
+    SkipFolderSync,
+    /// Numbers begin anew below those that were found.
+    NumberUsedTwice,
+}
+
+/// The fault that is planted, if there is one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Planted(#[cfg(test)] pub(crate) Option<Fault>);
+
+impl Planted {
+    #[cfg(test)]
+    pub(crate) fn has(self, fault: Fault) -> bool {
+        self.0 == Some(fault)
+    }
+
+    #[cfg(not(test))]
+    pub(crate) const fn has(self, _fault: Fault) -> bool {
+        false
+    }
+}

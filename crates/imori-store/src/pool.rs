@@ -1,0 +1,224 @@
+//! Files that are ready to be written to: full length, all of it allocated and written once, and synced.
+//!
+//! A value: it says what is to be done next ([`Job`]), whoever owns it does that without holding it,
+//! and hands the file back. One job at a time, so that generations rise in the order of use.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use crate::disk::{self, Disk, DiskFile};
+use crate::limits::{FILL_BYTES, READY_FILES};
+use crate::planted::Fault;
+use crate::settings::Settings;
+
+/// What a file is called that is not yet whole.
+const NEW: &str = ".new";
+
+/// A file of the journal, whatever stands in it.
+#[derive(Debug)]
+pub struct JournalFile<F> {
+    pub(crate) file: Arc<F>,
+    pub(crate) number: u32,
+    /// What its header said last.
+    pub(crate) generation: u32,
+}
+
+/// The files that are ready, and those that can be made so.
+#[derive(Debug)]
+pub struct Pool<F> {
+    settings: Settings,
+    ready: VecDeque<JournalFile<F>>,
+    free: VecDeque<JournalFile<F>>,
+    next_generation: u32,
+    next_number: u32,
+    is_working: bool,
+}
+
+/// Something to do so that a file is ready.
+#[derive(Debug)]
+pub struct Job<F> {
+    settings: Settings,
+    generation: u32,
+    kind: JobKind<F>,
+}
+
+#[derive(Debug)]
+enum JobKind<F> {
+    Make { number: u32 },
+    Renew(JournalFile<F>),
+}
+
+impl<F: DiskFile> Pool<F> {
+    /// An empty pool, whose next file has these.
+    pub(crate) fn new(settings: Settings, next_generation: u32, next_number: u32) -> Pool<F> {
+        let (ready, free) = (VecDeque::new(), VecDeque::new());
+        Pool { settings, ready, free, next_generation, next_number, is_working: false }
+    }
+
+    /// Takes a file that nothing needs any more.
+    pub(crate) fn free(&mut self, file: JournalFile<F>) {
+        self.free.push_back(file);
+    }
+
+    /// Gives a file that is ready.
+    pub(crate) fn take(&mut self) -> Option<JournalFile<F>> {
+        self.ready.pop_front()
+    }
+
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Says what is to be done next: what is free is renewed, and if too few are ready one is made.
+    pub fn next_job(&mut self) -> Option<Job<F>> {
+        if self.is_working {
+            return None;
+        }
+        let kind = match self.free.pop_front() {
+            Some(file) => JobKind::Renew(file),
+            None if self.ready.len() < READY_FILES => {
+                self.next_number += 1;
+                JobKind::Make { number: self.next_number - 1 }
+            }
+            None => return None,
+        };
+        self.is_working = true;
+        let generation = self.next_generation;
+        self.next_generation = generation.saturating_add(1);
+        Some(Job { settings: self.settings, generation, kind })
+    }
+
+    /// Takes what came of a job.
+    pub fn done(&mut self, made: Option<JournalFile<F>>) {
+        self.is_working = false;
+        self.ready.extend(made);
+    }
+}
+
+impl<F: DiskFile> Job<F> {
+    /// Does it. A file of another length than asked for today is removed, and there is none then.
+    pub fn run<D: Disk<File = F>>(self, disk: &D) -> io::Result<Option<JournalFile<F>>> {
+        if self.generation == u32::MAX {
+            return Err(io::Error::other(
+                "the generations of journal files are used up; drain into a new store",
+            ));
+        }
+        match self.kind {
+            JobKind::Make { number } => make(disk, &self.settings, number, self.generation).map(Some),
+            JobKind::Renew(file) => renew(disk, &self.settings, file, self.generation),
+        }
+    }
+}
+
+/// What the file of this number is called.
+pub(crate) fn name(number: u32) -> String {
+    format!("journal-{number:010}")
+}
+
+/// The number in the name of a journal file, its suffix left out, and whether it had none.
+pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
+    let rest = name.strip_prefix("journal-")?;
+    let (digits, suffix) = rest.split_at_checked(10)?;
+    Some((digits.parse().ok()?, suffix.is_empty()))
+}
+
+/// Tells whether this is what is left of a file that was never whole.
+pub(crate) fn is_unfinished(file_name: &str) -> bool {
+    parse_name(file_name).is_some() && file_name.ends_with(NEW)
+}
+
+fn make<D: Disk>(
+    disk: &D,
+    settings: &Settings,
+    number: u32,
+    generation: u32,
+) -> io::Result<JournalFile<D::File>> {
+    let name = name(number);
+    let new = format!("{name}{NEW}");
+    let file = disk.create(&new)?;
+    let zeros = vec![0; FILL_BYTES.min(settings.file_bytes)];
+    let mut at = 0;
+    while at < settings.file_bytes {
+        let piece = zeros.get(..settings.file_bytes - at).unwrap_or(&zeros);
+        disk::write_all(&file, piece, at as u64)?;
+        at += piece.len();
+    }
+    disk::write_all(&file, &settings.header(generation, None).encode(), 0)?;
+    file.sync_data()?;
+    disk.rename(&new, &name)?;
+    if !settings.seal.planted.has(Fault::SkipFolderSync) {
+        disk.sync_folder()?;
+    }
+    Ok(JournalFile { file: Arc::new(file), number, generation })
+}
+
+fn renew<D: Disk>(
+    disk: &D,
+    settings: &Settings,
+    file: JournalFile<D::File>,
+    generation: u32,
+) -> io::Result<Option<JournalFile<D::File>>> {
+    if file.file.size()? != settings.file_bytes as u64 {
+        disk.remove(&name(file.number))?;
+        disk.sync_folder()?;
+        return Ok(None);
+    }
+    let is_kept = settings.seal.planted.has(Fault::RenewWithoutGeneration);
+    let generation = if is_kept { file.generation } else { generation };
+    disk::write_all(&*file.file, &settings.header(generation, None).encode(), 0)?;
+    file.file.sync_data()?;
+    Ok(Some(JournalFile { generation, ..file }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::settings;
+    use crate::file_header::FileHeader;
+    use crate::sim_disk::{Call, SimDisk};
+
+    #[test]
+    fn a_new_file_is_zeros_synced_before_it_has_its_name() {
+        let disk = SimDisk::default();
+        let mut pool = Pool::new(settings(None), 7, 3);
+        let made = pool.next_job().expect("there is none yet").run(&disk).expect("the disk is well");
+        pool.done(made);
+        let state = disk.state().crash(&mut crate::sim_disk::Random(1));
+        let bytes = state.bytes("journal-0000000003");
+        assert_eq!(FileHeader::decode(bytes).map(|header| header.generation), Ok(7));
+        assert!(bytes.len() == settings(None).file_bytes && bytes[4096..].iter().all(|byte| *byte == 0));
+        let calls: Vec<Call> = disk.trace().iter().map(|(call, ..)| *call).collect();
+        assert_eq!(calls, [Call::Write, Call::Write, Call::Sync, Call::SyncFolder]);
+    }
+
+    #[test]
+    fn two_are_ready_and_a_free_one_is_first() {
+        let disk = SimDisk::default();
+        let mut pool = Pool::new(settings(None), 1, 1);
+        while let Some(job) = pool.next_job() {
+            assert!(pool.next_job().is_none(), "one job at a time");
+            pool.done(job.run(&disk).expect("the disk is well"));
+        }
+        assert_eq!(pool.ready.len(), READY_FILES);
+        let used = pool.take().expect("two are ready");
+        pool.free(used);
+        let job = pool.next_job().expect("one is free");
+        pool.done(job.run(&disk).expect("the disk is well"));
+        let generations: Vec<u32> = pool.ready.iter().map(|file| file.generation).collect();
+        assert_eq!((generations, disk.state().names().len()), (vec![2, 3], 2), "it got a new generation");
+    }
+
+    #[test]
+    fn names_are_read() {
+        for (text, expected) in [
+            ("journal-0000000012", Some((12, true))),
+            ("journal-0000000012.new", Some((12, false))),
+            ("journal-12", None),
+            ("journal-00000000é2", None),
+            ("other", None),
+        ] {
+            assert_eq!(parse_name(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! One record: `len u32, crc32c u32, type u8, flags u8, generation u32, lsn u64`, payload, all little
+//! endian, and zeros up to a multiple of 8.
+//!
+//! The checksum covers the length and all behind itself, the generation and the number included, so
+//! that bytes of an earlier use of a file do not verify as ones of this.
+
+use bytes::Bytes;
+
+use crate::lsn::Lsn;
+use crate::planted::Fault;
+use crate::seal::Seal;
+
+/// Bytes of a record before its payload.
+pub const HEADER_BYTES: usize = 22;
+
+/// Bytes to which records are aligned.
+pub const ALIGN_BYTES: usize = 8;
+
+/// Set on every record of an atomic group, its begin and its end included.
+pub const FLAG_IN_GROUP: u8 = 1;
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordType {
+    /// The body of a message, once for all queues.
+    Message = 1,
+    /// The queues that a message went to.
+    Enqueue = 2,
+    /// Messages that are settled.
+    Settle = 3,
+    /// A delivery that came back.
+    Count = 4,
+    /// An atomic group begins.
+    GroupBegin = 5,
+    /// An atomic group ends.
+    GroupEnd = 6,
+    /// The payload begins with the number, `u64`, below which no record is needed any more.
+    Checkpoint = 7,
+    /// The beginning of a stream is gone.
+    StreamTrim = 8,
+    /// Nothing: it fills a batch, or stands for numbers that are known to be lost.
+    Pad = 9,
+}
+
+impl RecordType {
+    fn from_byte(byte: u8) -> Option<RecordType> {
+        const ALL: [RecordType; 9] = [
+            RecordType::Message,
+            RecordType::Enqueue,
+            RecordType::Settle,
+            RecordType::Count,
+            RecordType::GroupBegin,
+            RecordType::GroupEnd,
+            RecordType::Checkpoint,
+            RecordType::StreamTrim,
+            RecordType::Pad,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// A record that owns its payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its number.
+    pub lsn: Lsn,
+    /// What it is about.
+    pub kind: RecordType,
+    /// [`FLAG_IN_GROUP`] or 0.
+    pub flags: u8,
+    /// What it says.
+    pub payload: Bytes,
+}
+
+impl Record {
+    /// Tells whether it belongs to an atomic group.
+    #[must_use]
+    pub fn is_in_group(&self) -> bool {
+        self.flags & FLAG_IN_GROUP != 0
+    }
+
+    /// The number below which no record is needed, if this is a checkpoint.
+    #[must_use]
+    pub fn floor(&self) -> Option<Lsn> {
+        let floor = self.payload.first_chunk().filter(|_| self.kind == RecordType::Checkpoint)?;
+        // A checkpoint that freed itself would be gone with what it says.
+        Some(Lsn(u64::from_le_bytes(*floor)).min(self.lsn))
+    }
+}
+
+/// A record in the buffer that it was read into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordView<'a> {
+    /// Its number.
+    pub lsn: Lsn,
+    /// What it is about.
+    pub kind: RecordType,
+    /// [`FLAG_IN_GROUP`] or 0.
+    pub flags: u8,
+    /// The generation of the file it was written for.
+    pub generation: u32,
+    /// What it says.
+    pub payload: &'a [u8],
+}
+
+/// Why bytes are not a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordError {
+    /// They end before the record does.
+    Truncated,
+    /// The checksum is another one.
+    Checksum,
+    /// The checksum is right, and there is no such type, flag or number.
+    Unknown,
+}
+
+/// The bytes that a record takes with a payload of `len` bytes.
+#[must_use]
+pub fn encoded_bytes(len: usize) -> usize {
+    (HEADER_BYTES + len).next_multiple_of(ALIGN_BYTES)
+}
+
+/// Writes a record behind what is in `out`, which is aligned; its payload is below 4 GiB.
+pub fn push(out: &mut Vec<u8>, seal: Seal, record: &RecordView<'_>) {
+    let start = out.len();
+    let len =
+        u32::try_from(record.payload.len()).expect("a journal file is smaller than 4 GiB").to_le_bytes();
+    let mut head = [0; HEADER_BYTES];
+    head[..4].copy_from_slice(&len);
+    head[8] = record.kind as u8;
+    head[9] = record.flags;
+    head[10..14].copy_from_slice(&record.generation.to_le_bytes());
+    head[14..].copy_from_slice(&record.lsn.0.to_le_bytes());
+    let sum = sum(seal, &head[..4], &head[8..], record.payload);
+    head[4..8].copy_from_slice(&sum.to_le_bytes());
+    out.extend_from_slice(&head);
+    out.extend_from_slice(record.payload);
+    out.resize(start + encoded_bytes(record.payload.len()), 0);
+}
+
+/// Reads the record at the beginning of `bytes`, and says how many it takes.
+pub fn decode(bytes: &[u8], seal: Seal) -> Result<(RecordView<'_>, usize), RecordError> {
+    let (head, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
+    let (len, behind) = head.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
+    let (expected, covered) = behind.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
+    let payload_bytes = usize::try_from(u32::from_le_bytes(*len)).map_err(|_| RecordError::Truncated)?;
+    let payload = rest.get(..payload_bytes).ok_or(RecordError::Truncated)?;
+    if u32::from_le_bytes(*expected) != sum(seal, len, covered, payload) {
+        return Err(RecordError::Checksum);
+    }
+    let ([kind, flags], behind) = covered.split_first_chunk::<2>().ok_or(RecordError::Truncated)?;
+    let (generation, lsn) = behind.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
+    let lsn = Lsn(u64::from_le_bytes(*lsn.first_chunk().ok_or(RecordError::Truncated)?));
+    let kind = RecordType::from_byte(*kind).ok_or(RecordError::Unknown)?;
+    if *flags & !FLAG_IN_GROUP != 0 || lsn < Lsn::FIRST {
+        return Err(RecordError::Unknown);
+    }
+    let generation = u32::from_le_bytes(*generation);
+    let consumed = encoded_bytes(payload_bytes).min(bytes.len());
+    Ok((RecordView { lsn, kind, flags: *flags, generation, payload }, consumed))
+}
+
+fn sum(seal: Seal, len: &[u8], covered: &[u8], payload: &[u8]) -> u32 {
+    if seal.planted.has(Fault::ChecksumWithoutPayload) {
+        return seal.sum(&[len, covered]);
+    }
+    if seal.planted.has(Fault::ChecksumWithoutLength) {
+        return seal.sum(&[covered, payload]);
+    }
+    seal.sum(&[len, covered, payload])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::seal::StoreId;
+
+    const SAMPLE: RecordView<'static> =
+        RecordView { lsn: Lsn(77), kind: RecordType::Enqueue, flags: 1, generation: 5, payload: b"three" };
+
+    fn seal() -> Seal {
+        Seal::new(StoreId([1; 16]))
+    }
+
+    fn encoded(record: &RecordView<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        push(&mut out, seal(), record);
+        out
+    }
+
+    #[test]
+    fn the_format_is_this() {
+        let bytes = encoded(&SAMPLE);
+        assert_eq!(bytes[..4], [5, 0, 0, 0]);
+        assert_eq!(bytes[8..22], [2, 1, 5, 0, 0, 0, 77, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[22..], *b"three\0\0\0\0\0");
+    }
+
+    #[test]
+    fn no_prefix_is_a_record() {
+        let bytes = encoded(&SAMPLE);
+        for len in 0..HEADER_BYTES + SAMPLE.payload.len() {
+            assert_eq!(decode(&bytes[..len], seal()), Err(RecordError::Truncated), "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn no_flipped_bit_changes_a_record() {
+        let bytes = encoded(&SAMPLE);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            match decode(&flipped, seal()) {
+                Ok((record, _)) => assert!(record == SAMPLE && bit / 8 >= 27, "bit {bit}: {record:?}"),
+                Err(error) => assert_ne!(error, RecordError::Unknown, "bit {bit}"),
+            }
+        }
+    }
+
+    /// Once the state of a checksum is zero, further zeros do not change it: only the length can tell.
+    #[test]
+    fn the_checksum_covers_the_length() {
+        for (fault, is_caught) in [(None, true), (Some(Fault::ChecksumWithoutLength), false)] {
+            let mut seal = seal();
+            seal.planted.0 = fault;
+            let head = |len: u32| {
+                let mut bytes = encoded(&RecordView { payload: &[], ..SAMPLE });
+                bytes.truncate(HEADER_BYTES);
+                bytes[..4].copy_from_slice(&len.to_le_bytes());
+                bytes
+            };
+            let mut bytes = head(4);
+            let state = !sum(seal, &bytes[..4], &bytes[8..], &[]);
+            bytes.extend(state.to_le_bytes());
+            let sum = sum(seal, &bytes[..4], &bytes[8..HEADER_BYTES], &state.to_le_bytes());
+            bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+            bytes.resize(64, 0);
+            assert!(decode(&bytes, seal).is_ok());
+            bytes[..4].copy_from_slice(&head(5)[..4]);
+            assert_eq!(decode(&bytes, seal).is_err(), is_caught, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn another_store_reads_nothing() {
+        let other = Seal::new(StoreId([2; 16]));
+        assert_eq!(decode(&encoded(&SAMPLE), other), Err(RecordError::Checksum));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            prop_assert!(decode(&bytes, seal()).is_err());
+        }
+
+        #[test]
+        fn decode_after_encode_is_identity(
+            lsn in 1u64.., byte in 1u8..=9, flags in 0u8..=1, generation: u32,
+            payload in proptest::collection::vec(any::<u8>(), 0..100),
+        ) {
+            let kind = RecordType::from_byte(byte).expect("there are nine");
+            let record = RecordView { lsn: Lsn(lsn), kind, flags, generation, payload: &payload };
+            let bytes = encoded(&record);
+            prop_assert_eq!(decode(&bytes, seal()), Ok((record, bytes.len())));
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! What is left in a journal after any end: reads everything and changes nothing.
+//!
+//! A batch header says which numbers its batch accounts for. What no whole batch accounts for is the
+//! torn end if it lies behind all whole batches, for only one batch was ever under way, and damage
+//! if one lies behind it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::disk::{self, Disk};
+use crate::file_header::HeaderError;
+use crate::lsn::{self, Lsn, LsnRange};
+use crate::pool::{self, JournalFile};
+use crate::record::{Record, RecordType};
+use crate::report::{DamagedFile, Report};
+use crate::scan::{self, FileScan};
+use crate::settings::{OnDamage, Settings};
+
+/// Why a journal cannot be read.
+#[derive(Debug)]
+pub enum RecoverError {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// A file verifies and is of another store or shard.
+    Foreign {
+        /// The file.
+        name: String,
+    },
+    /// A file is of a version that is not known here.
+    Version {
+        /// The file.
+        name: String,
+        /// Its version.
+        version: u32,
+    },
+    /// There is damage, and the settings say that it is not to be opened then.
+    Damaged(Box<Report>),
+}
+
+impl fmt::Display for RecoverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecoverError::Disk(error) => write!(f, "the journal cannot be read: {error}; check the disk"),
+            RecoverError::Foreign { name } => {
+                write!(f, "`{name}` belongs to another store; take it out of the folder")
+            }
+            RecoverError::Version { name, version } => {
+                write!(f, "`{name}` has version `{version}`; open it with the release that wrote it")
+            }
+            RecoverError::Damaged(report) => {
+                write!(f, "the journal is damaged; restore it, or choose to set the files aside\n{report}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RecoverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RecoverError::Disk(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for RecoverError {
+    fn from(error: io::Error) -> RecoverError {
+        RecoverError::Disk(error)
+    }
+}
+
+/// What a journal holds.
+#[derive(Debug)]
+pub struct Recovered {
+    /// All records that are needed, by rising number.
+    pub records: Vec<Record>,
+    /// What was found.
+    pub report: Report,
+    /// The first number that was never given to a record that is kept.
+    pub next: Lsn,
+}
+
+/// What becomes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is clean and stays as it is; this is its highest number.
+    Stay(Lsn),
+    /// What is needed of it is written anew, and it is used again.
+    Rewrite,
+    /// The same, and it is set aside.
+    SetAside,
+    /// Nothing was written to it.
+    Ready,
+}
+
+/// All that is needed to go on.
+pub(crate) struct Findings<F> {
+    pub(crate) recovered: Recovered,
+    pub(crate) files: Vec<(JournalFile<F>, Fate)>,
+    /// What is to be written anew, each with the first number that it accounts for.
+    pub(crate) rewrites: Vec<(Lsn, Record)>,
+    pub(crate) next_generation: u32,
+    pub(crate) next_number: u32,
+}
+
+/// Reads a journal and changes nothing, as an operator does who wants to know how it is.
+pub fn recover<D: Disk>(disk: &D, settings: &Settings) -> Result<Recovered, RecoverError> {
+    find(disk, settings).map(|findings| findings.recovered)
+}
+
+struct Found<F> {
+    file: Arc<F>,
+    number: u32,
+    scan: FileScan,
+}
+
+pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D::File>, RecoverError> {
+    let begin = Instant::now();
+    let (mut found, mut report, mut next_number) = (Vec::new(), Report::default(), 1);
+    for name in disk.list()? {
+        let Some((number, is_plain)) = pool::parse_name(&name) else { continue };
+        next_number = next_number.max(number.saturating_add(1));
+        match is_plain {
+            true => found.push(read(disk, settings, name, number)?),
+            false if !pool::is_unfinished(&name) => report.set_aside.push(name),
+            false => {}
+        }
+    }
+    found.sort_by_key(|found| (found.scan.generation, found.number));
+    let next_generation =
+        found.iter().filter_map(|found| found.scan.generation).max().unwrap_or(0).saturating_add(1);
+
+    // Where two files have the same number, one was written anew from the other: the later counts.
+    let mut records: BTreeMap<Lsn, Record> = BTreeMap::new();
+    for scan in found.iter().map(|found| &found.scan) {
+        records.extend(scan.salvaged.iter().chain(&scan.records).map(|record| (record.lsn, record.clone())));
+    }
+    let floor = records.values().filter_map(Record::floor).max();
+    let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
+    let last_whole = whole.last().map(|range| range.last);
+    let accounted = accounted(&whole, &records);
+    records.retain(|lsn, record| floor.is_none_or(|floor| *lsn >= floor) && record.kind != RecordType::Pad);
+
+    let lowest = found.iter().filter_map(|found| found.scan.lowest()).min();
+    let lost = lost(&accounted, lowest, floor, last_whole);
+    let next = accounted.last().map_or(Lsn::FIRST, |range| range.last.next());
+    report.torn = torn(&found, &accounted, last_whole);
+    report.damaged = damaged(&found, &whole, &lost, last_whole);
+    report.file_count = found.len();
+    report.record_count = records.len();
+    report.floor = floor;
+    report.records = records
+        .keys()
+        .next()
+        .zip(records.keys().next_back())
+        .map(|(first, last)| LsnRange { first: *first, last: *last });
+    report.took = begin.elapsed();
+    if settings.on_damage == OnDamage::Refuse && !report.damaged.is_empty() {
+        return Err(RecoverError::Damaged(Box::new(report)));
+    }
+
+    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, Lsn(next.0 - 1))).collect();
+    let rewrites = rewrites(&found, &fates, &records, &accounted, &lost);
+    let files = found.into_iter().zip(fates).map(|(found, fate)| {
+        let generation = found.scan.generation.unwrap_or(0);
+        (JournalFile { file: found.file, number: found.number, generation }, fate)
+    });
+    let files = files.collect();
+    let recovered = Recovered { records: records.into_values().collect(), report, next };
+    Ok(Findings { recovered, files, rewrites, next_generation, next_number })
+}
+
+fn read<D: Disk>(
+    disk: &D,
+    settings: &Settings,
+    name: String,
+    number: u32,
+) -> Result<Found<D::File>, RecoverError> {
+    let file = disk.open(&name)?;
+    let bytes = Bytes::from(disk::read_all(&file)?);
+    let scan = scan::scan(&bytes, settings.seal);
+    match &scan.header {
+        Ok(header) if header.store != settings.store || header.shard != settings.shard => {
+            Err(RecoverError::Foreign { name })
+        }
+        Err(HeaderError::Version(version)) => Err(RecoverError::Version { name, version: *version }),
+        Ok(_) | Err(HeaderError::Damaged) => Ok(Found { file: Arc::new(file), number, scan }),
+    }
+}
+
+/// What whole batches account for, and single records that verify.
+fn accounted(whole: &[LsnRange], records: &BTreeMap<Lsn, Record>) -> Vec<LsnRange> {
+    lsn::join(whole.iter().copied().chain(records.keys().map(|lsn| LsnRange::one(*lsn))).collect())
+}
+
+/// The numbers that something was acknowledged under and that are not there.
+fn lost(
+    accounted: &[LsnRange],
+    lowest: Option<Lsn>,
+    floor: Option<Lsn>,
+    last_whole: Option<Lsn>,
+) -> Vec<LsnRange> {
+    let (Some(lowest), Some(last)) = (lowest, last_whole) else { return Vec::new() };
+    let first = floor.map_or(lowest, |floor| floor.max(lowest));
+    match first <= last {
+        true => lsn::holes(LsnRange { first, last }, accounted),
+        false => Vec::new(),
+    }
+}
+
+/// What was being written at the end and is not there, as far as its headers tell.
+fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_whole: Option<Lsn>) -> Vec<LsnRange> {
+    let first = last_whole.map_or(Lsn::FIRST, Lsn::next);
+    let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
+    let holes = announced
+        .flat_map(|range| lsn::holes(LsnRange { first: range.first.max(first), ..*range }, accounted));
+    lsn::join(holes.collect())
+}
+
+fn damaged<F>(
+    found: &[Found<F>],
+    whole: &[LsnRange],
+    lost: &[LsnRange],
+    last_whole: Option<Lsn>,
+) -> Vec<DamagedFile> {
+    let is_acknowledged = |range: &LsnRange| last_whole.is_some_and(|last| range.first <= last);
+    let mut damaged = Vec::new();
+    for (index, Found { number, scan, .. }) in found.iter().enumerate() {
+        let owns = |range: &&LsnRange| owner(found, range) == Some(index);
+        let missing: Vec<LsnRange> = lost.iter().filter(owns).copied().collect();
+        let has_lost_header = scan.header.is_err();
+        let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
+        let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter(is_acknowledged);
+        let is_hurt = unverified.any(|range| !lsn::holes(range, whole).is_empty());
+        if is_hurt || has_lost_header || !missing.is_empty() {
+            damaged.push(DamagedFile { name: pool::name(*number), missing, has_lost_header });
+        }
+    }
+    damaged
+}
+
+/// The file in which a lost range stood: the one that begins closest before it.
+fn owner<F>(found: &[Found<F>], range: &LsnRange) -> Option<usize> {
+    let begins = found.iter().enumerate().filter_map(|(index, found)| Some((found.scan.lowest()?, index)));
+    begins.filter(|(lowest, _)| *lowest <= range.first).max().map(|(_, index)| index)
+}
+
+fn fate<F>(found: &Found<F>, report: &Report, last: Lsn) -> Fate {
+    let scan = &found.scan;
+    if report.damaged.iter().any(|damaged| damaged.name == pool::name(found.number)) {
+        return Fate::SetAside;
+    }
+    match scan.whole.iter().map(|range| range.last).max() {
+        None if scan.lowest().is_none() => Fate::Ready,
+        Some(highest) if highest < last && scan.salvaged.is_empty() && scan.broken.is_empty() => {
+            Fate::Stay(highest)
+        }
+        _ => Fate::Rewrite,
+    }
+}
+
+/// The records of files that do not stay, and a pad for each range of numbers that is gone for good.
+fn rewrites<F>(
+    found: &[Found<F>],
+    fates: &[Fate],
+    records: &BTreeMap<Lsn, Record>,
+    accounted: &[LsnRange],
+    lost: &[LsnRange],
+) -> Vec<(Lsn, Record)> {
+    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_)));
+    let staying = lsn::join(staying.flat_map(|(found, _)| found.scan.whole.iter().copied()).collect());
+    let stays = |lsn: Lsn| staying.iter().any(|range| (range.first..=range.last).contains(&lsn));
+    let mut rewrites: Vec<(Lsn, Record)> = Vec::new();
+    let mut taken = Vec::new();
+    for record in records.values().filter(|record| !stays(record.lsn)) {
+        taken.push(LsnRange::one(record.lsn));
+        rewrites.push((record.lsn, record.clone()));
+    }
+    let Some(last) = accounted.last() else { return rewrites };
+    // Where nothing is left, the highest number is kept, so that it is not given again.
+    let first =
+        records.keys().copied().chain(lost.iter().map(|range| range.first)).min().unwrap_or(last.last);
+    taken.extend(staying);
+    for hole in lsn::holes(LsnRange { first, last: last.last }, &lsn::join(taken)) {
+        let pad = Record { lsn: hole.last, kind: RecordType::Pad, flags: 0, payload: Bytes::new() };
+        rewrites.push((hole.first, pad));
+    }
+    rewrites.sort_by_key(|(_, record)| record.lsn);
+    rewrites
+}

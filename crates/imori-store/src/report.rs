@@ -1,0 +1,118 @@
+//! What recovery found, for people.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::limits::REPORTED_RANGES_MAX;
+use crate::lsn::{Lsn, LsnRange};
+
+/// A file with damage inside of what was acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedFile {
+    /// Its name before it is set aside.
+    pub name: String,
+    /// The numbers of which nothing verifies.
+    pub missing: Vec<LsnRange>,
+    /// Its header does not verify.
+    pub has_lost_header: bool,
+}
+
+/// What was found in a journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Files of the journal.
+    pub file_count: usize,
+    /// Records that are served.
+    pub record_count: usize,
+    /// The numbers of the first and last of those.
+    pub records: Option<LsnRange>,
+    /// Records below this one were not needed any more.
+    pub floor: Option<Lsn>,
+    /// Numbers at the torn end of which nothing verifies: never confirmed, unless the medium is damaged.
+    pub torn: Vec<LsnRange>,
+    /// Files with damage inside.
+    pub damaged: Vec<DamagedFile>,
+    /// Files that were set aside by an earlier recovery and are still there.
+    pub set_aside: Vec<String>,
+    /// How long it took to read.
+    pub took: Duration,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} records in {} files, ", self.record_count, self.file_count)?;
+        match self.records {
+            Some(range) => write!(f, "numbers {range}")?,
+            None => f.write_str("no numbers")?,
+        }
+        write!(f, ", read in {} ms", self.took.as_millis())?;
+        if !self.torn.is_empty() {
+            write!(f, "\ntorn end: numbers {} were being written and are dropped", Ranges(&self.torn))?;
+        }
+        for file in &self.damaged {
+            write!(f, "\ndamage in `{}`: ", file.name)?;
+            if file.has_lost_header {
+                f.write_str("the file header does not verify, ")?;
+            }
+            match file.missing.is_empty() {
+                true => f.write_str("no record is lost")?,
+                false => write!(f, "numbers {} are lost", Ranges(&file.missing))?,
+            }
+        }
+        for name in &self.set_aside {
+            write!(f, "\n`{name}` was set aside earlier; remove it once nobody needs it")?;
+        }
+        Ok(())
+    }
+}
+
+struct Ranges<'a>(&'a [LsnRange]);
+
+impl fmt::Display for Ranges<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, range) in self.0.iter().take(REPORTED_RANGES_MAX).enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            write!(f, "{comma}{range}")?;
+        }
+        match self.0.len().saturating_sub(REPORTED_RANGES_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more ranges"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(first: u64, last: u64) -> LsnRange {
+        LsnRange { first: Lsn(first), last: Lsn(last) }
+    }
+
+    #[test]
+    fn a_report_names_files_and_numbers() {
+        let missing = vec![range(7, 7), range(9, 12)];
+        let damaged = DamagedFile { name: "journal-0000000002".to_string(), missing, has_lost_header: true };
+        let report = Report {
+            file_count: 3,
+            record_count: 20,
+            records: Some(range(4, 30)),
+            torn: vec![range(31, 33)],
+            damaged: vec![damaged],
+            set_aside: vec!["journal-0000000001.damaged".to_string()],
+            took: Duration::from_millis(4),
+            ..Report::default()
+        };
+        let expected = "20 records in 3 files, numbers 4-30, read in 4 ms\n\
+            torn end: numbers 31-33 were being written and are dropped\n\
+            damage in `journal-0000000002`: the file header does not verify, numbers 7, 9-12 are lost\n\
+            `journal-0000000001.damaged` was set aside earlier; remove it once nobody needs it";
+        assert_eq!(report.to_string(), expected);
+    }
+
+    #[test]
+    fn many_ranges_are_counted() {
+        let torn: Vec<LsnRange> = (0..20).map(|number| range(number * 2, number * 2)).collect();
+        assert!(Report { torn, ..Report::default() }.to_string().contains("30 and 4 more ranges were"));
+    }
+}

@@ -1,0 +1,85 @@
+//! What the owner of a journal chooses.
+
+use std::fmt;
+
+use crate::file_header::FileHeader;
+use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, FILE_BYTES_MIN};
+use crate::lsn::Lsn;
+use crate::seal::{Seal, StoreId};
+
+/// What to do about damage inside of what was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDamage {
+    /// Sets the file aside unchanged, serves what verifies, and says what is missing.
+    #[default]
+    Quarantine,
+    /// Changes nothing and does not open.
+    Refuse,
+}
+
+/// The settings of a journal.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub(crate) store: StoreId,
+    pub(crate) shard: u32,
+    pub(crate) file_bytes: usize,
+    pub(crate) on_damage: OnDamage,
+    pub(crate) seal: Seal,
+}
+
+/// Files of this many bytes are not possible.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FileBytesError(u64);
+
+impl fmt::Display for FileBytesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FileBytesError(bytes) = self;
+        write!(
+            f,
+            "a journal file of `{bytes}` bytes is not possible; \
+             use a multiple of {BLOCK_BYTES} between {FILE_BYTES_MIN} and {FILE_BYTES_MAX}"
+        )
+    }
+}
+
+impl std::error::Error for FileBytesError {}
+
+impl Settings {
+    /// The settings of one shard of a store, with files of `file_bytes` each.
+    pub fn new(
+        store: StoreId,
+        shard: u32,
+        file_bytes: u64,
+        on_damage: OnDamage,
+    ) -> Result<Settings, FileBytesError> {
+        let is_possible = (FILE_BYTES_MIN..=FILE_BYTES_MAX).contains(&file_bytes)
+            && file_bytes.is_multiple_of(BLOCK_BYTES as u64);
+        let bytes = usize::try_from(file_bytes).ok().filter(|_| is_possible);
+        let file_bytes = bytes.ok_or(FileBytesError(file_bytes))?;
+        Ok(Settings { store, shard, file_bytes, on_damage, seal: Seal::new(store) })
+    }
+
+    /// The header of a file in its `generation`.
+    pub(crate) fn header(&self, generation: u32, first: Option<Lsn>) -> FileHeader {
+        FileHeader { store: self.store, shard: self.shard, generation, first }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_bounds() {
+        for (bytes, is_possible) in [
+            (1 << 20, true),
+            (256 << 20, true),
+            ((1 << 20) + 4096, true),
+            ((1 << 20) + 512, false),
+            (0, false),
+        ] {
+            let settings = Settings::new(StoreId([0; 16]), 0, bytes, OnDamage::Refuse);
+            assert_eq!(settings.is_ok(), is_possible, "{bytes}");
+        }
+    }
+}
