@@ -1,0 +1,135 @@
+//! The journal on a real file system, with its threads.
+
+#![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use bytes::Bytes;
+use imori_store::committer::{Committer, Listener};
+use imori_store::disk::RealDisk;
+
+use imori_store::journal::NewRecord;
+use imori_store::lsn::Lsn;
+use imori_store::open;
+use imori_store::record::RecordType;
+use imori_store::recover;
+use imori_store::seal::StoreId;
+use imori_store::settings::{OnDamage, Settings};
+
+const FILE_BYTES: u64 = 1 << 20;
+
+struct Teller(Sender<u64>);
+
+impl Listener for Teller {
+    fn released(&self, through: Lsn) {
+        let _ = self.0.send(through.0);
+    }
+
+    fn poisoned(&self, _cause: &io::Error) {}
+}
+
+fn settings() -> Settings {
+    Settings::new(StoreId(*b"of this test ..."), 0, FILE_BYTES, OnDamage::Quarantine).unwrap()
+}
+
+/// An empty folder of this test.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn start(folder: &Path) -> (Committer<RealDisk>, Receiver<u64>) {
+    let disk = RealDisk::new(folder.to_owned());
+    let opened = open::open(&disk, &settings()).unwrap();
+    let (sender, told) = channel();
+    (Committer::start(disk, opened, Box::new(Teller(sender))).unwrap(), told)
+}
+
+/// A record that tells its number apart from all others.
+fn message(number: u64) -> NewRecord {
+    let payload = number.to_le_bytes().repeat(1 + number as usize % 200);
+    NewRecord { kind: RecordType::Message, payload: Bytes::from(payload) }
+}
+
+/// The numbers in a folder; each record must be as it was appended.
+fn numbers(folder: &Path) -> Vec<u64> {
+    let recovered = recover::recover(&RealDisk::new(folder.to_owned()), &settings()).unwrap();
+    assert!(recovered.report.damaged.is_empty(), "{}", recovered.report);
+    let messages = recovered.records.iter().filter(|record| record.kind == RecordType::Message);
+    let read = messages.map(|record| {
+        let number = u64::from_le_bytes(*record.payload.first_chunk().unwrap());
+        assert_eq!(record.payload, message(number).payload, "{number}");
+        number
+    });
+    read.collect()
+}
+
+#[test]
+fn what_is_appended_is_there_when_it_is_opened_again() {
+    let folder = folder("again");
+    let mut next = 0;
+    for _ in 0..3 {
+        assert_eq!(numbers(&folder), (0..next).collect::<Vec<_>>());
+        let (committer, _told) = start(&folder);
+        for _ in 0..2_000 {
+            committer.append(&[message(next)]).unwrap();
+            next += 1;
+        }
+    }
+    assert_eq!(numbers(&folder), (0..next).collect::<Vec<_>>());
+}
+
+/// Says in the environment of a process that it is to write to this folder until it is killed.
+const WRITES_TO: &str = "IMORI_STORE_WRITES_TO";
+
+#[test]
+fn what_was_released_survives_a_kill() {
+    let folder = folder("killed");
+    let mut there = Vec::new();
+    for lines in [1, 30, 100, 7] {
+        let mut writer = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writes_until_it_is_killed", "--nocapture"])
+            .env(WRITES_TO, &folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let told = BufReader::new(writer.stdout.take().unwrap()).lines();
+        let numbers_told =
+            told.filter_map(|line| line.unwrap().strip_prefix("released ")?.parse::<u64>().ok());
+        let released = numbers_told.take(lines).last().unwrap();
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        let before = there.len();
+        there = numbers(&folder);
+        assert!(there.len() > before && there.last().unwrap() >= &released, "{released} of {}", there.len());
+        assert_eq!(there, (0..there.len() as u64).collect::<Vec<_>>());
+    }
+}
+
+/// The process that is killed: it appends without an end and says what was released.
+#[test]
+fn writes_until_it_is_killed() {
+    let Some(folder) = std::env::var_os(WRITES_TO) else { return };
+    let mut next = numbers(Path::new(&folder)).len() as u64;
+    let (committer, told) = start(Path::new(&folder));
+    // Records have numbers of the journal, messages those of this test, and some are told apart only by it.
+    let mut appended = Vec::new();
+    loop {
+        for _ in 0..20 {
+            let lsn = committer.append(&[message(next)]).unwrap().last.0;
+            appended.push((lsn, next));
+            next += 1;
+        }
+        let through = told.recv().unwrap();
+        let released = appended.iter().take_while(|(lsn, _)| *lsn <= through).last();
+        if let Some((_, number)) = released {
+            writeln!(io::stdout(), "released {number}").unwrap();
+        }
+    }
+}
