@@ -1,0 +1,134 @@
+"""The whole load on a broker: several roles at once while it lives, and the drain at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from harness.deadline import DEADLINE_S
+from harness.durability.ledger import Kind, Ledger
+from harness.durability.moves import Batches, DeadLetters, Transfer
+from harness.durability.roles import Address, Durable, Reader, Role
+from harness.durability.rpc import Rpc
+from harness.durability.wire import Connection, Headers
+
+
+@dataclass
+class Traffic:
+    """Roles, and the ledger that all of them write."""
+
+    ledger: Ledger
+    roles: Sequence[Role]
+    # What connections were told when they ended.
+    errors: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of_all_kinds(cls, ledger: Ledger) -> Traffic:
+        """Durable queues with and without readers, transactions, dead letters, calls."""
+        roles: list[Role] = [
+            Durable(ledger),
+            Durable(ledger, "hoard", publishers=1, reads=False),
+            Batches(ledger),
+            Transfer(ledger),
+            DeadLetters(ledger),
+            Rpc(),
+        ]
+        return cls(ledger, roles)
+
+    def run(self, address: Address, seconds: float, end: Callable[[], object]) -> None:
+        """Loads the broker; `end` is called after so many seconds and has to end it.
+
+        Returns when all connections are lost.
+        """
+        asyncio.run(self._run(address, seconds, end))
+
+    async def _run(self, address: Address, seconds: float, end: Callable[[], object]) -> None:
+        loop = asyncio.get_running_loop()
+        connections: list[Connection] = []
+        timer = loop.call_later(seconds, end)
+        try:
+            with contextlib.suppress(ConnectionError, OSError):
+                declarer = await Connection.open(address)
+                connections.append(declarer)
+                for role in self.roles:
+                    await role.declare(declarer)
+            async with asyncio.TaskGroup() as group:
+                for role in self.roles:
+                    group.create_task(_until_lost(role, address, connections))
+            lost = [connection.lost for connection in connections]
+            async with asyncio.timeout(DEADLINE_S):
+                await asyncio.gather(*lost)
+        finally:
+            timer.cancel()
+            for connection in connections:
+                connection.close()
+            self._note(connections)
+
+    def drain(self, address: Address) -> None:
+        """Takes and settles all that waits in any queue."""
+        asyncio.run(self._drain(address))
+
+    async def _drain(self, address: Address) -> None:
+        connections = [await Connection.open(address)]
+        for role in self.roles:
+            await role.declare(connections[0])
+        drains = []
+        for role in self.roles:
+            for queue, destination in role.queues.items():
+                connection = await Connection.open(address)
+                connections.append(connection)
+                if queue.endswith(".grave"):
+                    self.ledger.disturbed(queue)
+                drains.append(_Drain(self.ledger, queue).run(connection, destination))
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                await asyncio.gather(*drains)
+        finally:
+            for connection in connections:
+                connection.close()
+            self._note(connections)
+
+    def _note(self, connections: Sequence[Connection]) -> None:
+        for connection in connections:
+            for text in connection.disorder:
+                self.ledger.wronged(Kind.DISORDER, text)
+            if connection.error is not None:
+                self.errors.append(connection.error)
+
+
+class _Drain(Reader):
+    """Accepts all that is in a queue up to a message that it sends itself."""
+
+    FENCE = b"fence 0 "
+
+    def __init__(self, ledger: Ledger, queue: str) -> None:
+        super().__init__(ledger, "drain", queue)
+        self.fence: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self, connection: Connection, destination: str) -> None:
+        """Returns when the fence came and all receipts with it."""
+
+        def take(headers: Headers, body: bytes) -> None:
+            if body == self.FENCE:
+                connection.send("ACK", {"id": headers["ack"]})
+                self.fence.set_result(None)
+            else:
+                self._take(connection, headers, body)
+
+        connection.on_message = take
+        headers = {"destination": destination, "id": "s", "ack": "client-individual"}
+        await connection.ask("SUBSCRIBE", headers)
+        connection.send("SEND", {"destination": destination}, self.FENCE)
+        await connection.unless_lost(self.fence)
+        await connection.ask("UNSUBSCRIBE", {"id": "s"})
+
+    def settle(self, connection: Connection, ack: str, publisher: str, number: int) -> None:
+        """Accepts it."""
+        self.accept(connection, ack, publisher, number, is_asked=True)
+
+
+async def _until_lost(role: Role, address: Address, connections: list[Connection]) -> None:
+    with contextlib.suppress(ConnectionError, OSError):
+        await role.run(address, connections)
