@@ -10,6 +10,7 @@ pub mod recover;
 pub mod report;
 mod scan;
 pub mod journal;
+pub mod intake;
 pub mod pool;
 pub mod settings;
 pub mod batch;
