@@ -1,8 +1,9 @@
 //! The journal: records that are on disk before anybody is told so.
 //!
 //! Reading down follows a record from who appends it to the device, and back after a crash.
-//! What is absent: queues, segments and metadata, which will stand on it, and any policy of
-//! who has to wait for a record. The broker does not use this crate yet.
+//! Beside it stand the definitions, a checkpoint of what was declared.
+//! What is absent: queues, which will stand on it, and any policy of who has to wait for a record.
+//! The broker does not use this crate yet.
 
 pub mod committer;
 pub mod open;
@@ -11,6 +12,11 @@ pub mod report;
 mod scan;
 pub mod journal;
 pub mod pool;
+pub mod definitions;
+mod definition_rows;
+mod definitions_error;
+mod definitions_damage;
+mod definitions_file;
 pub mod settings;
 pub mod batch;
 pub mod record;
