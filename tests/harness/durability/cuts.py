@@ -65,22 +65,27 @@ class Recording:
         place = self.log.place(chance)
         folder = self.folder / f"cut-{seed}"
         folder.mkdir()
-        image = folder / "image"
-        left = self.log.write_image(image, place, chance)
+        left = self.log.write_image(folder / "image", place, chance)
         ledger = Ledger()
         ledger.replay(self.log.marks(0, place))
         confirmed = ledger.counts["confirmed"] + ledger.counts["committed"]
-        ledger.restarted()
-        server = Server(folder / "server", program=self.program)
-        with mounted(image, folder / "mount", self.kind) as mount, server:
-            server.data = mount / "data"
-            server.start()
-            self.load(ledger).drain(server.address)
-            server.kill()
-        image.unlink()
-        return Cut(seed, place, left, confirmed, ledger.verdict(), server.start_s)
+        start_s = drained(folder, self.program, self.load(ledger), self.kind)
+        return Cut(seed, place, left, confirmed, ledger.verdict(), start_s)
 
     def cuts(self, count: int, *, first: int = 0) -> list[Cut]:
         """Cuts the power so many times."""
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             return list(pool.map(self.cut, range(first, first + count)))
+
+
+def drained(folder: Path, program: Sequence[str], traffic: Traffic, kind: str = "ext4") -> float:
+    """Starts a broker on the image in a folder and drains it; gives how long the start took."""
+    traffic.ledger.restarted()
+    server = Server(folder / "after", program=program)
+    with mounted(folder / "image", folder / "mount", kind) as mount, server:
+        server.data = mount / "data"
+        server.start()
+        traffic.drain(server.address)
+        server.kill()
+    (folder / "image").unlink()
+    return server.start_s

@@ -163,6 +163,10 @@ class Log:
         )
         return marked.splitlines(keepends=True)
 
+    def last_mark(self) -> int:
+        """The moment of the last mark."""
+        return max(place for place, entry in enumerate(self.entries) if entry.kind == "M")
+
     def place(self, chance: random.Random) -> int:
         """A moment after the first mark: any, or one at which there is something to lose."""
         first = next(place for place, entry in enumerate(self.entries) if entry.kind == "M")
@@ -172,15 +176,15 @@ class Log:
             return min(len(self.entries), chance.choice(late) + chance.randint(1, 12))
         return chance.randint(first, len(self.entries))
 
-    def write_image(self, path: Path, cut: int, chance: random.Random) -> str:
+    def write_image(self, path: Path, cut: int, chance: random.Random | None) -> str:
         """Makes the image that a cut at `cut` leaves, and says what of the end it has.
 
         What was written before the last flush is there. Of what came later each write may be there
-        or not, or only some of its sectors.
+        or not, or only some of its sectors, and without `chance` nothing is.
         """
         flushes = (place for place in range(cut - 1, -1, -1) if self.entries[place].kind == "F")
         flushed = next(flushes, 0)
-        share = chance.choice((0.0, 0.2, 0.5, 0.8, 1.0))
+        share = chance.choice((0.0, 0.2, 0.5, 0.8, 1.0)) if chance else 0.0
         kept = torn = lost = 0
         if self.base is not None:
             run("cp", "--sparse=always", self.base, path)
@@ -190,10 +194,10 @@ class Log:
                 if entry.kind != "W":
                     continue
                 data = self.bytes[entry.begin : entry.begin + entry.length]
-                if place < flushed or chance.random() < share:
+                if place < flushed or (chance and chance.random() < share):
                     os.pwrite(file.fileno(), data, entry.offset)
                     kept += place >= flushed
-                elif entry.length > SECTOR and chance.random() < 0.5:
+                elif chance and entry.length > SECTOR and chance.random() < 0.5:
                     torn += 1
                     for at in range(0, entry.length, SECTOR):
                         if chance.random() < 0.5:

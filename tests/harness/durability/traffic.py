@@ -44,9 +44,25 @@ class Traffic:
         """
         asyncio.run(self._run(address, seconds, end))
 
-    async def _run(self, address: Address, seconds: float, end: Callable[[], object]) -> None:
-        loop = asyncio.get_running_loop()
+    def run_for(self, address: Address, seconds: float) -> None:
+        """Loads the broker for so long and leaves it without a word."""
         connections: list[Connection] = []
+
+        def leave() -> None:
+            for connection in connections:
+                connection.close()
+
+        asyncio.run(self._run(address, seconds, leave, connections))
+
+    async def _run(
+        self,
+        address: Address,
+        seconds: float,
+        end: Callable[[], object],
+        connections: list[Connection] | None = None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        connections = [] if connections is None else connections
         timer = loop.call_later(seconds, end)
         try:
             with contextlib.suppress(ConnectionError, OSError):

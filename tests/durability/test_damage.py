@@ -1,0 +1,153 @@
+"""Files of a stopped broker are damaged in one place each: that is found, or does no harm.
+
+`FLIPS` sets how many places there are. Never does a wrong byte come, and never is a message lost
+whose record was not touched.
+"""
+
+import asyncio
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+
+from harness.durability.damage import Damage, Store
+from harness.durability.ledger import Kind, Ledger, message, summary
+from harness.durability.roles import PERSISTENT, Address, Role
+from harness.durability.server import IMORI, Server, StartError, toy
+from harness.durability.traffic import Traffic
+from harness.durability.wire import Connection
+
+FLIPS = int(os.environ.get("FLIPS", "400"))
+SEED = int(os.environ.get("SEED", "1"))
+
+# Starts that run side by side.
+SIDE_BY_SIDE = max(2, (os.cpu_count() or 2) // 2)
+
+MESSAGES = 40
+SIZE = 700
+
+# A line of the log that says that something was found.
+COMPLAINT = re.compile(r"\b(WARN|ERROR)\b|damage", re.IGNORECASE)
+
+pytestmark = pytest.mark.timeout(120 + FLIPS)
+
+
+class Hoard(Role):
+    """A few messages in two queues, of which the first third is accepted."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.queues = {"a": "/queue/a", "b": "/queue/b"}
+
+    async def fill(self, address: Address) -> None:
+        """Sends them, and waits until each is safe."""
+        connection = await Connection.open(address)
+        numbers: asyncio.Queue[str] = asyncio.Queue()
+        connection.on_message = lambda headers, body: numbers.put_nowait(headers["ack"])
+        for queue, destination in self.queues.items():
+            for number in range(1, MESSAGES + 1):
+                body = message(f"p.{queue}", number, SIZE)
+                self.ledger.sent(f"p.{queue}", number, [queue], zlib.crc32(body))
+                answer = await connection.ask(
+                    "SEND", {"destination": destination, **PERSISTENT}, body
+                )
+                self.ledger.confirmed(f"p.{queue}", number, [queue], answer["imori-level"])
+            headers = {"destination": destination, "id": queue, "ack": "client-individual"}
+            connection.send("SUBSCRIBE", {**headers, "prefetch-count": str(MESSAGES // 3)})
+            for number in range(1, MESSAGES // 3 + 1):
+                self.ledger.accepting(f"p.{queue}", number, queue)
+                await connection.ask("ACK", {"id": await numbers.get()})
+                self.ledger.accepted(f"p.{queue}", number, queue)
+        connection.close()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A store that was left behind, and the notes of who filled it."""
+
+    program: Sequence[str]
+    store: Store
+    notes: Sequence[bytes]
+    folder: Path
+
+    def outcome(self, part: str, seed: int) -> tuple[Damage, str, str]:
+        """Damages one place and starts the broker: what it was, what came of it, what is wrong."""
+        folder = self.folder / f"{part or 'all'}-{seed}"
+        with Server(folder, program=self.program) as server:
+            damage = self.store.damaged(server.data, seed, lambda name: name.startswith(part))
+            ledger = Ledger()
+            ledger.replay(self.notes)
+            ledger.restarted()
+            try:
+                server.start()
+            except StartError as error:
+                wrong = "" if COMPLAINT.search(str(error)) else f"refused without a word: {error}"
+                return damage, "refused", wrong
+            Traffic(ledger, [Hoard(ledger)]).drain(server.address)
+            is_found = bool(COMPLAINT.search(server.log_text()))
+        rmtree(folder)
+        return damage, "found" if is_found else "harmless", self.wrong(damage, ledger, is_found)
+
+    def wrong(self, damage: Damage, ledger: Ledger, is_found: bool) -> str:
+        """What may not be, after this damage."""
+        wrongs = []
+        for kind, text in ledger.verdict():
+            touched = is_found and kind is Kind.LOST and self.store.may_cost(damage, _body(text))
+            if not (touched or (is_found and kind is Kind.RESURRECTED)):
+                wrongs.append((kind, text))
+        return summary(wrongs)
+
+
+def _body(text: str) -> bytes:
+    publisher, number = re.findall(r"'(p\.\w)', (\d+)", text)[0]
+    return message(publisher, int(number), SIZE)
+
+
+def made(folder: Path, program: Sequence[str]) -> Case:
+    """Fills a broker and kills it."""
+    notes: list[bytes] = []
+    with Server(folder / "master", program=program) as server:
+        server.start()
+        asyncio.run(Hoard(Ledger(note=notes.append)).fill(server.address))
+        server.kill()
+        return Case(program, Store(server.data), notes, folder)
+
+
+def damages(case: Case, part: str, count: int) -> list[tuple[Damage, str, str]]:
+    """Damages so many places, each in a copy of its own."""
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        outcomes = list(pool.map(partial(case.outcome, part), range(SEED, SEED + count)))
+    tally = Counter((damage.how, outcome) for damage, outcome, _ in outcomes)
+    print(f"\n{part or 'all'}:", ", ".join(f"{n} {how} {what}" for (how, what), n in tally.items()))
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return made(tmp_path_factory.mktemp("damage"), IMORI)
+
+
+@pytest.mark.parametrize(
+    ("part", "share"), [("journal/", 0.5), ("segments/", 0.25), ("definitions", 0.2), ("", 0.05)]
+)
+def test_damage_is_found_or_harmless(case: Case, part: str, share: float) -> None:
+    for damage, outcome, wrong in damages(case, part, round(FLIPS * share)):
+        assert not wrong, f"{damage}, {outcome}: {wrong}"
+
+
+@pytest.mark.parametrize(("fault", "is_caught"), [("none", False), ("no-checksum", True)])
+def test_a_broker_that_believes_its_files_is_caught(
+    tmp_path: Path, fault: str, is_caught: bool
+) -> None:
+    case = made(tmp_path, toy(fault))
+    outcomes = damages(case, "", 30)
+    altered = [wrong for _, _, wrong in outcomes if "altered" in wrong]
+    assert bool(altered) == is_caught, altered

@@ -1,0 +1,128 @@
+"""The disk is full: publishers of durable messages wait, all others go on, nothing is lost.
+
+Once messages are taken from the queues, publishers go on, without a restart.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.deadline import DEADLINE_S
+from harness.durability.ledger import Ledger, message, summary
+from harness.durability.mounts import tmpfs, unable
+from harness.durability.roles import Address, Publisher, Reader, Role
+from harness.durability.rpc import Rpc
+from harness.durability.server import Server
+from harness.durability.traffic import Traffic
+from harness.durability.wire import Connection
+
+DISK_BYTES = 96 << 20
+BODY_BYTES = 100_000
+
+# Who confirms nothing for so long makes its publishers wait.
+SILENCE_S = 2.0
+
+pytestmark = pytest.mark.timeout(180)
+
+
+class Large(Publisher):
+    """Sends messages that fill a disk soon."""
+
+    def next(self) -> tuple[int, bytes]:
+        """The number and the bytes of the next message."""
+        self.number += 1
+        return self.number, message(self.name, self.number, BODY_BYTES)
+
+
+class Filling(Role):
+    """Fills the disk, empties it, and looks who goes on meanwhile."""
+
+    def __init__(self, ledger: Ledger, queues: int = 2) -> None:
+        self.ledger = ledger
+        names = [f"full{number}" for number in range(queues)]
+        self.queues = {name: f"/queue/{name}" for name in names}
+        self.publishers = [
+            Large(ledger, f"{name}.p", name, window=16, ahead=1 << 30) for name in names
+        ]
+        self.rpc = Rpc()
+        self.counts: list[int] = []
+
+    async def fill_and_empty(self, address: Address, rounds: int) -> None:
+        """Goes through it so many times on one life of the broker."""
+        async with self._publishing(address) as connections:
+            for _ in range(rounds):
+                await self._until_silent()
+                self.counts.append(self.ledger.counts["confirmed"])
+                assert not any(connection.is_lost for connection in connections)
+                await self._calls(address)
+                await self._take(address, self.counts[-1] + 50)
+
+    @asynccontextmanager
+    async def _publishing(self, address: Address) -> AsyncIterator[list[Connection]]:
+        connections = [await Connection.open(address) for _ in self.publishers]
+        tasks = [
+            asyncio.create_task(publisher.publish(connection, self.queues[publisher.queue]))
+            for publisher, connection in zip(self.publishers, connections, strict=True)
+        ]
+        try:
+            yield connections
+        finally:
+            for connection in connections:
+                connection.close()
+            await asyncio.gather(*tasks)
+
+    async def _until_silent(self) -> None:
+        async with asyncio.timeout(DEADLINE_S * 2):
+            before = -1
+            while before != self.ledger.counts["confirmed"]:
+                before = self.ledger.counts["confirmed"]
+                await asyncio.sleep(SILENCE_S)
+
+    async def _calls(self, address: Address) -> None:
+        """Transient messages are not held up."""
+        connections: list[Connection] = []
+        task = asyncio.create_task(self.rpc.run(address, connections))
+        async with asyncio.timeout(DEADLINE_S):
+            wanted = len(self.rpc.calls) + 20
+            while len(self.rpc.calls) < wanted:
+                await asyncio.sleep(0.01)
+        for connection in connections:
+            connection.close()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def _take(self, address: Address, confirms: int) -> None:
+        """Reads and accepts until so many messages are confirmed in all."""
+        readers = [Reader(self.ledger, f"{q}.r", q, gives_back=0.0) for q in self.queues]
+        connections = [await reader.read(address, self.queues[reader.queue]) for reader in readers]
+        async with asyncio.timeout(DEADLINE_S):
+            while self.ledger.counts["confirmed"] < confirms:
+                await asyncio.sleep(0.01)
+        for connection, reader in zip(connections, readers, strict=True):
+            self.ledger.disturbed(reader.queue)
+            connection.close()
+
+
+def test_publishers_wait_for_room(tmp_path: Path) -> None:
+    if reason := unable():
+        pytest.skip(reason)
+    ledger = Ledger()
+    filling = Filling(ledger)
+    traffic = Traffic(ledger, [filling])
+    with tmpfs(tmp_path / "disk", DISK_BYTES) as mount, Server(tmp_path / "server") as server:
+        server.data = mount / "data"
+        server.start()
+        asyncio.run(filling.fill_and_empty(server.address, rounds=2))
+        print(f"\nconfirmed when full: {filling.counts}")
+        assert server.process is not None
+        assert server.process.poll() is None, server.log_text()[-2000:]
+        server.kill()
+        ledger.restarted()
+        server.start()
+        traffic.drain(server.address)
+        log = server.log_text()
+        assert server.stop() == 0, log[-2000:]
+    violations = ledger.verdict()
+    assert not violations, summary(violations)
