@@ -1,4 +1,4 @@
-"""The disk stands still for a while: confirms wait, calls do not, nothing is lost, the log says it."""
+"""The disk stands still: confirms wait, calls do not, nothing is lost, and the log says why."""
 
 import time
 from pathlib import Path
