@@ -197,7 +197,9 @@ class Ledger:
         found = list(self.violations)
         for copy, state in self._states.items():
             if state.is_confirmed and state.accepting < 0 and not state.move:
-                found.append((Kind.LOST, f"{copy} was confirmed and never came"))
+                came = "did not come again" if state.received >= 0 else "never came"
+                text = f"{copy} was confirmed in life {state.life} and {came}"
+                found.append((Kind.LOST, text))
         for name, move in self._moves.items():
             if not move.is_confirmed:
                 found += self._unanswered(name, move)

@@ -160,5 +160,9 @@ class _Rejecter(Reader):
         move = f"{self.name}-{self.count}"
         self.ledger.dying(move, publisher, number, self.queue, self.grave)
         headers = {"id": ack, "requeue": "false"}
-        answered = partial(_committed, self.ledger, move)
+
+        def answered(_: Headers) -> None:
+            # Receipts of a settlement name no level.
+            self.ledger.committed(move, self.ledger.level)
+
         connection.send("NACK", headers, answered=answered)

@@ -27,8 +27,8 @@ def toy(fault: str = "none") -> tuple[str, ...]:
     return (sys.executable, "-m", "harness.durability.toy", "--fault", fault)
 
 
-# Small files, so that a short test rolls them; a key that the broker does not know is an error.
-SETTINGS: Mapping[str, object] = {}
+# Small files, so that a short test rolls them.
+SETTINGS: Mapping[str, object] = {"journal.file_bytes": "2MiB", "limits.message_bytes": "1MiB"}
 
 
 class StartError(Exception):
