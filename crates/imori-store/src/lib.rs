@@ -11,6 +11,7 @@ pub mod report;
 mod scan;
 pub mod journal;
 pub mod pool;
+pub mod segment;
 pub mod settings;
 pub mod batch;
 pub mod record;
