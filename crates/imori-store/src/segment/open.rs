@@ -245,15 +245,7 @@ fn salvage(bytes: &[u8], settings: &SegmentSettings, segment: u32, rows: &mut Ve
 /// Reads `len` bytes, or those up to the end of the file.
 pub(crate) fn read(file: &impl DiskFile, offset: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
-    let mut at = 0;
-    while at < len {
-        match file.read_at(&mut bytes[at..], offset + at as u64) {
-            Ok(0) => break,
-            Ok(read) => at += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    bytes.truncate(at);
+    let read = disk::read_up_to(file, &mut bytes, offset)?;
+    bytes.truncate(read);
     Ok(bytes)
 }
