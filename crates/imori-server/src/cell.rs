@@ -139,9 +139,11 @@ impl Cell {
         }
         let waiters = self.shared.journal.waiters();
         waiters.wait(self.id);
-        // It may have come further since they began to wait.
+        // It may have come further since they began to wait, or before that: a connection whose own
+        // records are long safe has not heard of those of others, for which it may wait too.
         let progress = waiters.progress();
-        if self.journal_seen.replace(progress) != progress {
+        let is_new = self.desk.take_newly_awaiting();
+        if self.journal_seen.replace(progress) != progress || is_new {
             release_confirms(self, progress);
         }
     }

@@ -13,7 +13,7 @@ pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
             outbound.has_held_answers()
         });
         match waits {
-            Some(true) => host.desk().note_awaiting(id),
+            Some(true) => host.desk().note_still_awaiting(id),
             // What it answers from now on puts it on the list again.
             _ => {
                 host.with_link(id, |link| link.awaits_journal = false);

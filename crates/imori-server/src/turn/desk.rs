@@ -26,6 +26,8 @@ pub struct Desk {
     touched_in: Cell<Option<ConnectionId>>,
     /// Connections of this cell with answers that wait for the journal.
     awaiting: RefCell<Vec<ConnectionId>>,
+    /// Some of them have not been told how far the journal is.
+    is_newly_awaiting: Cell<bool>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -43,6 +45,7 @@ impl Desk {
             changed_at: Cell::default(),
             touched_in: Cell::default(),
             awaiting: RefCell::default(),
+            is_newly_awaiting: Cell::default(),
             spare: RefCell::default(),
         }
     }
@@ -116,6 +119,17 @@ impl Desk {
     /// Notes a connection with answers that wait.
     pub(super) fn note_awaiting(&self, id: ConnectionId) {
         self.awaiting.borrow_mut().push(id);
+        self.is_newly_awaiting.set(true);
+    }
+
+    /// Notes one that was told how far the journal is, and waits still.
+    pub(super) fn note_still_awaiting(&self, id: ConnectionId) {
+        self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Tells, once, whether there are new ones: what they wait for may be reached already.
+    pub fn take_newly_awaiting(&self) -> bool {
+        self.is_newly_awaiting.replace(false)
     }
 
     /// Takes the list of those connections.
