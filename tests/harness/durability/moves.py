@@ -116,22 +116,16 @@ class DeadLetters(Role):
     """Messages that are rejected and go to another queue."""
 
     def __init__(self, ledger: Ledger, name: str = "mortal") -> None:
-        self.queues = {name: f"/amq/queue/{name}", f"{name}.grave": f"/queue/{name}.grave"}
-        self.name = name
+        grave = f"{name}.grave"
+        self.queues = {name: f"/queue/{name}", grave: f"/queue/{grave}"}
+        self.arguments = {
+            name: {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave},
+        }
         self.publisher = Publisher(ledger, f"{name}.p", name)
-        self.rejecter = _Rejecter(ledger, f"{name}.x", name, f"{name}.grave")
+        self.rejecter = _Rejecter(ledger, f"{name}.x", name, grave)
+        self.rejecter.arguments = self.arguments[name]
         self.rejecter.publisher = self.publisher
-        self.reader = Reader(ledger, f"{name}.r", f"{name}.grave")
-
-    async def declare(self, connection: Connection) -> None:
-        """Makes the queue whose dead letters go to the other."""
-        grave = f"{self.name}.grave"
-        await connection.ask("SUBSCRIBE", {"destination": f"/queue/{grave}", "id": grave})
-        await connection.ask("UNSUBSCRIBE", {"id": grave})
-        headers = {"destination": f"/queue/{self.name}", "id": self.name, "ack": "client"}
-        headers |= {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave}
-        await connection.ask("SUBSCRIBE", headers)
-        await connection.ask("UNSUBSCRIBE", {"id": self.name})
+        self.reader = Reader(ledger, f"{name}.r", grave)
 
     async def run(self, address: Address, connections: list[Connection]) -> None:
         """Works until its connections are lost."""

@@ -7,6 +7,7 @@ import random
 import zlib
 from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 
 from harness.durability.ledger import Ledger, message
 from harness.durability.wire import Connection, Headers
@@ -107,6 +108,8 @@ class Reader:
         self.kept = 0
         self.random = random.Random(name)
         self.publisher: Publisher | None = None
+        # With what its queue is declared.
+        self.arguments: Mapping[str, str] = {}
 
     async def read(self, address: Address, destination: str) -> Connection:
         """Opens a connection that reads."""
@@ -114,7 +117,7 @@ class Reader:
         connection = await Connection.open(address)
         connection.on_message = partial(self._take, connection)
         headers = {"id": "s", "ack": "client-individual", "prefetch-count": "100"}
-        connection.send("SUBSCRIBE", {"destination": destination, **headers})
+        await connection.ask("SUBSCRIBE", {"destination": destination, **headers, **self.arguments})
         return connection
 
     def _take(self, connection: Connection, headers: Headers, body: bytes) -> None:
@@ -153,8 +156,8 @@ class Role:
 
     queues: Mapping[str, str]
 
-    async def declare(self, connection: Connection) -> None:
-        """Makes sure of the queues that a SEND alone would not make as they have to be."""
+    # With what its queues are declared, by their name; nothing for most.
+    arguments: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
     async def run(self, address: Address, connections: list[Connection]) -> None:
         """Works until its connections, which it appends to `connections`, are lost."""

@@ -65,11 +65,6 @@ class Traffic:
         connections = [] if connections is None else connections
         timer = loop.call_later(seconds, end)
         try:
-            with contextlib.suppress(ConnectionError, OSError):
-                declarer = await Connection.open(address)
-                connections.append(declarer)
-                for role in self.roles:
-                    await role.declare(declarer)
             async with asyncio.TaskGroup() as group:
                 for role in self.roles:
                     group.create_task(_until_lost(role, address, connections))
@@ -87,9 +82,7 @@ class Traffic:
         asyncio.run(self._drain(address))
 
     async def _drain(self, address: Address) -> None:
-        connections = [await Connection.open(address)]
-        for role in self.roles:
-            await role.declare(connections[0])
+        connections: list[Connection] = []
         drains = []
         for role in self.roles:
             for queue, destination in role.queues.items():
@@ -97,7 +90,9 @@ class Traffic:
                 connections.append(connection)
                 if queue.endswith(".grave"):
                     self.ledger.disturbed(queue)
-                drains.append(_Drain(self.ledger, queue).run(connection, destination))
+                drain = _Drain(self.ledger, queue)
+                drain.arguments = role.arguments.get(queue, {})
+                drains.append(drain.run(connection, destination))
         try:
             async with asyncio.timeout(DEADLINE_S):
                 await asyncio.gather(*drains)
@@ -135,7 +130,7 @@ class _Drain(Reader):
 
         connection.on_message = take
         headers = {"destination": destination, "id": "s", "ack": "client-individual"}
-        await connection.ask("SUBSCRIBE", headers)
+        await connection.ask("SUBSCRIBE", {**headers, **self.arguments})
         connection.send("SEND", {"destination": destination}, self.FENCE)
         await connection.unless_lost(self.fence)
         await connection.ask("UNSUBSCRIBE", {"id": "s"})
