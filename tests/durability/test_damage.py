@@ -49,10 +49,10 @@ class Hoard(Role):
 
     async def fill(self, address: Address) -> None:
         """Sends them, and waits until each is safe."""
-        connection = await Connection.open(address)
-        numbers: asyncio.Queue[str] = asyncio.Queue()
-        connection.on_message = lambda headers, body: numbers.put_nowait(headers["ack"])
         for queue, destination in self.queues.items():
+            connection = await Connection.open(address)
+            numbers: asyncio.Queue[str] = asyncio.Queue()
+            connection.on_message = lambda headers, _, to=numbers: to.put_nowait(headers["ack"])
             for number in range(1, MESSAGES + 1):
                 body = message(f"p.{queue}", number, SIZE)
                 self.ledger.sent(f"p.{queue}", number, [queue], zlib.crc32(body))
@@ -66,7 +66,7 @@ class Hoard(Role):
                 self.ledger.accepting(f"p.{queue}", number, queue)
                 await connection.ask("ACK", {"id": await numbers.get()})
                 self.ledger.accepted(f"p.{queue}", number, queue)
-        connection.close()
+            connection.close()
 
 
 @dataclass(frozen=True)
