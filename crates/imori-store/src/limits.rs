@@ -19,12 +19,14 @@ pub const BATCH_BYTES_GOAL: usize = 4 << 20;
 /// Files that are kept ready, so that a roll allocates nothing: one for it, one while that is replaced.
 pub const READY_FILES: usize = 2;
 
-/// Files that are kept ready or free at most; what a checkpoint frees beyond is removed, so that a backlog
-/// that is gone gives its space back.
-pub const SPARE_FILES_MAX: usize = 4;
+/// Files that are kept ready or free at most: what a keeper frees at once that lets four be live, beside
+/// those that were ready. What is freed beyond is removed, so that a backlog that is gone gives its space
+/// back.
+pub const SPARE_FILES_MAX: usize = 6;
 
-/// Bytes of one write while a new file is filled with zeros.
-pub const FILL_BYTES: usize = 1 << 20;
+/// Bytes of one write, and of one sync, while a new file is filled with zeros: a commit beside it waits
+/// for about as many.
+pub const FILL_BYTES: usize = 256 << 10;
 
 /// Ranges that a report names one by one; more are counted.
 pub const REPORTED_RANGES_MAX: usize = 16;

@@ -7,7 +7,7 @@ use crate::crash::settings;
 use crate::open;
 use crate::record::RecordType;
 use crate::recover;
-use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, Trouble};
+use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, Trouble};
 
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
@@ -41,6 +41,12 @@ fn start(disk: &SimDisk) -> (Committer<SimDisk>, std::sync::mpsc::Receiver<Told>
     let (sender, told) = channel();
     let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
     (committer.expect("a thread can be made"), told)
+}
+
+fn make_ready(pool: &mut Pool<SimFile>, disk: &SimDisk) {
+    while let Some(job) = pool.next_job() {
+        pool.done(job.run(disk).expect("the disk is well"));
+    }
 }
 
 #[test]
@@ -88,10 +94,11 @@ fn after_a_failure_nothing_is_released_and_nothing_synced() {
     {
         let disk = SimDisk::default();
         let opened = open::open(&disk, &settings(None)).expect("the disk is well");
-        let Opened { intake, journal, mut pool, recovered } = opened;
-        while let Some(job) = pool.next_job() {
-            pool.done(job.run(&disk).expect("the disk is well"));
-        }
+        let Opened { intake, mut journal, mut pool, recovered } = opened;
+        // With a file to write to and others ready, the thread that makes them has nothing to do.
+        make_ready(&mut pool, &disk);
+        assert!(journal.roll(&mut pool), "files are ready");
+        make_ready(&mut pool, &disk);
         let (sender, told) = channel();
         disk.trouble(call, 0, Trouble::Error(trouble));
         let opened = Opened { intake, journal, pool, recovered };
