@@ -3,6 +3,9 @@
 /// Bytes to which the file header and batches are aligned: no write touches an acknowledged neighbour.
 pub const BLOCK_BYTES: usize = 4096;
 
+/// Bytes that a device writes whole or not at all: what has to change at once stands in one sector.
+pub const SECTOR_BYTES: usize = 512;
+
 /// Bytes of the smallest journal file: below that the store would do little but roll.
 pub const FILE_BYTES_MIN: u64 = 1 << 20;
 
@@ -30,3 +33,10 @@ pub const FILL_BYTES: usize = 256 << 10;
 
 /// Ranges that a report names one by one; more are counted.
 pub const REPORTED_RANGES_MAX: usize = 16;
+
+/// Bytes of the definitions that redb keeps in memory: all of them where there are few, and never much.
+pub const DEFINITIONS_CACHE_BYTES: usize = 16 << 20;
+
+/// Reads of a file of definitions that is only looked at: pages that lead in a circle come to an end. It is
+/// as many as a file of 64 GiB has pages.
+pub const DEFINITIONS_READS_MAX: u64 = 16 << 20;
