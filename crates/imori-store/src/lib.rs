@@ -35,10 +35,9 @@ pub mod seal;
 mod planted;
 pub mod lsn;
 pub mod read_only_disk;
+pub mod sim_disk;
 pub mod disk;
 pub mod whole_file;
 pub mod limits;
 #[cfg(test)]
 mod crash;
-#[cfg(test)]
-mod sim_disk;
