@@ -10,6 +10,7 @@ pub mod open;
 pub mod recover;
 pub mod report;
 mod scan;
+pub mod walk;
 pub mod journal;
 pub mod pool;
 pub mod folder;
