@@ -12,6 +12,7 @@ pub mod report;
 mod scan;
 pub mod walk;
 pub mod journal;
+pub mod intake;
 pub mod pool;
 pub mod folder;
 mod folder_lock;

@@ -19,11 +19,12 @@ pub const FILE_BYTES_DEFAULT: u64 = 64 << 20;
 /// or group that is larger has a batch of its own, up to what a file holds.
 pub const BATCH_BYTES_GOAL: usize = 4 << 20;
 
-/// Bytes that may wait for the disk; who appends beyond is refused until some are released.
-pub const QUEUED_BYTES_MAX: usize = 64 << 20;
-
 /// Files that are kept ready, so that a roll allocates nothing: one for it, one while that is replaced.
 pub const READY_FILES: usize = 2;
+
+/// Files that are kept ready or free at most; what a checkpoint frees beyond is removed, so that a backlog
+/// that is gone gives its space back.
+pub const SPARE_FILES_MAX: usize = 4;
 
 /// Bytes of one write while a new file is filled with zeros.
 pub const FILL_BYTES: usize = 1 << 20;

@@ -5,6 +5,10 @@
 pub(crate) enum Fault {
     /// Records are released when they are written, and synced after that.
     ConfirmBeforeSync,
+    /// Records are said to be written before they are.
+    WrittenBeforeWrite,
+    /// A file is freed by a checkpoint that is not durable yet.
+    FreeBeforeDurable,
     /// A batch is not synced at all.
     SkipSync,
     /// After a failed sync there is another, and its success is believed.

@@ -60,6 +60,15 @@ struct Inode {
     has_lost: bool,
 }
 
+/// The highest number that was promised to survive.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Promised {
+    /// The end of the process.
+    pub(crate) os: u64,
+    /// A power cut.
+    pub(crate) disk: u64,
+}
+
 #[derive(Debug, Clone)]
 enum NameChange {
     Set(String, usize),
@@ -75,7 +84,7 @@ pub(crate) struct State {
     changes: Vec<Vec<NameChange>>,
     next_inode: usize,
     /// What the owner of the disk has promised so far.
-    pub(crate) promised: u64,
+    pub(crate) promised: Promised,
 }
 
 #[derive(Debug, Default)]
@@ -99,7 +108,8 @@ pub(crate) struct SimFile {
 impl State {
     /// What is left after a crash, as this seed has it.
     pub(crate) fn crash(&self, random: &mut Random) -> State {
-        let (next_inode, promised) = (self.next_inode, self.promised);
+        let next_inode = self.next_inode;
+        let promised = Promised { os: self.promised.disk, ..self.promised };
         let mut state = State { next_inode, promised, ..State::default() };
         state.names = self.durable_names.clone();
         for changes in self.changes.iter().take(random.below(self.changes.len() + 1)) {
@@ -113,6 +123,11 @@ impl State {
             state.inodes.insert(*inode, Inode { now: bytes.clone(), durable: bytes, ..Inode::default() });
         }
         state
+    }
+
+    /// Tells whether a sync failed, so that the cache shows what will never be durable.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.inodes.values().any(|inode| inode.has_lost)
     }
 
     /// Changes a file as the medium might.
@@ -178,8 +193,10 @@ impl SimDisk {
         self.lock().snapshots.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn promise(&self, lsn: u64) {
-        self.lock().state.promised = lsn;
+    pub(crate) fn promise(&self, promise: impl FnOnce(&mut Promised)) {
+        let mut shared = self.lock();
+        promise(&mut shared.state.promised);
+        shared.snapshot();
     }
 
     /// The `nth` call of this kind from now on, from 0, has this trouble.
