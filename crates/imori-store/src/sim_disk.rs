@@ -92,6 +92,8 @@ struct Shared {
     state: State,
     snapshots: Option<Vec<State>>,
     trouble: Option<(Call, usize, Trouble)>,
+    /// A sync says that it is done and does nothing.
+    lies: bool,
     calls: usize,
     trace: Vec<(Call, usize, u64, usize)>,
 }
@@ -202,6 +204,11 @@ impl SimDisk {
     /// The `nth` call of this kind from now on, from 0, has this trouble.
     pub(crate) fn trouble(&self, call: Call, nth: usize, trouble: Trouble) {
         self.lock().trouble = Some((call, nth, trouble));
+    }
+
+    /// From now on a sync of a file says that it is done and does nothing, as bad devices do.
+    pub(crate) fn lie(&self) {
+        self.lock().lies = true;
     }
 
     pub(crate) fn trace(&self) -> Vec<(Call, usize, u64, usize)> {
@@ -319,6 +326,9 @@ impl DiskFile for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut shared = self.disk.lock();
         let met = shared.meet(Call::Sync, self.inode, 0, 0);
+        if shared.lies {
+            return met.map(drop);
+        }
         let inode = shared.state.inodes.get_mut(&self.inode).expect("a file that is open is there");
         let (dirty, lens) = (std::mem::take(&mut inode.dirty), std::mem::take(&mut inode.lens));
         match (&met, inode.has_lost) {

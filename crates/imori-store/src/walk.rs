@@ -188,7 +188,7 @@ mod tests {
             };
             let records: Vec<Record> = (next..next + count).map(record).collect();
             let lsns = LsnRange { first: Lsn(next), last: Lsn(next + count - 1) };
-            batch::push(&mut bytes, Seal::new(STORE), GENERATION, lsns, &records);
+            batch::push(&mut bytes, Seal::new(STORE), GENERATION, lsns, records.iter());
             next += count;
         }
         bytes.resize(bytes.len() + 2 * BLOCK_BYTES, 0);

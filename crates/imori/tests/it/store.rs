@@ -9,7 +9,7 @@ use bytes::Bytes;
 use imori_store::committer::{Committer, Listener};
 use imori_store::definitions::{Change, Definitions, Table};
 use imori_store::folder::StoreFolder;
-use imori_store::journal::NewRecord;
+use imori_store::intake::NewRecord;
 use imori_store::lsn::Lsn;
 use imori_store::open;
 use imori_store::record::RecordType;
@@ -25,6 +25,8 @@ const BLOCK: usize = 4096;
 struct Teller(Sender<Lsn>);
 
 impl Listener for Teller {
+    fn written(&self, _through: Lsn) {}
+
     fn released(&self, through: Lsn) {
         let _ = self.0.send(through);
     }
@@ -43,7 +45,7 @@ fn store(name: &str) -> PathBuf {
     let committer = Committer::start(folder.journal(), opened, Box::new(Teller(sender))).unwrap();
     for number in 1..=RECORDS {
         let payload = Bytes::from(format!("message {number}\n"));
-        let lsn = committer.append(&[NewRecord { kind: RecordType::Message, payload }]).unwrap().last;
+        let lsn = committer.append([NewRecord { kind: RecordType::Message, payload }]).unwrap().last;
         while told.recv().unwrap() < lsn {}
     }
     drop(committer);
