@@ -194,6 +194,7 @@ fn after_an_error_nothing_reaches_the_disk() {
                 }
             }
             assert!(failed, "{call:?} {nth}");
+            assert_eq!(definitions.applied().0, disk.state().promised.disk, "{call:?} {nth}: it says more");
             let calls = disk.trace().len();
             drop(definitions);
             assert_eq!(disk.trace().len(), calls, "{call:?} {nth}: it writes when it is closed");
