@@ -12,6 +12,7 @@ pub mod recover;
 pub mod report;
 mod read_files;
 mod scan;
+pub mod walk;
 pub mod journal;
 pub mod intake;
 pub mod pool;

@@ -72,7 +72,8 @@ impl Settings {
     #[must_use]
     pub fn with_few_blocks(store: StoreId, blocks: usize) -> Settings {
         let (file_bytes, on_damage) = (blocks * BLOCK_BYTES, OnDamage::Quarantine);
-        Settings { store, shard: 0, file_bytes, on_damage, seal: Seal::new(store) }
+        let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
+        Settings { store, shard: 0, file_bytes, on_damage, read_from, seal }
     }
 
     /// The header of a file in its `generation`.

@@ -110,6 +110,8 @@ struct Shared {
     state: State,
     snapshots: Option<Vec<State>>,
     trouble: Option<(Call, usize, Trouble)>,
+    /// A sync says that it is done and does nothing.
+    lies: bool,
     calls: usize,
     trace: Vec<(Call, usize, u64, usize)>,
 }
@@ -254,6 +256,11 @@ impl SimDisk {
         self.lock().trouble = Some((call, nth, trouble));
     }
 
+    /// From now on a sync of a file says that it is done and does nothing, as bad devices do.
+    pub fn lie(&self) {
+        self.lock().lies = true;
+    }
+
     /// No trouble comes any more.
     pub fn heal(&self) {
         self.lock().trouble = None;
@@ -395,6 +402,9 @@ impl DiskFile for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut shared = self.disk.lock();
         let met = shared.meet(Call::Sync, self.inode, 0, 0);
+        if shared.lies {
+            return met.map(drop);
+        }
         let inode = shared.state.inodes.get_mut(&self.inode).expect("a file that is open is there");
         match (&met, inode.has_lost) {
             (Err(_), _) => inode.has_lost = true,
