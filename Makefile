@@ -4,12 +4,15 @@ CARGO ?= cargo
 SEEDS ?= 10000
 STALL_CAUSES ?= 44
 FUZZ_SECONDS ?= 5
+KILLS ?= 30
+CUTS ?= 40
+FLIPS ?= 400
 DATA ?= .data
 
-.PHONY: help run test check advisories unit sim fuzz interop stalls docs bench peers soak setup fmt clean
+.PHONY: help run test check advisories unit sim fuzz interop stalls durability docs bench peers soak setup fmt clean
 
 help: ## Shows this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Builds the broker and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
@@ -56,6 +59,10 @@ stalls: ## STALL_CAUSES stalls of known cause, against what imori-bench says of 
 	$(CARGO) build --locked --profile quick --bin imori --bin imori-bench
 	STALL_CAUSES=$(STALL_CAUSES) .venv/bin/pytest -q tests/stalls
 
+durability: ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing, full and frozen disks.
+	$(CARGO) build --locked --profile quick --bin imori
+	KILLS=$(KILLS) CUTS=$(CUTS) FLIPS=$(FLIPS) .venv/bin/pytest -q -n 2 tests/durability
+
 docs: ## The commands, links and keys in the documents.
 	$(CARGO) build --locked --profile quick --bin imori
 	.venv/bin/pytest -q tests/docs
@@ -69,10 +76,11 @@ peers: ## Installs what this broker is compared with into .tools/peers, and says
 	$(CARGO) build --release -p imori-bench --example relay
 	ci/peers.sh; code=$$?; target/release/imori bench peers; exit $$code
 
-soak: ## The simulator, the fuzzers and the stalls for long.
+soak: ## The simulator, the fuzzers, the stalls and the ends of brokers for long.
 	$(MAKE) sim SEEDS=1000000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) stalls STALL_CAUSES=200
+	$(MAKE) durability KILLS=1000 CUTS=400 FLIPS=10000
 
 fmt: ## Formats everything.
 	$(CARGO) fmt --all

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.durability.cuts import Cut, Recording
+from harness.durability.cuts import Cut, Load, Recording
 from harness.durability.disk import build, unable
 from harness.durability.ledger import Ledger, summary
 from harness.durability.roles import Durable
@@ -43,8 +43,15 @@ def disk(folder: Path) -> Path:
     return build(folder)
 
 
-def cut(folder: Path, disk: Path, program: Sequence[str], kind: str, count: int) -> list[Cut]:
-    load = Traffic.of_all_kinds if program == IMORI else plain
+def written_only(ledger: Ledger) -> Traffic:
+    """A load that asks for less: what is confirmed was given to the kernel, and no more."""
+    ledger.level = "os"
+    return Traffic(ledger, [Durable(ledger, arguments={"x-level": "os"})])
+
+
+def cut(
+    folder: Path, disk: Path, program: Sequence[str], load: Load, kind: str, count: int
+) -> list[Cut]:
     recording = Recording.make(folder, disk, program, load, SECONDS, kind)
     cuts = recording.cuts(count)
     recording.log.close()
@@ -65,16 +72,34 @@ def test_nothing_confirmed_is_lost_by_power_cuts(
 ) -> None:
     if reason := unable(kind):
         pytest.skip(reason)
-    cuts = cut(folder / f"imori-{kind}", disk, IMORI, kind, count)
+    cuts = cut(folder / f"imori-{kind}", disk, IMORI, Traffic.of_all_kinds, kind, count)
     assert sum(cut.confirmed > 0 for cut in cuts) > count / 2, "there was something to lose"
     for one in cuts:
         assert not one.violations, f"{one}: {summary(one.violations)}"
 
 
-@pytest.mark.parametrize(("fault", "least", "most"), [("none", 0.0, 0.0), ("sync-never", 0.6, 1.0)])
-def test_a_broker_that_confirms_too_early_is_caught(
-    folder: Path, disk: Path, fault: str, least: float, most: float
+def test_nothing_is_lost_by_power_cuts_during_recovery(tmp_path: Path, disk: Path) -> None:
+    recording = Recording.make(tmp_path, disk, IMORI, Traffic.of_all_kinds, SECONDS, "ext4")
+    for seed in range(max(2, CUTS // 20)):
+        recovery = recording.recovery(seed)
+        for one in recovery.cuts(5):
+            assert not one.violations, f"recovery {seed}, {one}: {summary(one.violations)}"
+        recovery.log.close()
+    recording.log.close()
+
+
+# Who confirms before the disk has it, and how often that has to be noticed.
+CONTROLS = [
+    pytest.param(toy(), plain, 0.0, 0.0, id="toy"),
+    pytest.param(toy("sync-never"), plain, 0.6, 1.0, id="toy that never syncs"),
+    pytest.param(IMORI, written_only, 0.3, 1.0, id="level os"),
+]
+
+
+@pytest.mark.parametrize(("program", "load", "least", "most"), CONTROLS)
+def test_who_confirms_too_early_is_caught(
+    tmp_path: Path, disk: Path, program: Sequence[str], load: Load, least: float, most: float
 ) -> None:
-    cuts = cut(folder / f"toy-{fault}", disk, toy(fault), "ext4", CONTROL_CUTS)
+    cuts = cut(tmp_path, disk, program, load, "ext4", CONTROL_CUTS)
     share = sum(bool(cut.violations) for cut in cuts) / len(cuts)
     assert least <= share <= most, "; ".join(f"{one}: {summary(one.violations)}" for one in cuts)

@@ -19,7 +19,7 @@ from harness.durability import disk as disks
 from harness.durability.cuts import drained
 from harness.durability.inject import Fault, attach, times, unable
 from harness.durability.ledger import Ledger, summary
-from harness.durability.roles import Durable
+from harness.durability.roles import Durable, Names
 from harness.durability.server import IMORI, Server, toy
 from harness.durability.traffic import Traffic
 
@@ -66,11 +66,17 @@ def plain(ledger: Ledger) -> Traffic:
     return Traffic(ledger, [Durable(ledger)])
 
 
+def all_kinds(ledger: Ledger) -> Traffic:
+    """A load that makes new queues all the time."""
+    traffic = Traffic.of_all_kinds(ledger)
+    return Traffic(ledger, [*traffic.roles, Names(ledger, "more", each_life=200)])
+
+
 def broken(
     folder: Path, disk: Path, program: Sequence[str], fault: Fault, patience_s: float = PATIENCE_S
 ) -> Outcome:
     """Loads a broker, lets its calls fail, and starts it again on what was flushed."""
-    load = Traffic.of_all_kinds if program == IMORI else plain
+    load = all_kinds if program == IMORI else plain
     with disks.recording_disk(folder / "disk", disk) as used:
         ledger = Ledger(note=used.mark)
         server = Server(folder / "server", program=program)
@@ -132,6 +138,20 @@ JOURNAL_FAULTS = [
 
 @pytest.mark.parametrize("fault", JOURNAL_FAULTS, ids=str)
 def test_the_journal_fails(tmp_path: Path, disk: Path, fault: Fault) -> None:
+    check(broken(tmp_path, disk, IMORI, fault), fault)
+
+
+DEFINITIONS = ["definitions.redb"]
+DEFINITIONS_FAULTS = [
+    Fault(DEFINITIONS, calls, result, when)
+    for calls in (WRITES, SYNCS)
+    for result in RESULTS
+    for when in ("1", "4", "1+")
+]
+
+
+@pytest.mark.parametrize("fault", DEFINITIONS_FAULTS, ids=str)
+def test_the_definitions_fail(tmp_path: Path, disk: Path, fault: Fault) -> None:
     check(broken(tmp_path, disk, IMORI, fault), fault)
 
 

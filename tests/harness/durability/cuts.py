@@ -40,10 +40,13 @@ class Recording:
     """A broker's program and load, and the log of the disk under it."""
 
     folder: Path
+    disk: Path
     program: Sequence[str]
     load: Load
     log: Log
     kind: str
+    # The notes of what was before it.
+    before: Sequence[bytes] = ()
 
     @classmethod
     def make(
@@ -57,7 +60,25 @@ class Recording:
             with server.start():
                 load(ledger).run(server.address, seconds, server.kill)
         log = Log(used.log, None, FILE_SYSTEMS[kind][0])
-        return cls(folder, program, load, log, kind)
+        return cls(folder, disk, program, load, log, kind)
+
+    def recovery(self, seed: int) -> Recording:
+        """Cuts the power, and records what the broker does with what is left until it is ready."""
+        chance = random.Random(seed)
+        place = self.log.place(chance)
+        folder = self.folder / f"recovery-{seed}"
+        folder.mkdir()
+        base = folder / "base"
+        self.log.write_image(base, place, chance)
+        with recording_disk(folder / "disk", self.disk, self.kind, base) as used:
+            Ledger(note=used.mark).restarted()
+            server = Server(folder / "server", program=self.program)
+            server.data = used.mount / "data"
+            with server.start():
+                server.kill()
+        log = Log(used.log, base, self.log.size)
+        before = [*self.before, *self.log.marks(0, place)]
+        return Recording(folder, self.disk, self.program, self.load, log, self.kind, before)
 
     def cut(self, seed: int) -> Cut:
         """Cuts the power at a moment that the seed chooses, starts the broker and drains it."""
@@ -67,7 +88,7 @@ class Recording:
         folder.mkdir()
         left = self.log.write_image(folder / "image", place, chance)
         ledger = Ledger()
-        ledger.replay(self.log.marks(0, place))
+        ledger.replay([*self.before, *self.log.marks(0, place)])
         confirmed = ledger.counts["confirmed"] + ledger.counts["committed"]
         start_s = drained(folder, self.program, self.load(ledger), self.kind)
         return Cut(seed, place, left, confirmed, ledger.verdict(), start_s)

@@ -168,8 +168,9 @@ class Log:
         return max(place for place, entry in enumerate(self.entries) if entry.kind == "M")
 
     def place(self, chance: random.Random) -> int:
-        """A moment after the first mark: any, or one at which there is something to lose."""
-        first = next(place for place, entry in enumerate(self.entries) if entry.kind == "M")
+        """A moment when much was marked already: any, or one with something to lose."""
+        begin = next(place for place, entry in enumerate(self.entries) if entry.kind == "M")
+        first = begin + (len(self.entries) - begin) // 10
         writes = [place for place, entry in enumerate(self.entries) if entry.kind == "W"]
         late = [place for place in writes if place > first]
         if late and chance.random() < 0.7:

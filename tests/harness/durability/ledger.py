@@ -192,6 +192,10 @@ class Ledger:
 
     # The end
 
+    def queues(self) -> list[str]:
+        """The queues to which something was sent."""
+        return list(dict.fromkeys(queue for _, _, queue in self._states))
+
     def verdict(self) -> list[tuple[Kind, str]]:
         """All that went wrong, once all queues were drained."""
         found = list(self.violations)

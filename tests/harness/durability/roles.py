@@ -21,6 +21,9 @@ AHEAD = 300
 # How often a body is small, middling, or larger than what a broker reads at once.
 SIZES = ((0.80, 20, 400), (0.98, 400, 6_000), (1.0, 60_000, 90_000))
 
+# Between two queues that are made.
+PAUSE_S = 0.01
+
 PERSISTENT = {"persistent": "true"}
 
 
@@ -154,6 +157,7 @@ class Reader:
 class Role:
     """A part of the load. It has queues, and runs while a broker lives."""
 
+    # Its queues: the name of each, and where it is sent to and read.
     queues: Mapping[str, str]
 
     # With what its queues are declared, by their name; nothing for most.
@@ -168,16 +172,23 @@ class Durable(Role):
     """Publishers of durable messages with receipts, and readers that settle them one by one."""
 
     def __init__(
-        self, ledger: Ledger, name: str = "durable", *, publishers: int = 2, reads: bool = True
+        self,
+        ledger: Ledger,
+        name: str = "durable",
+        *,
+        publishers: int = 2,
+        reads: bool = True,
+        arguments: Mapping[str, str] | None = None,
+        prefix: str = "/queue/",
     ) -> None:
         names = [f"{name}{number}" for number in range(publishers)]
-        self.queues = {queue: f"/queue/{queue}" for queue in names}
+        self.queues = {queue: prefix + queue for queue in names}
+        self.arguments = dict.fromkeys(names, arguments or {})
         self.publishers = [Publisher(ledger, f"{queue}.p", queue) for queue in names]
-        self.readers: list[Reader] = []
-        if reads:
-            self.readers = [Reader(ledger, f"{queue}.r", queue) for queue in names]
-            for reader, publisher in zip(self.readers, self.publishers, strict=True):
-                reader.publisher = publisher
+        self.readers = [Reader(ledger, f"{queue}.r", queue) for queue in names] if reads else []
+        for reader, publisher in zip(self.readers, self.publishers, strict=False):
+            reader.publisher = publisher
+            reader.arguments = self.arguments[reader.queue]
 
     async def run(self, address: Address, connections: list[Connection]) -> None:
         """Works until its connections are lost."""
@@ -187,3 +198,28 @@ class Durable(Role):
         connections += opened
         pairs = zip(self.publishers, opened, strict=True)
         await asyncio.gather(*(p.publish(c, self.queues[p.queue]) for p, c in pairs))
+
+
+class Names(Role):
+    """Makes new queues, each by its first message."""
+
+    def __init__(self, ledger: Ledger, name: str = "name", *, each_life: int = 8) -> None:
+        self.name = name
+        self.each_life = each_life
+        self.publisher = Publisher(ledger, f"{name}.p", "")
+        # The ledger knows them.
+        self.queues = {}
+
+    async def run(self, address: Address, connections: list[Connection]) -> None:
+        """Works until its connection is lost."""
+        connection = await Connection.open(address)
+        connections.append(connection)
+        for _ in range(self.each_life):
+            number, body = self.publisher.next()
+            queue = f"{self.name}{number}"
+            self.publisher.ledger.sent(self.publisher.name, number, [queue], zlib.crc32(body))
+            headers = {"destination": f"/queue/{queue}", **PERSISTENT}
+            answer = await connection.ask("SEND", headers, body)
+            level = answer.get("imori-level", "none")
+            self.publisher.ledger.confirmed(self.publisher.name, number, [queue], level)
+            await asyncio.sleep(PAUSE_S)
