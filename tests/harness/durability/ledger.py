@@ -65,6 +65,8 @@ class Ledger:
     note: Callable[[bytes], object] | None = None
     # The level that confirms have to name.
     level: str = "disk"
+    # Queues to which messages of others go without being asked: by age, or for want of room.
+    graves: dict[str, str] = field(default_factory=dict)
     life: int = 0
     violations: list[tuple[Kind, str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -130,11 +132,13 @@ class Ledger:
 
     def accepting(self, publisher: str, number: int, queue: str) -> None:
         """An ACK goes on its way."""
+        queue = self.graves.get(queue, queue)
         self._write("accepting", publisher, number, queue)
         self._states[publisher, number, queue].accepting = self.life
 
     def accepted(self, publisher: str, number: int, queue: str) -> None:
         """The receipt of an ACK came."""
+        queue = self.graves.get(queue, queue)
         self._write("accepted", publisher, number, queue)
         self.counts["accepted"] += 1
         self._states[publisher, number, queue].is_accepted = True
@@ -144,6 +148,7 @@ class Ledger:
     ) -> Copy | None:
         """A message came; gives what it is, if it is one."""
         publisher, number = identity(body)
+        queue = self.graves.get(queue, queue)
         copy = (publisher, number, queue)
         self.delivered(consumer, publisher, number, queue, zlib.crc32(body), is_redelivered)
         return copy if copy in self._states else None
@@ -193,8 +198,9 @@ class Ledger:
     # The end
 
     def queues(self) -> list[str]:
-        """The queues to which something was sent."""
-        return list(dict.fromkeys(queue for _, _, queue in self._states))
+        """The queues in which something may be, those last that others empty themselves into."""
+        sent = dict.fromkeys(queue for _, _, queue in self._states)
+        return [*sent, *self.graves]
 
     def verdict(self) -> list[tuple[Kind, str]]:
         """All that went wrong, once all queues were drained."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Mapping
 from functools import partial
 
 from harness.durability.ledger import Copy, Ledger
@@ -160,3 +161,30 @@ class _Rejecter(Reader):
             self.ledger.committed(move, self.ledger.level)
 
         connection.send("NACK", headers, answered=answered)
+
+
+class Perishing(Role):
+    """Messages that go to another queue by themselves; each is in one of the two."""
+
+    def __init__(self, ledger: Ledger, name: str, arguments: Mapping[str, str]) -> None:
+        self.ledger = ledger
+        self.name = name
+        grave = f"{name}.grave"
+        ledger.graves[grave] = name
+        self.queues = {name: f"/queue/{name}", grave: f"/queue/{grave}"}
+        death = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": grave}
+        self.arguments = {name: {**arguments, **death}}
+        self.publisher = Publisher(ledger, f"{name}.p", name, ahead=150)
+
+    async def run(self, address: Address, connections: list[Connection]) -> None:
+        """Works until its connection is lost."""
+        source, grave = self.queues.values()
+        connection = await Connection.open(address)
+        connections.append(connection)
+        # A queue that is declared by a reader, which is gone before there is something to read.
+        for destination in (grave, source):
+            arguments = self.arguments[self.name] if destination == source else {}
+            headers = {"destination": destination, "ack": "client", "prefetch-count": "1"}
+            await connection.ask("SUBSCRIBE", {"id": destination, **headers, **arguments})
+            await connection.ask("UNSUBSCRIBE", {"id": destination})
+        await self.publisher.publish(connection, source)

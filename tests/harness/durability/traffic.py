@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.deadline import DEADLINE_S
 from harness.durability.ledger import Kind, Ledger
-from harness.durability.moves import Batches, DeadLetters, Transfer
+from harness.durability.moves import Batches, DeadLetters, Perishing, Transfer
 from harness.durability.roles import Address, Durable, Names, Reader, Role
 from harness.durability.rpc import Rpc
 from harness.durability.wire import Connection, Headers
@@ -35,6 +35,8 @@ class Traffic:
             Batches(ledger),
             Transfer(ledger),
             DeadLetters(ledger),
+            Perishing(ledger, "aging", {"x-message-ttl": "60"}),
+            Perishing(ledger, "overflowing", {"x-max-length": "20"}),
             Rpc(),
         ]
         return cls(ledger, roles)
@@ -85,25 +87,31 @@ class Traffic:
 
     async def _drain(self, address: Address) -> None:
         connections: list[Connection] = []
-        drains = []
-        for queue in self.ledger.queues():
-            # What no role knows was made by one that makes queues.
-            role = next((role for role in self.roles if queue in role.queues), None)
-            connection = await Connection.open(address)
-            connections.append(connection)
-            if queue.endswith(".grave"):
-                self.ledger.disturbed(queue)
-            drain = _Drain(self.ledger, queue)
-            drain.arguments = role.arguments.get(queue, {}) if role else {}
-            destination = role.queues[queue] if role else f"/queue/{queue}"
-            drains.append(drain.run(connection, destination))
+        queues = self.ledger.queues()
+        graves = [queue for queue in queues if queue.endswith(".grave")]
         try:
-            async with asyncio.timeout(DEADLINE_S):
-                await asyncio.gather(*drains)
+            # Graves come last: what others empty themselves into.
+            for together in ([queue for queue in queues if queue not in graves], graves):
+                async with asyncio.timeout(DEADLINE_S):
+                    drains = [self._drain_queue(address, queue, connections) for queue in together]
+                    await asyncio.gather(*drains)
         finally:
             for connection in connections:
                 connection.close()
             self._note(connections)
+
+    async def _drain_queue(
+        self, address: Address, queue: str, connections: list[Connection]
+    ) -> None:
+        # What no role knows was made by one that makes queues.
+        role = next((role for role in self.roles if queue in role.queues), None)
+        connection = await Connection.open(address)
+        connections.append(connection)
+        if queue.endswith(".grave") or queue in self.ledger.graves.values():
+            self.ledger.disturbed(self.ledger.graves.get(queue, queue))
+        drain = _Drain(self.ledger, queue)
+        drain.arguments = role.arguments.get(queue, {}) if role else {}
+        await drain.run(connection, role.queues[queue] if role else f"/queue/{queue}")
 
     def _note(self, connections: Sequence[Connection]) -> None:
         for connection in connections:
