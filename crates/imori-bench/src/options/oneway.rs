@@ -1,12 +1,15 @@
 //! What can be asked of the scenarios in which messages go one way: `queue`, `pubsub` and `fan-out`.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::amount::{Amount, count};
-use crate::limits::{CALLS_MAX, PUBLISHERS_MAX};
+use crate::amount::{Amount, count, duration};
+use crate::limits::{CALLS_MAX, EXPIRATION_MAX, PUBLISHERS_MAX};
 use crate::options::broker::BrokerOptions;
+use crate::options::level::KeepOptions;
 use crate::options::load::LoadOptions;
 use crate::stamp::STAMP_BYTES;
 
@@ -24,6 +27,17 @@ pub enum AckMode {
     Client,
     /// An ACK for each.
     ClientIndividual,
+}
+
+/// In which order a consumer acknowledges.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckOrder {
+    /// As deliveries come.
+    #[default]
+    Arrival,
+    /// Any of those that came and are not acknowledged; half of `--prefetch` are kept back, or 4.
+    Random,
 }
 
 /// What one-way scenarios have in common.
@@ -141,6 +155,19 @@ pub struct QueueOptions {
     /// What the queue is put through.
     #[arg(long, value_enum, default_value_t)]
     pub phase: QueuePhase,
+    /// What is asked of the queues.
+    #[command(flatten)]
+    pub keep: KeepOptions,
+    /// The order of acknowledgements, with `--ack client-individual`.
+    #[arg(long, value_enum, default_value_t)]
+    pub ack_order: AckOrder,
+    /// Give messages so many priorities in turns, and declare queues that know them; order is
+    /// then checked within each.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(2..=10))]
+    pub priorities: Option<u8>,
+    /// Give each message so long to live; what does not arrive and is older counts as expired.
+    #[arg(long, value_parser = duration)]
+    pub expiration: Option<Duration>,
 }
 
 impl QueueOptions {
@@ -155,12 +182,24 @@ impl QueueOptions {
         );
         if self.phase == QueuePhase::FillDrain {
             ensure!(
-                self.flow.load.closed && self.flow.load.time.is_none() && self.flow.confirm.is_none(),
+                self.flow.load.closed && self.flow.load.time.is_none(),
                 "phase `fill-drain` goes as fast as it can and needs a number of messages; use `--closed --messages 1M`"
             );
             ensure!(
                 self.broker.threads == 1,
                 "phase `fill-drain` has one side at work at a time; use `--threads 1`"
+            );
+        }
+        ensure!(
+            self.ack_order == AckOrder::Arrival || self.flow.ack == AckMode::ClientIndividual,
+            "only single acknowledgements have an order; use `--ack client-individual`"
+        );
+        if let Some(expiration) = self.expiration {
+            ensure!(
+                !expiration.is_zero() && expiration <= EXPIRATION_MAX,
+                "messages cannot live for `{}` ms; use `1ms` to `{}m`",
+                expiration.as_millis(),
+                EXPIRATION_MAX.as_secs() / 60
             );
         }
         Ok(())
