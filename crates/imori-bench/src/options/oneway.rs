@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::amount::{Amount, count, duration};
+use crate::amount::{Amount, count, duration, size};
 use crate::limits::{CALLS_MAX, EXPIRATION_MAX, PUBLISHERS_MAX};
 use crate::options::broker::BrokerOptions;
 use crate::options::level::KeepOptions;
@@ -49,9 +49,9 @@ pub struct FlowOptions {
     /// Messages to measure, all publishers together; 200k in a closed loop unless said.
     #[arg(long, value_parser = count, conflicts_with = "time")]
     pub messages: Option<u64>,
-    /// Consumer acknowledgement.
-    #[arg(long, value_enum, default_value_t)]
-    pub ack: AckMode,
+    /// Consumer acknowledgement; `auto` unless said, and `client-individual` with `--level os` or `disk`.
+    #[arg(long, value_enum)]
+    pub ack: Option<AckMode>,
     /// Deliveries that may be unacknowledged, `prefetch-count` in STOMP.
     #[arg(long)]
     pub prefetch: Option<u32>,
@@ -89,6 +89,11 @@ impl FlowOptions {
             self.messages()
         );
         Ok(())
+    }
+
+    /// How consumers acknowledge.
+    pub(crate) fn ack(&self) -> AckMode {
+        self.ack.unwrap_or_default()
     }
 
     /// Messages to measure, if they are counted.
@@ -149,8 +154,8 @@ pub struct QueueOptions {
     /// Queues.
     #[arg(long, default_value_t = 1)]
     pub queues: u32,
-    /// Bytes of each body.
-    #[arg(long, default_value_t = 1024)]
+    /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
+    #[arg(long, value_parser = size, default_value = "1024")]
     pub size: usize,
     /// What the queue is put through.
     #[arg(long, value_enum, default_value_t)]
@@ -171,6 +176,12 @@ pub struct QueueOptions {
 }
 
 impl QueueOptions {
+    /// Messages and acknowledgement; what has to be kept is not taken for done unless somebody says so.
+    pub(crate) fn acknowledged(&self) -> FlowOptions {
+        let usual = self.keep.level.is_durable().then_some(AckMode::ClientIndividual);
+        FlowOptions { ack: self.flow.ack.or(usual), ..self.flow.clone() }
+    }
+
     /// Refuses what cannot be run as asked.
     pub(crate) fn check(&self) -> Result<()> {
         self.flow.check(self.publishers, self.size)?;
@@ -191,7 +202,7 @@ impl QueueOptions {
             );
         }
         ensure!(
-            self.ack_order == AckOrder::Arrival || self.flow.ack == AckMode::ClientIndividual,
+            self.ack_order == AckOrder::Arrival || self.acknowledged().ack() == AckMode::ClientIndividual,
             "only single acknowledgements have an order; use `--ack client-individual`"
         );
         if let Some(expiration) = self.expiration {
@@ -224,8 +235,8 @@ pub struct PubsubOptions {
     /// Subscribers of each subject, each on a connection of its own.
     #[arg(long, visible_alias = "consumers", default_value_t = 1)]
     pub subscribers: u32,
-    /// Bytes of each body.
-    #[arg(long, default_value_t = 16)]
+    /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
+    #[arg(long, value_parser = size, default_value = "16")]
     pub size: usize,
 }
 
@@ -261,8 +272,8 @@ pub struct FanOutOptions {
     /// Subscribers, each on a connection of its own.
     #[arg(long, visible_alias = "consumers", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub subscribers: u32,
-    /// Bytes of each body.
-    #[arg(long, default_value_t = 16)]
+    /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
+    #[arg(long, value_parser = size, default_value = "16")]
     pub size: usize,
 }
 

@@ -408,7 +408,7 @@ fn consuming(options: &FlowOptions, shape: &Shape, number: u64) -> Consuming {
     let window = options.prefetch.map_or(HELD_ACKS, |prefetch| prefetch as usize / 2);
     let seed = options.load.seed.wrapping_add(number);
     Consuming {
-        ack: options.ack,
+        ack: options.ack(),
         held: (shape.ack_order == AckOrder::Random).then(|| Held::new(window, seed)),
         priorities: shape.manner.priorities.unwrap_or(1),
         expiration: shape.manner.expiration,

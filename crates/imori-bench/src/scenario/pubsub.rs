@@ -86,7 +86,7 @@ fn steady(
             ("subjects", json!(options.subjects())),
             ("subscribers_each", json!(options.subscribers)),
             ("size", json!(options.size)),
-            ("ack", json!(options.flow.ack)),
+            ("ack", json!(options.flow.ack())),
             ("prefetch", json!(options.flow.prefetch)),
             ("confirm", json!(options.flow.confirm)),
             ("style", json!(driver(&options.broker).name())),

@@ -35,6 +35,7 @@ impl Measurable for QueueOptions {
 
 fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
     let run = run_id() as u16;
+    let flow = options.acknowledged();
     let name = &options.flow.destination;
     let driver = driver(&options.broker);
     let level = options.keep.level;
@@ -66,7 +67,7 @@ fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
         ("queues", json!(options.queues)),
         ("consumers", json!(options.consumers)),
         ("size", json!(options.size)),
-        ("ack", json!(options.flow.ack)),
+        ("ack", json!(flow.ack())),
         ("prefetch", json!(options.flow.prefetch)),
         ("confirm", json!(options.flow.confirm)),
         ("style", json!(driver.name())),
@@ -94,7 +95,7 @@ fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
         unit: "deliveries",
         threads: options.broker.threads.into(),
     };
-    let run = Run::open(run, (&options.broker, stage), &options.flow, &shape, subject)?;
+    let run = Run::open(run, (&options.broker, stage), &flow, &shape, subject)?;
     match is_filled_first {
         true => fill_drain::run(run, &shape),
         false => run.steady(),

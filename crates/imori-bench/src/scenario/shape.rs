@@ -34,5 +34,5 @@ pub(super) fn cycled(places: &[Place], count: u32) -> Vec<Place> {
 
 /// How consumers are served.
 pub(super) fn terms(flow: &FlowOptions) -> Terms {
-    Terms { ack: flow.ack, prefetch: flow.prefetch }
+    Terms { ack: flow.ack(), prefetch: flow.prefetch }
 }

@@ -95,7 +95,7 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
     let flow = |share: f64, seed: u64, name: &str| FlowOptions {
         load: load(share, seed),
         messages: None,
-        ack: AckMode::Auto,
+        ack: Some(AckMode::Auto),
         prefetch: None,
         window: u64::MAX,
         confirm: None,
@@ -134,7 +134,7 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
         parts.push(Part::Queue(QueueOptions {
             broker,
             flow: FlowOptions {
-                ack: AckMode::ClientIndividual,
+                ack: Some(AckMode::ClientIndividual),
                 confirm: has_confirms.then_some(UNCONFIRMED),
                 ..flow(0.2, 3, "queue")
             },

@@ -7,7 +7,7 @@ use imori_bench::{Ledger, Level, Levels, Outcome};
 use crate::liar::{Confirming, Habits, Liar, Lie};
 use crate::{attempt, counter, run};
 
-const CONFIRMED: &str = "queue --closed --messages 1k --warmup 0 --confirm 8 --ack client-individual";
+const CONFIRMED: &str = "queue --closed --messages 1k --warmup 0 --confirm 8";
 
 fn confirming(confirming: Confirming) -> Liar {
     Liar::with(Habits { confirming, ..Habits::default() })
@@ -65,9 +65,14 @@ fn a_level_that_is_not_known_ends_the_run() {
 fn each_level_is_asked_for_in_its_words() {
     let persistent = "SEND persistent:true";
     for (arguments, said, unsaid) in [
-        ("--level memory", &[][..], &[persistent, "SUBSCRIBE x-level:os"][..]),
+        ("--level memory", &["SUBSCRIBE ack:auto"][..], &[persistent, "SUBSCRIBE x-level:os"][..]),
+        ("--level disk --ack client", &["SUBSCRIBE ack:client"], &["SUBSCRIBE ack:client-individual"]),
         ("--level os", &[persistent, "SUBSCRIBE x-level:os", "SEND x-level:os"], &[]),
-        ("--level disk", &[persistent], &["SUBSCRIBE x-level:os", "SEND x-level:disk"]),
+        (
+            "--level disk",
+            &[persistent, "SUBSCRIBE ack:client-individual"],
+            &["SUBSCRIBE x-level:os", "SEND x-level:disk"],
+        ),
         (
             "--level disk --queue-argument x-queue-type=quorum",
             &[persistent, "SUBSCRIBE x-queue-type:quorum", "SEND x-queue-type:quorum"],
@@ -114,7 +119,7 @@ fn what_makes_no_sense_is_refused() {
 fn a_queue_is_filled_with_confirms_and_drained_in_any_order_of_acknowledgement() {
     let rows = [
         "--confirm 16 --ack client-individual --ack-order random --prefetch 20",
-        "--confirm 16 --ack client-individual --ack-order random --priorities 10",
+        "--confirm 16 --ack-order random --priorities 10",
         "--ack client --priorities 2",
         "",
     ];
