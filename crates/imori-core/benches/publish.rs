@@ -16,6 +16,7 @@ use std::process::Command;
 
 use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
+use imori_core::confirm::Lsn;
 use imori_core::delivery::{Delivery, Outcome};
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::memory::Gauge;
@@ -25,6 +26,7 @@ use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
 };
 use imori_core::queue::{Queue, QueueSettings};
+use imori_core::record::{Appended, NewRecord};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
 use imori_core::time::Time;
@@ -317,6 +319,23 @@ impl World for Plain {
         let result = f(&mut self.topology.borrow_mut());
         self.table.replace(self.topology.borrow().table().clone());
         result
+    }
+
+    // Nothing here is durable.
+    fn append(&self, _: Vec<NewRecord>) -> Appended {
+        Appended { first: Lsn(1), through: Lsn(1) }
+    }
+
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        self.append(records)
+    }
+
+    fn appended(&self) -> Lsn {
+        Lsn::NONE
+    }
+
+    fn group_bytes_max(&self) -> usize {
+        0
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::id::QueueId;
+use crate::confirm::Lsn;
+use crate::id::{DurableQueueId, QueueId};
 use crate::message::{AddressView, Deaths, MessageView};
 
 /// What a message's deliveries have in common besides the message.
@@ -44,6 +45,26 @@ pub struct Place {
     pub queue: QueueId,
     /// Its sequence number there.
     pub sequence: u64,
+}
+
+/// A message in a durable queue, by the record that brought it there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Holding {
+    /// The queue.
+    pub queue: DurableQueueId,
+    /// The message's record.
+    pub lsn: Lsn,
+}
+
+/// What is known of a message's deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// The message.
+    pub holding: Holding,
+    /// Deliveries that failed, or will have failed if nothing else is heard.
+    pub failures: u32,
+    /// It was given out before.
+    pub is_redelivered: bool,
 }
 
 /// What a reader answers to a delivery from a queue.

@@ -32,6 +32,13 @@ pub enum BrokerError {
     QueueFull(Name),
     /// There is no unsettled delivery of this number.
     NoDelivery(u64),
+    /// A transaction has more bytes of persistent messages than the journal takes as one.
+    TransactionTooLarge {
+        /// How many it has.
+        bytes: usize,
+        /// How many it may have.
+        bytes_max: usize,
+    },
     /// The broker has as many queues as it may have.
     TooManyQueues,
 }
@@ -64,6 +71,10 @@ impl fmt::Display for BrokerError {
             BrokerError::NoDelivery(number) => write!(
                 f,
                 "there is no unsettled delivery `{number}`; settle each delivery once, on the connection that received it"
+            ),
+            BrokerError::TransactionTooLarge { bytes, bytes_max } => write!(
+                f,
+                "the transaction has `{bytes}` bytes of persistent messages and may have `{bytes_max}`; commit more often or raise `journal.file_bytes`"
             ),
             BrokerError::TooManyQueues => f.write_str(
                 "the broker has as many queues as it may have; delete some or raise `limits.queues`",

@@ -13,6 +13,10 @@ pub struct QueueId {
     pub generation: u32,
 }
 
+/// A durable queue, for the life of its store: the number of the record that declared it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DurableQueueId(pub u64);
+
 /// A connection, and with it the cell that owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {

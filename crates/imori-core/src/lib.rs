@@ -6,6 +6,8 @@
 pub mod turn;
 pub mod broker;
 pub mod world;
+pub mod restore;
+pub mod record;
 pub mod topology;
 pub mod error;
 pub mod authorize;

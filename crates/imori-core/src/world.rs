@@ -1,10 +1,12 @@
-//! What the broker's verbs need of whoever runs them: the locks, the clock, the counters.
+//! What the broker's verbs need of whoever runs them: the locks, the clock, the counters, the journal.
 
+use crate::confirm::Lsn;
 use crate::id::{ConnectionId, QueueId};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, OriginId};
 use crate::outbound::Outbound;
 use crate::queue::Queue;
+use crate::record::{Appended, NewRecord};
 use crate::route::{Router, Table};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -59,6 +61,12 @@ pub trait World {
     /// Tells whether so much memory is used that publishes have to wait.
     fn is_alarmed(&self) -> bool;
 
+    /// Tells whether publishes of messages that are to be kept on disk have to wait: the disk is nearly full, or does
+    /// not take what is there already.
+    fn is_disk_alarmed(&self) -> bool {
+        false
+    }
+
     /// What the memory of waiting messages is charged to.
     fn gauge(&self) -> &Gauge;
 
@@ -76,6 +84,20 @@ pub trait World {
     /// Lends the topology. A change of its table is published before this returns, so that
     /// the next publish of every cell sees it.
     fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R;
+
+    /// Hands records to the journal in this order, which it keeps; each is there after a crash or not. They
+    /// are taken in any case: a disk that fails ends the broker, and until then is never done.
+    fn append(&self, records: Vec<NewRecord>) -> Appended;
+
+    /// The same with records of which after a crash all are there or none; together they have no more bytes
+    /// than [`World::group_bytes_max`].
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended;
+
+    /// The number of the last record that anybody handed to the journal.
+    fn appended(&self) -> Lsn;
+
+    /// Bytes that the payloads of a group may have, each with 64 bytes more.
+    fn group_bytes_max(&self) -> usize;
 
     /// Takes in a queue; `None` where there are as many as there may be.
     fn add_queue(&self, queue: Queue) -> Option<QueueId>;

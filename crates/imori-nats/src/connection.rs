@@ -568,7 +568,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another.
                 Outbound::finish(outbound);
             }
-            outbound.answer(Confirm::Now, |out| push_error(out, &said));
+            outbound.answer(Confirm::NOW, |out| push_error(out, &said));
         });
         self.refusal = Some(Refusal { message: complaint.message(), text: format!("{said}: {text}") });
         if is_last {

@@ -54,7 +54,7 @@ impl Session {
 
     /// Sends an answer.
     pub(crate) fn answer<W: World>(&self, world: &W, write: impl FnOnce(&mut Vec<u8>)) {
-        world.with_outbound(self.connection, |outbound| outbound.answer(Confirm::Now, write));
+        world.with_outbound(self.connection, |outbound| outbound.answer(Confirm::NOW, write));
     }
 
     /// Says +OK if the client wants to hear it.

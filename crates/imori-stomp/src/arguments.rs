@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use imori_core::confirm::Level;
 use imori_core::id::ConnectionId;
 use imori_core::name::Name;
 use imori_core::queue::{DeadLetter, Overflow, QueueSettings};
@@ -42,7 +43,7 @@ pub(crate) fn is_argument(name: &[u8]) -> bool {
     }
 }
 
-const X_ARGUMENTS: [&str; 11] = [
+const X_ARGUMENTS: [&str; 12] = [
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-expires",
@@ -54,6 +55,7 @@ const X_ARGUMENTS: [&str; 11] = [
     "x-queue-type",
     "x-delivery-limit",
     "x-max-age",
+    "x-level",
 ];
 
 impl Arguments {
@@ -86,6 +88,7 @@ impl Arguments {
             dead_letter: dead_letter(headers)?,
             priority_max: priority_max.and_then(|max| u8::try_from(max).ok()),
             delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
+            level: level(headers)?,
         };
         Ok(Self {
             settings,
@@ -157,6 +160,19 @@ fn overflow(headers: &Headers<'_>) -> Result<Overflow, Complaint> {
                 "header `x-overflow` is `{}`; write `drop-head`, `reject-publish` or `reject-publish-dlx`",
                 Excerpt::new(other)
             );
+            Err(Complaint::new("Invalid header", text))
+        }
+    }
+}
+
+/// How safe a persistent message in the queue is when it is confirmed.
+fn level(headers: &Headers<'_>) -> Result<Option<Level>, Complaint> {
+    let Some(value) = headers.raw("x-level") else { return Ok(None) };
+    match Level::parse(value) {
+        Some(level) => Ok(Some(level)),
+        None => {
+            let text =
+                format_args!("header `x-level` is `{}`; write `memory`, `os` or `disk`", Excerpt::new(value));
             Err(Complaint::new("Invalid header", text))
         }
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use imori_core::broker::{self, Step};
+use imori_core::confirm::Confirm;
 use imori_core::world::World;
 
 use crate::complaint::Complaint;
@@ -30,17 +31,19 @@ pub(crate) fn commit<'a, W: World>(
     receipt: Option<&'a [u8]>,
 ) -> Result<Done<'a>, Complaint> {
     let transaction = session.transactions.take(&name(frame)?)?;
+    let mut confirm = Confirm::NOW;
     for queue in &transaction.queues {
         let is_there = world.with_router(|_, table| table.queue(session.vhost, queue.as_bytes()).is_some());
         if !is_there {
-            make_sure(session, world, queue.as_bytes())?;
+            confirm = confirm.after(make_sure(session, world, queue.as_bytes())?);
         }
     }
     let steps: &[Step] = &transaction.steps;
     let report = broker::commit(world, &session.actor(), steps)?;
     Ok(Done {
         receipt,
-        confirm: report.confirm,
+        says_level: true,
+        confirm: report.confirm.after(confirm),
         commands: 1 + steps.len(),
         receivers: report.receivers,
         pressed: report.pressed,

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use imori_core::confirm::Level;
 use imori_core::error::BrokerError;
 use imori_core::route::RouteError;
 
@@ -71,7 +72,9 @@ impl From<BrokerError> for Complaint {
             BrokerError::NoQueue(_) | BrokerError::NoInbox => NOT_FOUND,
             BrokerError::Locked(_) => "resource_locked",
             BrokerError::Inequivalent { .. } => PRECONDITION_FAILED,
-            BrokerError::QueueFull(_) | BrokerError::TooManyQueues => RESOURCE_ERROR,
+            BrokerError::QueueFull(_)
+            | BrokerError::TooManyQueues
+            | BrokerError::TransactionTooLarge { .. } => RESOURCE_ERROR,
             BrokerError::Route(error) => match error {
                 RouteError::NoVhost(_) | RouteError::NoExchange(_) => NOT_FOUND,
                 RouteError::Internal(_) | RouteError::DefaultExchange | RouteError::Reserved(_) => {
@@ -108,10 +111,15 @@ pub(crate) fn push_error(
     frame.body(complaint.text().as_bytes());
 }
 
-/// Appends a RECEIPT for a receipt header as it came: in the same version, so it needs no escape anew.
+/// Appends a RECEIPT for a receipt header as it came: in the same version, so it needs no escape anew. That of a
+/// message says how safe the message is.
 #[inline]
-pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8]) {
+pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], level: Option<Level>) {
     out.extend_from_slice(b"RECEIPT\nreceipt-id:");
     out.extend_from_slice(receipt);
+    if let Some(level) = level {
+        out.extend_from_slice(b"\nimori-level:");
+        out.extend_from_slice(level.as_str().as_bytes());
+    }
     out.extend_from_slice(b"\n\n\0");
 }

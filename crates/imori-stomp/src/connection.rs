@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use imori_core::broker;
-use imori_core::confirm::Confirm;
+use imori_core::confirm::{Confirm, Level};
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{CutReason, Encoder, Outbound};
@@ -343,11 +343,12 @@ impl Connection {
     /// Publishes the frames that the input begins with, if their heads are one seen before; gives their bytes.
     #[inline]
     fn send_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
-        if self.state != State::Open || world.is_alarmed() {
+        if self.state != State::Open || must_wait(world) {
             return None;
         }
         let Sent { bytes, frames, report } = self.repeat.send(&self.session, world, input, budget)?;
         self.decoder.pass_over();
+        self.session.confirm(report.confirm);
         budget.spend(frames, report.receivers, report.pressed);
         Some(bytes)
     }
@@ -372,8 +373,9 @@ impl Connection {
         match done {
             Ok(done) => {
                 budget.spend(done.commands, done.receivers, done.pressed);
+                let confirm = self.session.confirm(done.confirm);
                 if let Some(receipt) = done.receipt {
-                    self.give_receipt(world, receipt, done.confirm);
+                    self.give_receipt(world, receipt, confirm, done.says_level.then_some(confirm.level));
                 }
                 if self.state == State::Closed {
                     world.with_outbound(self.session.connection, Outbound::finish);
@@ -421,20 +423,21 @@ impl Connection {
 
     /// Gives a receipt, behind those that wait.
     #[inline]
-    fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm) {
+    fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, level: Option<Level>) {
         if self.parked.is_empty() {
             world.with_outbound(self.session.connection, |outbound| {
-                outbound.answer(confirm, |out| push_receipt(out, receipt));
+                outbound.answer(confirm, |out| push_receipt(out, receipt, level));
             });
         } else {
             self.parked.park_receipt(receipt, world.gauge());
         }
     }
 
-    /// Says that a frame would publish while memory is short.
+    /// Says that a frame would publish while memory is short, or to the disk while that takes nothing.
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
-        world.is_alarmed() && self.publishes(frame)
+        let is_kept = || frame.command == Command::Commit || frame.headers.raw("persistent") == Some(b"true");
+        (world.is_alarmed() || world.is_disk_alarmed() && is_kept()) && self.publishes(frame)
     }
 
     /// Says that a frame publishes.
@@ -487,7 +490,7 @@ impl Connection {
         if self.parked.is_empty() {
             return None;
         }
-        if world.is_alarmed() {
+        if must_wait(world) {
             // Reading goes on unless the client has left or too much waits.
             let is_over = self.state == State::Leaving || self.is_full();
             return is_over.then(|| self.pause());
@@ -512,7 +515,7 @@ impl Connection {
             if budget.is_spent() && !self.parked.is_empty() {
                 return Some(budget.close(Next::Again));
             }
-            if world.is_alarmed() && !self.parked.is_empty() {
+            if must_wait(world) && !self.parked.is_empty() {
                 return Some(self.pause());
             }
         }
@@ -537,7 +540,7 @@ impl Connection {
 
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
         world.with_outbound(self.session.connection, |outbound| {
-            outbound.answer(Confirm::Now, |out| push_receipt(out, receipt));
+            outbound.answer(self.session.unconfirmed, |out| push_receipt(out, receipt, None));
         });
     }
 
@@ -570,7 +573,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another ERROR.
                 outbound.finish();
             }
-            outbound.answer(Confirm::Now, |out| push_error(out, version, complaint, receipt, b""));
+            outbound.answer(Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
         });
         self.refusal = Some(Refusal { message: complaint.message(), text: complaint.text().to_string() });
         if is_last {
@@ -585,6 +588,12 @@ impl Connection {
         self.parked.clear();
         self.session.transactions.clear();
     }
+}
+
+/// Says that some publishes have to wait, and what is parked with them.
+#[inline]
+fn must_wait<W: World>(world: &W) -> bool {
+    world.is_alarmed() || world.is_disk_alarmed()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::mem;
 
 use bytes::Bytes;
 use imori_core::broker::{self, PublishReport, Step};
+use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, Publication};
 use imori_core::name::Name;
@@ -64,6 +65,7 @@ pub(crate) fn send<'a, W: World>(
     }
     Ok(Done {
         receipt: read.receipt,
+        says_level: true,
         confirm: report.confirm,
         commands: 1,
         receivers: report.receivers,
@@ -99,8 +101,9 @@ fn found_nobody<W: World>(
 ) -> Result<PublishReport, Complaint> {
     match destination {
         Destination::Queue(name) if declares(name) => {
-            make_sure(session, world, name)?;
-            Ok(broker::publish(world, &session.actor(), b"", name, publication)?)
+            let declared = make_sure(session, world, name)?;
+            let report = broker::publish(world, &session.actor(), b"", name, publication)?;
+            Ok(PublishReport { confirm: report.confirm.after(declared), ..report })
         }
         // As in RabbitMQ a message vanishes that is sent to a queue which somebody else should have
         // made, or to an inbox that is gone; who sent it is not to blame.
@@ -114,11 +117,13 @@ fn declares(name: &[u8]) -> bool {
 }
 
 /// Makes the queue of a `/queue/` destination if it is not there.
-pub(crate) fn make_sure<W: World>(session: &Session, world: &W, name: &[u8]) -> Result<(), Complaint> {
+/// Gives what has to be waited for until no crash undoes that.
+pub(crate) fn make_sure<W: World>(session: &Session, world: &W, name: &[u8]) -> Result<Confirm, Complaint> {
     let settings = imori_core::queue::QueueSettings { is_durable: true, ..Default::default() };
     match broker::declare_queue(world, &session.actor(), name, &settings, false) {
         // It is there; whoever may read it, anybody may send to it.
-        Ok(_) | Err(BrokerError::Locked(_)) => Ok(()),
+        Ok(declared) => Ok(declared.confirm),
+        Err(BrokerError::Locked(_)) => Ok(Confirm::NOW),
         Err(error) => Err(error.into()),
     }
 }
@@ -136,7 +141,8 @@ fn declare_as_asked<W: World>(
         return Ok(());
     }
     let asked = Arguments::read(&frame.headers, session.connection, false)?;
-    broker::declare_queue(world, &session.actor(), name, &asked.settings, true)?;
+    let declared = broker::declare_queue(world, &session.actor(), name, &asked.settings, true)?;
+    session.confirm(declared.confirm);
     if session.declared.len() >= DECLARED_QUEUES_MAX {
         session.declared.clear();
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use imori_core::authorize::{Action, Identity, Object, Policy, authorize};
 use imori_core::broker::Actor;
+use imori_core::confirm::Confirm;
 use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, ReaderId, VhostId};
 use imori_core::name::Name;
@@ -36,6 +37,8 @@ pub(crate) struct Session {
     pub(crate) inboxes: InboxLines,
     /// Queues that were declared with the arguments of a SEND.
     pub(crate) declared: Vec<Name>,
+    /// What all receipts wait for: one speaks for the frames before it too.
+    pub(crate) unconfirmed: Confirm,
     /// Where header lines are put together, kept between frames.
     pub(crate) scratch: Vec<u8>,
 }
@@ -70,8 +73,16 @@ impl Session {
             transactions: Transactions::default(),
             inboxes: InboxLines::default(),
             declared: Vec::new(),
+            unconfirmed: Confirm::NOW,
             scratch: Vec::new(),
         }
+    }
+
+    /// Notes what a frame's receipt would wait for; gives what it does wait for, those before it included.
+    #[inline]
+    pub(crate) fn confirm(&mut self, confirm: Confirm) -> Confirm {
+        self.unconfirmed = confirm.after(self.unconfirmed);
+        self.unconfirmed
     }
 
     /// On whose behalf the broker acts.

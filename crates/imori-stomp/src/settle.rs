@@ -36,10 +36,10 @@ pub(crate) fn settle<'a, W: World>(
     if let Some(transaction) = headers.value("transaction") {
         let transaction = session.transactions.extend(&transaction, &session.settings.limits)?;
         transaction.steps.push(Step::Settle { session: SESSION, numbers, outcome });
-    } else {
-        broker::settle(world, &session.actor(), SESSION, numbers, outcome)?;
+        return Ok(Done::with_receipt(receipt));
     }
-    Ok(Done::with_receipt(receipt))
+    let (_, confirm) = broker::settle(world, &session.actor(), SESSION, numbers, outcome)?;
+    Ok(Done { confirm, ..Done::with_receipt(receipt) })
 }
 
 /// Finds out which deliveries are meant.

@@ -4,6 +4,7 @@
 //! not durable and without arguments. All others read a queue.
 
 use imori_core::broker::{self, ConsumeOptions, SubscribeOptions};
+use imori_core::confirm::{Confirm, Level};
 use imori_core::error::BrokerError;
 use imori_core::id::{QueueId, ReaderId};
 use imori_core::message::TOPIC_EXCHANGE;
@@ -118,6 +119,7 @@ pub(crate) fn unsubscribe<'a, W: World>(
             Ok(_) | Err(BrokerError::NoQueue(_)) => {}
             Err(error) => return Err(error.into()),
         }
+        session.confirm(Confirm::of(Level::Disk, world.appended()));
     }
     Ok(Done::with_receipt(receipt))
 }
@@ -217,7 +219,7 @@ fn priority(headers: &Headers<'_>) -> Result<i32, Complaint> {
 
 /// The queue of a destination that names it: declared, or one that has to be there.
 fn queue<W: World>(
-    session: &Session,
+    session: &mut Session,
     world: &W,
     name: &[u8],
     wish: &Wish,
@@ -231,14 +233,16 @@ fn queue<W: World>(
         broker::find_queue(world, &session.actor(), name)?
     } else {
         let Arguments { settings, are_explicit, .. } = &wish.arguments;
-        broker::declare_queue(world, &session.actor(), name, settings, *are_explicit)?
+        let declared = broker::declare_queue(world, &session.actor(), name, settings, *are_explicit)?;
+        session.confirm(declared.confirm);
+        declared.id
     };
     Ok(Source { id, name: Name::new(name), is_durable_subscription: false })
 }
 
 /// The queue that stands between an exchange and a subscription; none where it can be live.
 fn exchange_queue<W: World>(
-    session: &Session,
+    session: &mut Session,
     world: &W,
     headers: &Headers<'_>,
     exchange: &[u8],
@@ -272,15 +276,19 @@ fn exchange_queue<W: World>(
         },
     };
     let actor = session.actor();
-    let id = broker::declare_queue(world, &actor, name.as_bytes(), &settings, true)?;
-    let key = BindingKey::new(Syntax::Amqp, pattern);
-    if let Err(error) = broker::bind_queue(world, &actor, exchange, &key, id) {
-        if !asks_durable {
-            // What there was is the error to tell.
-            let _ = broker::delete_queue(world, &actor, name.as_bytes());
+    let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, true)?;
+    let (id, key) = (declared.id, BindingKey::new(Syntax::Amqp, pattern));
+    let bound = match broker::bind_queue(world, &actor, exchange, &key, id) {
+        Ok(bound) => bound,
+        Err(error) => {
+            if !asks_durable {
+                // What there was is the error to tell.
+                let _ = broker::delete_queue(world, &actor, name.as_bytes());
+            }
+            return Err(error.into());
         }
-        return Err(error.into());
-    }
+    };
+    session.confirm(declared.confirm.after(bound));
     Ok(Some(Source { id, name, is_durable_subscription: *asks_durable }))
 }
 
@@ -356,7 +364,7 @@ fn consume<W: World>(
     };
     broker::consume(world, &session.actor(), source.id, source.name.as_bytes(), options, |outbound, _| {
         if let Some(receipt) = receipt {
-            outbound.answer(Default::default(), |out| push_receipt(out, receipt));
+            outbound.answer(session.unconfirmed, |out| push_receipt(out, receipt, None));
         }
     })
 }

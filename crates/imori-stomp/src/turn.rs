@@ -8,8 +8,10 @@ use imori_core::id::ConnectionId;
 pub(crate) struct Done<'a> {
     /// The receipt that is still to be given, as it came.
     pub(crate) receipt: Option<&'a [u8]>,
-    /// What the receipt waits for.
+    /// What the receipt waits for, besides what those before it do.
     pub(crate) confirm: Confirm,
+    /// The receipt says how safe the message is.
+    pub(crate) says_level: bool,
     /// Commands that it stands for.
     pub(crate) commands: usize,
     /// Deliveries that it caused, or may have.

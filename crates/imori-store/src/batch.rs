@@ -45,10 +45,18 @@ pub fn batch_bytes(record_bytes: usize) -> usize {
 }
 
 /// Writes a batch that accounts for `lsns` behind what is in `out`, which is aligned.
-pub fn push(out: &mut Vec<u8>, seal: Seal, generation: u32, lsns: LsnRange, records: &[Record]) {
+pub fn push<'a>(
+    out: &mut Vec<u8>,
+    seal: Seal,
+    generation: u32,
+    lsns: LsnRange,
+    records: impl Iterator<Item = &'a Record>,
+) {
     let start = out.len();
     out.resize(start + HEADER_BYTES, 0);
+    let mut count = 0u32;
     for Record { lsn, kind, flags, payload } in records {
+        count += 1;
         let view = RecordView { lsn: *lsn, kind: *kind, flags: *flags, generation, payload };
         record::push(out, seal, &view);
     }
@@ -65,7 +73,6 @@ pub fn push(out: &mut Vec<u8>, seal: Seal, generation: u32, lsns: LsnRange, reco
     }
     out.resize(start + all, 0);
     let bytes = u32::try_from(all).expect("a journal file is smaller than 4 GiB");
-    let count = u32::try_from(records.len()).expect("a record has more than one byte");
     let mut head = [0; HEADER_BYTES];
     head[..4].copy_from_slice(&MAGIC);
     head[8..12].copy_from_slice(&generation.to_le_bytes());
@@ -154,7 +161,7 @@ mod tests {
     fn encoded(records: &[Record]) -> Vec<u8> {
         let mut out = Vec::new();
         let lsns = LsnRange { first: Lsn(10), last: Lsn(9 + records.len() as u64) };
-        push(&mut out, seal(), 4, lsns, records);
+        push(&mut out, seal(), 4, lsns, records.iter());
         out
     }
 

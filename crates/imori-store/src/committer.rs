@@ -2,47 +2,81 @@
 //!
 //! The committer takes everything queued, writes it by one call, syncs once and releases it. There is
 //! no timer: what comes meanwhile is the next batch. After a failed write or sync nothing is ever
-//! released again and that file is not synced again; whoever listens ends the process.
+//! released again and that file is not synced again; whoever listens ends the process. A disk without
+//! space for a new file is no failure: the committer waits for one.
 
+use std::cell::{Cell, RefCell};
 use std::io;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::{BufMut, BytesMut};
 
 use crate::disk::{Disk, DiskFile};
-use crate::journal::{AppendError, Batch, Journal, NewRecord, Take};
+use crate::intake::{Admitted, AppendError, Intake, NewRecord};
+use crate::journal::{Batch, Journal};
 use crate::lsn::{Lsn, LsnRange};
 use crate::open::Opened;
+use crate::planted::Fault;
 use crate::pool::Pool;
+use crate::record::RecordType;
 
 /// Who is told what became of records; called on the store's threads, and does not block them.
 pub trait Listener: Send + Sync + 'static {
+    /// The write of all records up to this one returned: they survive the end of this process.
+    fn written(&self, through: Lsn);
+
     /// All records up to this one are durable.
     fn released(&self, through: Lsn);
+
+    /// A batch was released; for those who count. Comes after `released`.
+    fn committed(&self, _commit: &Commit) {}
 
     /// The disk failed: what was not released will never be. Comes once.
     fn poisoned(&self, cause: &io::Error);
 }
 
+/// What a batch took.
+#[derive(Debug, Clone, Copy)]
+pub struct Commit {
+    /// Its records.
+    pub records: usize,
+    /// The bytes of its records.
+    pub bytes: usize,
+    /// How long its write took.
+    pub write: Duration,
+    /// How long its sync took.
+    pub sync: Duration,
+}
+
 /// A journal with its threads.
 pub struct Committer<D: Disk> {
     shared: Arc<Shared<D>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Shared<D: Disk> {
     disk: D,
     listener: Box<dyn Listener>,
+    file_bytes: usize,
     state: Mutex<State<D::File>>,
     /// Something is queued, a file is ready, or it ends.
     work: Condvar,
     /// A file is free, one was taken, or it ends.
     room: Condvar,
+    queued_bytes: AtomicUsize,
+    released: AtomicU64,
+    flush_since: Mutex<Option<Instant>>,
 }
 
 struct State<F> {
-    journal: Journal<F>,
+    intake: Intake,
     pool: Pool<F>,
-    /// The committer waits for `work`, and is not merely on its way to it.
+    live_files: usize,
+    oldest_sealed: Option<Lsn>,
+    /// The committer waits for `work`, and nobody has woken it yet.
     is_waiting: bool,
     is_ending: bool,
     /// All is committed that ever will be, and no file is needed any more.
@@ -51,46 +85,127 @@ struct State<F> {
 }
 
 impl<D: Disk> Committer<D> {
-    /// Starts the threads of a journal.
+    /// Starts the threads of a journal, `journal` and `journal-pool`.
     pub fn start(disk: D, opened: Opened<D::File>, listener: Box<dyn Listener>) -> io::Result<Committer<D>> {
-        let Opened { journal, pool, .. } = opened;
-        let (is_waiting, is_ending, is_committed, is_poisoned) = (false, false, false, false);
-        let state = State { journal, pool, is_waiting, is_ending, is_committed, is_poisoned };
-        let (work, room) = (Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { disk, listener, state: Mutex::new(state), work, room });
-        let mut committer = Committer { shared, threads: Vec::new() };
-        committer.spawn("journal", Shared::commit)?;
+        let Opened { intake, journal, pool, recovered } = opened;
+        let released = recovered.next.0.saturating_sub(1);
+        let state = State {
+            intake,
+            pool,
+            live_files: journal.live_files(),
+            oldest_sealed: journal.oldest_sealed(),
+            is_waiting: false,
+            is_ending: false,
+            is_committed: false,
+            is_poisoned: false,
+        };
+        let shared = Arc::new(Shared {
+            disk,
+            listener,
+            file_bytes: journal.file_bytes(),
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            queued_bytes: AtomicUsize::new(0),
+            released: AtomicU64::new(released),
+            flush_since: Mutex::new(None),
+        });
+        let committer = Committer { shared, threads: Mutex::new(Vec::new()) };
+        committer.spawn("journal", move |shared| shared.commit(journal))?;
         committer.spawn("journal-pool", Shared::fill)?;
         Ok(committer)
     }
 
-    fn spawn(&mut self, name: &str, run: fn(&Shared<D>)) -> io::Result<()> {
+    fn spawn(&self, name: &str, run: impl FnOnce(&Shared<D>) + Send + 'static) -> io::Result<()> {
         let (shared, builder) = (self.shared.clone(), std::thread::Builder::new());
-        self.threads.push(builder.name(name.to_string()).spawn(move || run(&shared))?);
+        let thread = builder.name(name.to_string()).spawn(move || run(&shared))?;
+        self.threads.lock().expect("nothing panics while it holds them").push(thread);
         Ok(())
     }
 
-    /// Queues records, each for itself.
-    pub fn append(&self, records: &[NewRecord]) -> Result<LsnRange, AppendError> {
-        self.shared.append(|journal| journal.append(records))
+    /// Queues records, each for itself; an array or a `Vec`.
+    pub fn append<R>(&self, records: R) -> Result<LsnRange, AppendError>
+    where
+        R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
+    {
+        self.shared.append(Admitted::each(records, self.shared.file_bytes)?)
     }
 
     /// Queues records of which after a crash all are there or none.
-    pub fn append_group(&self, records: &[NewRecord]) -> Result<LsnRange, AppendError> {
-        self.shared.append(|journal| journal.append_group(records))
+    pub fn append_group<R>(&self, records: R) -> Result<LsnRange, AppendError>
+    where
+        R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
+    {
+        self.shared.append(Admitted::group(records, self.shared.file_bytes)?)
+    }
+
+    /// Queues a checkpoint: once it is durable, files are free that have nothing at or above `floor`.
+    pub fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Result<Lsn, AppendError> {
+        let mut bytes = BytesMut::with_capacity(8 + payload.len());
+        bytes.put_u64_le(floor.0);
+        bytes.put_slice(payload);
+        let record = NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
+        self.append([record]).map(|range| range.last)
+    }
+
+    /// The bytes of records that are not released yet. Nothing that is appended is refused for want of
+    /// room: who lets publishers in stops them while this is above a mark.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.shared.queued_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The number of the next record.
+    #[must_use]
+    pub fn next_lsn(&self) -> Lsn {
+        self.shared.lock().intake.next_lsn()
+    }
+
+    /// All records up to this one are durable.
+    #[must_use]
+    pub fn released_through(&self) -> Lsn {
+        Lsn(self.shared.released.load(Ordering::Acquire))
+    }
+
+    /// Since when the write or sync is under way, if one is; a thread that watches for stalls asks.
+    #[must_use]
+    pub fn flush_since(&self) -> Option<Instant> {
+        *self.shared.flush_since.lock().expect("nothing panics while it holds this")
+    }
+
+    /// The files in which something is needed, with the one that is written to.
+    #[must_use]
+    pub fn live_files(&self) -> usize {
+        self.shared.lock().live_files
+    }
+
+    /// The highest number in the oldest file of those that are needed and not written to: with a floor
+    /// above it, a checkpoint frees that file.
+    #[must_use]
+    pub fn oldest_sealed(&self) -> Option<Lsn> {
+        self.shared.lock().oldest_sealed
     }
 }
 
-/// Commits what is queued and ends the threads.
-impl<D: Disk> Drop for Committer<D> {
-    fn drop(&mut self) {
+impl<D: Disk> Committer<D> {
+    /// Commits what is queued, unless there is no space for it, and ends the threads. What is appended later
+    /// is never released.
+    pub fn finish(&self) {
         self.shared.lock().is_ending = true;
         self.shared.work.notify_all();
         self.shared.room.notify_all();
-        for thread in self.threads.drain(..) {
+        let threads = std::mem::take(&mut *self.threads.lock().expect("nothing panics while it holds them"));
+        for thread in threads {
             // A thread that panicked has nothing left to say.
             let _ = thread.join();
         }
+    }
+}
+
+/// As [`Committer::finish`].
+impl<D: Disk> Drop for Committer<D> {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 
@@ -99,66 +214,112 @@ impl<D: Disk> Shared<D> {
         self.state.lock().expect("nothing panics while it holds the state")
     }
 
-    fn append(
-        &self,
-        append: impl FnOnce(&mut Journal<D::File>) -> Result<LsnRange, AppendError>,
-    ) -> Result<LsnRange, AppendError> {
+    fn append<R>(&self, admitted: Admitted<R>) -> Result<LsnRange, AppendError>
+    where
+        R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
+    {
+        let bytes = admitted.bytes();
+        // Before they can be released, or the sum would pass below zero.
+        self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
         let mut state = self.lock();
-        let appended = append(&mut state.journal);
-        let is_waiting = state.is_waiting;
+        let appended = state.intake.append(admitted);
+        let is_waiting = std::mem::take(&mut state.is_waiting);
         drop(state);
         if is_waiting {
             self.work.notify_one();
+        }
+        if appended.is_err() {
+            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         appended
     }
 
     /// The committer's thread.
-    fn commit(&self) {
-        let mut buffer = Vec::new();
-        while let Some(batch) = self.next_batch() {
-            if let Err(error) = commit(&batch, &mut buffer, || self.written(), || self.release()) {
-                return self.poison(&error);
+    fn commit(&self, mut journal: Journal<D::File>) {
+        while let Some(batch) = self.next_batch(&mut journal) {
+            match self.commit_batch(&mut journal, &batch) {
+                Ok(commit) => self.listener.committed(&commit),
+                Err(error) => return self.poison(&error),
             }
+            journal.recycle(batch);
         }
         self.lock().is_committed = true;
         self.room.notify_one();
     }
 
-    fn next_batch(&self) -> Option<Batch<D::File>> {
-        let mut guard = self.lock();
+    fn next_batch(&self, journal: &mut Journal<D::File>) -> Option<Batch<D::File>> {
+        if !journal.has_staged() {
+            self.wait(|state| {
+                journal.stage(&mut state.intake);
+                journal.has_staged() || state.is_ending
+            })?;
+        }
+        if journal.needs_file() {
+            self.wait(|state| {
+                let is_hopeless = state.is_ending && state.pool.is_stalled();
+                let has_rolled = journal.roll(&mut state.pool);
+                (state.live_files, state.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
+                has_rolled || is_hopeless
+            })?;
+            self.room.notify_one();
+        }
+        journal.take_batch()
+    }
+
+    /// Waits until this is so; nothing if the journal is poisoned.
+    fn wait(&self, mut is_so: impl FnMut(&mut State<D::File>) -> bool) -> Option<()> {
+        let mut state = self.lock();
         loop {
-            let State { journal, pool, is_ending, is_poisoned, .. } = &mut *guard;
-            if *is_poisoned {
+            if state.is_poisoned {
                 return None;
             }
-            match journal.take_batch(pool) {
-                Take::Batch(batch) => {
-                    self.room.notify_one();
-                    return Some(batch);
-                }
-                Take::Nothing if *is_ending => return None,
-                Take::Nothing | Take::NeedsFile => {}
+            if is_so(&mut state) {
+                return Some(());
             }
-            guard.is_waiting = true;
-            guard = self.work.wait(guard).expect("nothing panics while it holds the state");
-            guard.is_waiting = false;
+            state.is_waiting = true;
+            state = self.work.wait(state).expect("nothing panics while it holds the state");
+            state.is_waiting = false;
         }
     }
 
-    fn written(&self) {
-        self.lock().journal.batch_written();
+    fn commit_batch(&self, journal: &mut Journal<D::File>, batch: &Batch<D::File>) -> io::Result<Commit> {
+        let (begin, write, journal) = (Instant::now(), Cell::new(Duration::ZERO), RefCell::new(journal));
+        let sync = Cell::new(Duration::ZERO);
+        self.mark_flush(Some(begin));
+        let written = || {
+            write.set(begin.elapsed());
+            journal.borrow_mut().batch_written();
+            self.listener.written(batch.lsns().last);
+        };
+        let release = || {
+            sync.set(begin.elapsed().saturating_sub(write.get()));
+            self.mark_flush(None);
+            self.release(&mut journal.borrow_mut(), batch);
+        };
+        commit(batch, written, release)?;
+        let (records, bytes) = (batch.record_count(), batch.record_bytes());
+        Ok(Commit { records, bytes, write: write.get(), sync: sync.get() })
     }
 
-    fn release(&self) {
-        let mut state = self.lock();
-        let Some(released) = state.journal.batch_synced() else { return };
+    fn mark_flush(&self, since: Option<Instant>) {
+        *self.flush_since.lock().expect("nothing panics while it holds this") = since;
+    }
+
+    fn release(&self, journal: &mut Journal<D::File>, batch: &Batch<D::File>) {
+        let Some(released) = journal.batch_synced() else { return };
         let has_freed = !released.freed.is_empty();
+        let mut state = self.lock();
+        if state.is_poisoned {
+            return;
+        }
         released.freed.into_iter().for_each(|file| state.pool.free(file));
+        (state.live_files, state.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
         drop(state);
         if has_freed {
             self.room.notify_one();
         }
+        self.queued_bytes.fetch_sub(batch.record_bytes(), Ordering::Relaxed);
+        self.released.store(released.through.0, Ordering::Release);
         self.listener.released(released.through);
     }
 
@@ -188,7 +349,7 @@ impl<D: Disk> Shared<D> {
         let mut state = self.lock();
         let is_first = !state.is_poisoned;
         state.is_poisoned = true;
-        state.journal.poison();
+        state.intake.poison();
         drop(state);
         self.work.notify_all();
         self.room.notify_all();
@@ -201,13 +362,15 @@ impl<D: Disk> Shared<D> {
 /// One batch: written, synced, released, in this order.
 pub(crate) fn commit<F: DiskFile>(
     batch: &Batch<F>,
-    buffer: &mut Vec<u8>,
-    written: impl FnOnce(),
+    written: impl Fn(),
     release: impl FnOnce(),
 ) -> io::Result<()> {
-    batch.write(buffer)?;
+    if batch.has(Fault::WrittenBeforeWrite) {
+        written();
+    }
+    batch.write()?;
     written();
-    if batch.is_early() {
+    if batch.has(Fault::ConfirmBeforeSync) {
         release();
         return batch.sync();
     }
@@ -217,109 +380,4 @@ pub(crate) fn commit<F: DiskFile>(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::{Sender, channel};
-
-    use bytes::Bytes;
-
-    use super::*;
-    use crate::crash::settings;
-    use crate::open;
-    use crate::record::RecordType;
-    use crate::recover;
-    use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, Trouble};
-
-    #[derive(Debug, PartialEq, Eq)]
-    enum Told {
-        Released(u64),
-        Poisoned(Option<i32>),
-    }
-
-    struct Teller(Sender<Told>);
-
-    impl Listener for Teller {
-        fn released(&self, through: Lsn) {
-            let _ = self.0.send(Told::Released(through.0));
-        }
-
-        fn poisoned(&self, cause: &io::Error) {
-            let _ = self.0.send(Told::Poisoned(cause.raw_os_error()));
-        }
-    }
-
-    fn message(len: usize) -> NewRecord {
-        NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![7; len]) }
-    }
-
-    fn start(disk: &SimDisk) -> (Committer<SimDisk>, std::sync::mpsc::Receiver<Told>) {
-        let opened = open::open(disk, &settings(None)).expect("the disk is well");
-        let (sender, told) = channel();
-        let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
-        (committer.expect("a thread can be made"), told)
-    }
-
-    #[test]
-    fn what_is_released_survives_a_crash() {
-        let disk = SimDisk::default();
-        let (committer, told) = start(&disk);
-        let mut released = 0;
-        for number in 1..=200u64 {
-            let range = committer.append(&[message(number as usize * 7)]).expect("there is room");
-            assert_eq!(range, LsnRange::one(Lsn(number)));
-            if number % 3 == 0 {
-                match told.recv().expect("it answers") {
-                    Told::Released(through) => released = released.max(through),
-                    Told::Poisoned(_) => panic!("the disk is well"),
-                }
-            }
-        }
-        let state = disk.state();
-        drop(committer);
-        for seed in 0..20 {
-            let crashed = SimDisk::new(state.crash(&mut Random(seed)));
-            let recovered = recover::recover(&crashed, &settings(None)).expect("it can be read");
-            let lsns: Vec<u64> = recovered.records.iter().map(|record| record.lsn.0).collect();
-            assert!(lsns.len() as u64 >= released, "{} of {released}", lsns.len());
-            assert!(recovered.report.damaged.is_empty(), "{}", recovered.report);
-        }
-    }
-
-    #[test]
-    fn what_is_queued_at_the_end_is_committed() {
-        let disk = SimDisk::default();
-        let (committer, told) = start(&disk);
-        for _ in 0..50 {
-            committer.append_group(&[message(100), message(200)]).expect("there is room");
-        }
-        drop(committer);
-        assert_eq!(told.iter().last(), Some(Told::Released(200)));
-    }
-
-    #[test]
-    fn after_a_failure_nothing_is_released_and_nothing_synced() {
-        for (call, trouble, code) in [
-            (Call::Sync, EIO, EIO),
-            (Call::Write, EIO, EIO),
-            (Call::Write, ENOSPC, ENOSPC),
-            (Call::Sync, 30, 30),
-        ] {
-            let disk = SimDisk::default();
-            let opened = open::open(&disk, &settings(None)).expect("the disk is well");
-            let Opened { journal, mut pool, recovered } = opened;
-            while let Some(job) = pool.next_job() {
-                pool.done(job.run(&disk).expect("the disk is well"));
-            }
-            let (sender, told) = channel();
-            disk.trouble(call, 0, Trouble::Error(trouble));
-            let opened = Opened { journal, pool, recovered };
-            let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
-            let committer = committer.expect("a thread can be made");
-            committer.append(&[message(10)]).expect("nothing has failed yet");
-            assert_eq!(told.recv(), Ok(Told::Poisoned(Some(code))));
-            let calls = disk.trace().len();
-            assert_eq!(committer.append(&[message(10)]), Err(AppendError::Poisoned));
-            drop(committer);
-            assert_eq!((disk.trace().len(), told.iter().next()), (calls, None), "{call:?} {trouble}");
-        }
-    }
-}
+mod tests;

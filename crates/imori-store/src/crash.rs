@@ -10,17 +10,18 @@ use bytes::Bytes;
 
 use crate::committer::commit;
 use crate::disk;
-use crate::journal::{Journal, NewRecord, Take};
+use crate::intake::{Admitted, Intake, NewRecord};
+use crate::journal::Journal;
 use crate::lsn::Lsn;
 use crate::open::{self, Opened};
 use crate::planted::Fault;
-use crate::pool::{Job, Pool};
+use crate::pool::{Job, Made, Pool};
 use crate::record::{Record, RecordType};
 use crate::recover::{self, Recovered};
 use crate::scan;
 use crate::seal::{Seal, StoreId};
 use crate::settings::{OnDamage, Settings};
-use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
+use crate::sim_disk::{Call, EIO, ENOSPC, Promised, Random, SimDisk, SimFile, State, Trouble};
 
 /// Ways in which each state is left by a crash.
 const CRASHES: usize = 4;
@@ -92,10 +93,10 @@ impl Ledger {
 struct Life {
     disk: SimDisk,
     settings: Settings,
+    intake: Intake,
     journal: Journal<SimFile>,
     pool: Pool<SimFile>,
     job: Option<Job<SimFile>>,
-    buffer: Vec<u8>,
 }
 
 struct Run {
@@ -115,11 +116,12 @@ impl Run {
             disk.watch();
             let opened = open::open(&disk, &settings);
             run.crash_everywhere(&disk, &settings)?;
-            let Opened { journal, pool, recovered } = opened.map_err(|error| error.to_string())?;
-            run.ledger.check(&recovered, disk.state().promised)?;
+            let Opened { intake, journal, pool, recovered } = opened.map_err(|error| error.to_string())?;
+            run.ledger.check(&recovered, disk.state().promised.disk)?;
             run.ledger.adopt(&recovered);
-            disk.promise(recovered.next.0 - 1);
-            let mut life = Life { disk, settings, journal, pool, job: None, buffer: Vec::new() };
+            let last = recovered.next.0 - 1;
+            disk.promise(|promised| *promised = Promised { os: last, disk: last });
+            let mut life = Life { disk, settings, intake, journal, pool, job: None };
             if run.random.below(3) == 0 {
                 run.plan_trouble(&life.disk);
             }
@@ -152,7 +154,14 @@ impl Run {
                 self.points += 1;
                 let left = SimDisk::new(state.crash(&mut self.random));
                 let recovered = recover::recover(&left, settings).map_err(|error| error.to_string())?;
-                self.ledger.check(&recovered, state.promised)?;
+                self.ledger.check(&recovered, state.promised.disk)?;
+            }
+            if !state.has_lost() {
+                self.points += 1;
+                let killed = SimDisk::new(state.clone());
+                let recovered = recover::recover(&killed, settings).map_err(|error| error.to_string())?;
+                let what = self.ledger.check(&recovered, state.promised.os);
+                what.map_err(|what| format!("after a kill, {what}"))?;
             }
         }
         Ok(())
@@ -161,21 +170,23 @@ impl Run {
     /// One thing that happens; false if the disk failed and the process ends.
     fn step(&mut self, life: &mut Life) -> Result<bool, String> {
         match self.random.below(8) {
-            0..4 => self.append(&mut life.journal),
+            0..4 => self.append(&mut life.intake),
             4..7 => return life.commit().or_else(|is_wrong| is_wrong.map_or(Ok(false), Err)),
             _ => return life.work().or_else(|is_wrong| is_wrong.map_or(Ok(false), Err)),
         }
         Ok(true)
     }
 
-    fn append(&mut self, journal: &mut Journal<SimFile>) {
+    fn append(&mut self, intake: &mut Intake) {
         let count = 1 + self.random.below(4);
         let records: Vec<NewRecord> = (0..count).map(|_| self.new_record()).collect();
         let is_group = self.random.below(3) == 0;
-        let appended = match is_group {
-            true => journal.append_group(&records),
-            false => journal.append(&records),
+        let file_bytes = settings(None).file_bytes;
+        let admitted = match is_group {
+            true => Admitted::group(records.clone(), file_bytes),
+            false => Admitted::each(records.clone(), file_bytes),
         };
+        let appended = admitted.and_then(|admitted| intake.append(admitted));
         let range = appended.expect("the journal is well and takes what fits a file");
         let mut all = records;
         if is_group {
@@ -209,20 +220,25 @@ type End = Option<String>;
 
 impl Life {
     fn commit(&mut self) -> Result<bool, End> {
-        let batch = match self.journal.take_batch(&mut self.pool) {
-            Take::Nothing => return Ok(true),
-            Take::NeedsFile => return self.work(),
-            Take::Batch(batch) => batch,
-        };
+        self.journal.stage(&mut self.intake);
+        if self.journal.needs_file() && !self.journal.roll(&mut self.pool) {
+            return self.work();
+        }
+        let Some(batch) = self.journal.take_batch() else { return Ok(true) };
         let journal = std::cell::RefCell::new(&mut self.journal);
         let (pool, disk) = (&mut self.pool, &self.disk);
-        let written = || journal.borrow_mut().batch_written();
+        let written = || {
+            journal.borrow_mut().batch_written();
+            disk.promise(|promised| promised.os = batch.lsns().last.0);
+        };
         let release = || {
             let released = journal.borrow_mut().batch_synced().expect("it is written");
-            disk.promise(released.through.0);
+            disk.promise(|promised| promised.disk = released.through.0);
             released.freed.into_iter().for_each(|file| pool.free(file));
         };
-        commit(&batch, &mut self.buffer, written, release).map(|()| true).map_err(|_| None)
+        commit(&batch, written, release).map_err(|_| None)?;
+        self.journal.recycle(batch);
+        Ok(true)
     }
 
     /// Begins a job, or ends the one that was begun before.
@@ -232,7 +248,7 @@ impl Life {
             return Ok(true);
         };
         let made = job.run(&self.disk).map_err(|_| None)?;
-        if let Some(file) = &made {
+        if let Made::Ready(file) = &made {
             let bytes = disk::read_all(&*file.file).map_err(|_| None)?;
             let scan = scan::scan(&bytes.into(), self.settings.seal);
             if scan.lowest().is_some() {
@@ -270,6 +286,8 @@ fn no_crash_loses_what_was_promised() {
 fn every_planted_fault_is_caught() {
     for (fault, by) in [
         (Fault::ConfirmBeforeSync, "lost"),
+        (Fault::WrittenBeforeWrite, "after a kill, lost"),
+        (Fault::FreeBeforeDurable, "lost"),
         (Fault::SkipSync, "lost"),
         (Fault::RetrySync, "lost"),
         (Fault::ShortWriteIgnored, "lost"),
@@ -293,13 +311,16 @@ fn every_planted_fault_is_caught() {
 fn damage_is_told_and_the_rest_is_served() {
     let settings = settings(None);
     let disk = SimDisk::default();
-    let Opened { journal, pool, .. } = open::open(&disk, &settings).expect("the disk is well");
-    let mut life = Life { disk, settings, journal, pool, job: None, buffer: Vec::new() };
+    let Opened { intake, journal, pool, .. } = open::open(&disk, &settings).expect("the disk is well");
+    let mut life = Life { disk, settings, intake, journal, pool, job: None };
     let mut run = Run { random: Random(5), ledger: Ledger::default(), points: 0 };
     for number in 0..60u8 {
         let payload = Bytes::from(vec![number; 1500]);
-        life.journal.append(&[NewRecord { kind: RecordType::Message, payload }]).expect("there is room");
-        while life.journal.has_queued() {
+        let record = NewRecord { kind: RecordType::Message, payload };
+        let admitted = Admitted::each([record], settings.file_bytes).expect("it fits");
+        life.intake.append(admitted).expect("the disk is well");
+        life.journal.stage(&mut life.intake);
+        while life.journal.has_staged() {
             life.commit().expect("the disk is well");
         }
     }

@@ -44,6 +44,9 @@ pub trait DiskFile: Send + Sync + 'static {
 
     /// The length in bytes.
     fn size(&self) -> io::Result<u64>;
+
+    /// Cuts it off, or adds zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
 }
 
 /// A folder of the operating system.
@@ -110,6 +113,10 @@ impl DiskFile for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        File::set_len(self, len)
+    }
 }
 
 /// Writes all of `bytes`; a write that goes no further is an error, one that was interrupted is not.
@@ -132,15 +139,21 @@ pub(crate) fn write_all(file: &impl DiskFile, mut bytes: &[u8], mut offset: u64)
 pub(crate) fn read_all(file: &impl DiskFile) -> io::Result<Vec<u8>> {
     let size = usize::try_from(file.size()?).map_err(io::Error::other)?;
     let mut bytes = vec![0; size];
+    let read = read_up_to(file, &mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Reads until `bytes` is full or the file ends, and says how many there were.
+pub(crate) fn read_up_to(file: &impl DiskFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut at = 0;
-    while at < size {
-        match file.read_at(&mut bytes[at..], at as u64) {
+    while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, offset + at as u64) {
             Ok(0) => break,
             Ok(read) => at += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    bytes.truncate(at);
-    Ok(bytes)
+    Ok(at)
 }

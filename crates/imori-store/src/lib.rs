@@ -1,8 +1,10 @@
 //! The journal: records that are on disk before anybody is told so.
 //!
 //! Reading down follows a record from who appends it to the device, and back after a crash.
-//! What is absent: queues, segments and metadata, which will stand on it, and any policy of
-//! who has to wait for a record. The broker does not use this crate yet.
+//! Beside it stand the segments, where pages of entries outlive journal files, the folder that is a
+//! store, and the definitions, a checkpoint of what was declared.
+//! What is absent: queues, which will stand on it, and any policy of who has to wait for a record.
+//! The broker does not use this crate yet.
 
 pub mod committer;
 pub mod open;
@@ -10,14 +12,27 @@ pub mod recover;
 pub mod report;
 mod scan;
 pub mod journal;
+pub mod intake;
 pub mod pool;
+pub mod segment;
+pub mod folder;
+mod folder_lock;
+pub mod definitions;
+mod definition_rows;
+mod definitions_error;
+mod definitions_damage;
+mod definitions_file;
 pub mod settings;
 pub mod batch;
 pub mod record;
 pub mod file_header;
+pub mod run_mark;
+pub mod identity;
+mod replace;
 pub mod seal;
 mod planted;
 pub mod lsn;
+pub mod read_only_disk;
 pub mod disk;
 pub mod limits;
 #[cfg(test)]

@@ -3,6 +3,9 @@
 /// Bytes to which the file header and batches are aligned: no write touches an acknowledged neighbour.
 pub const BLOCK_BYTES: usize = 4096;
 
+/// Bytes that a device writes whole or not at all: what has to change at once stands in one sector.
+pub const SECTOR_BYTES: usize = 512;
+
 /// Bytes of the smallest journal file: below that the store would do little but roll.
 pub const FILE_BYTES_MIN: u64 = 1 << 20;
 
@@ -16,14 +19,45 @@ pub const FILE_BYTES_DEFAULT: u64 = 64 << 20;
 /// or group that is larger has a batch of its own, up to what a file holds.
 pub const BATCH_BYTES_GOAL: usize = 4 << 20;
 
-/// Bytes that may wait for the disk; who appends beyond is refused until some are released.
-pub const QUEUED_BYTES_MAX: usize = 64 << 20;
-
 /// Files that are kept ready, so that a roll allocates nothing: one for it, one while that is replaced.
 pub const READY_FILES: usize = 2;
+
+/// Files that are kept ready or free at most; what a checkpoint frees beyond is removed, so that a backlog
+/// that is gone gives its space back.
+pub const SPARE_FILES_MAX: usize = 4;
 
 /// Bytes of one write while a new file is filled with zeros.
 pub const FILL_BYTES: usize = 1 << 20;
 
 /// Ranges that a report names one by one; more are counted.
 pub const REPORTED_RANGES_MAX: usize = 16;
+
+/// Bytes of a page that its owner aims at: one read that is worth its call, and little to hold for each
+/// queue that is read ahead. A message that is larger is a page by itself.
+pub const PAGE_BYTES_GOAL: usize = 256 << 10;
+
+/// Bytes to which pages are aligned: small ones waste little, and a search for them takes few steps.
+pub const PAGE_ALIGN_BYTES: usize = 64;
+
+/// Bytes of a segment that its owner aims at: large enough that folders stay small and syncs rare, small
+/// enough that a page which is still needed does not keep much.
+pub const SEGMENT_BYTES_GOAL: usize = 16 << 20;
+
+/// Bytes of the largest segment, which is refused beyond: salvage holds a damaged one in memory.
+pub const SEGMENT_BYTES_MAX: u64 = 512 << 20;
+
+/// Pages of a segment; more are refused. Its table is held in memory, and counts them in 16 bits.
+pub const SEGMENT_PAGES_MAX: usize = 4096;
+
+/// Bytes of one write while a segment is written: it stays in the cache of the processor while it is filled.
+pub const SEGMENT_WRITE_BYTES: usize = 1 << 20;
+
+/// Bytes that are read first of a segment that is opened: the header and the table of up to 112 pages.
+pub const SEGMENT_HEAD_BYTES: usize = 8 << 10;
+
+/// Bytes of the definitions that redb keeps in memory: all of them where there are few, and never much.
+pub const DEFINITIONS_CACHE_BYTES: usize = 16 << 20;
+
+/// Reads of a file of definitions that is only looked at: pages that lead in a circle come to an end. It is
+/// as many as a file of 64 GiB has pages.
+pub const DEFINITIONS_READS_MAX: u64 = 16 << 20;

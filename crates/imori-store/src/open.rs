@@ -7,7 +7,8 @@ use std::fmt;
 use std::io;
 
 use crate::disk::Disk;
-use crate::journal::{Journal, Take};
+use crate::intake::Intake;
+use crate::journal::Journal;
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 use crate::pool::{self, JournalFile, Pool};
@@ -63,6 +64,8 @@ impl From<io::Error> for OpenError {
 #[derive(Debug)]
 pub struct Opened<F> {
     /// Takes records.
+    pub intake: Intake,
+    /// Makes batches of them.
     pub journal: Journal<F>,
     /// Has the files for them.
     pub pool: Pool<F>,
@@ -95,15 +98,16 @@ pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, O
     }
 
     let recovered = findings.recovered;
-    let mut journal = Journal::new(*settings, recovered.next, live);
+    let mut intake = Intake::new(recovered.next);
+    let mut journal = Journal::new(*settings, live);
     if settings.seal.planted.has(Fault::NumberUsedTwice) {
-        let next = Lsn(recovered.next.0.saturating_sub(2).max(1));
-        journal = Journal::new(*settings, next, Vec::new());
+        intake = Intake::new(Lsn(recovered.next.0.saturating_sub(2).max(1)));
+        journal = Journal::new(*settings, Vec::new());
     }
     let cut = usize::from(settings.seal.planted.has(Fault::TruncateOffByOne));
     let kept = findings.rewrites.len().saturating_sub(cut);
     for (first, record) in findings.rewrites.into_iter().take(kept) {
-        journal.queue_again(first, record);
+        journal.stage_again(first, record);
     }
     write(disk, &mut journal, &mut pool)?;
 
@@ -115,7 +119,7 @@ pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, O
     used.into_iter().for_each(|file| pool.free(file));
     // What is used again must not be found again: all of it has its new header before this returns.
     work(disk, &mut pool)?;
-    Ok(Opened { journal, pool, recovered })
+    Ok(Opened { intake, journal, pool, recovered })
 }
 
 /// Writes all that is queued.
@@ -124,22 +128,19 @@ fn write<D: Disk>(
     journal: &mut Journal<D::File>,
     pool: &mut Pool<D::File>,
 ) -> Result<(), OpenError> {
-    let mut buffer = Vec::new();
-    while journal.has_queued() {
-        match journal.take_batch(pool) {
-            Take::Batch(batch) => {
-                batch.write(&mut buffer)?;
-                journal.batch_written();
-                batch.sync()?;
-                let released = journal.batch_synced();
-                released.into_iter().flat_map(|released| released.freed).for_each(|file| pool.free(file));
-            }
-            Take::NeedsFile => {
-                let job = pool.next_job().ok_or(OpenError::FilesTooSmall)?;
-                pool.done(job.run(disk)?);
-            }
-            Take::Nothing => return Err(OpenError::FilesTooSmall),
+    while journal.has_staged() {
+        if journal.needs_file() && !journal.roll(pool) {
+            let job = pool.next_job().ok_or(OpenError::FilesTooSmall)?;
+            pool.done(job.run(disk)?);
+            continue;
         }
+        let batch = journal.take_batch().ok_or(OpenError::FilesTooSmall)?;
+        batch.write()?;
+        journal.batch_written();
+        batch.sync()?;
+        let released = journal.batch_synced();
+        released.into_iter().flat_map(|released| released.freed).for_each(|file| pool.free(file));
+        journal.recycle(batch);
     }
     Ok(())
 }

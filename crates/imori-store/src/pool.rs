@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::{self, Disk, DiskFile};
-use crate::limits::{FILL_BYTES, READY_FILES};
+use crate::limits::{FILL_BYTES, READY_FILES, SPARE_FILES_MAX};
 use crate::planted::Fault;
 use crate::settings::Settings;
 
@@ -33,6 +33,8 @@ pub struct Pool<F> {
     next_generation: u32,
     next_number: u32,
     is_working: bool,
+    /// The disk was full when a file was to be made; none is until somebody says that there is space.
+    is_stalled: bool,
 }
 
 /// Something to do so that a file is ready.
@@ -47,13 +49,26 @@ pub struct Job<F> {
 enum JobKind<F> {
     Make { number: u32 },
     Renew(JournalFile<F>),
+    Remove(u32),
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub enum Made<F> {
+    /// This file is ready.
+    Ready(JournalFile<F>),
+    /// A file is gone that was one too many or of another length than asked for today.
+    Removed,
+    /// There is no space for a new file.
+    NoSpace,
 }
 
 impl<F: DiskFile> Pool<F> {
     /// An empty pool, whose next file has these.
     pub(crate) fn new(settings: Settings, next_generation: u32, next_number: u32) -> Pool<F> {
         let (ready, free) = (VecDeque::new(), VecDeque::new());
-        Pool { settings, ready, free, next_generation, next_number, is_working: false }
+        let (is_working, is_stalled) = (false, false);
+        Pool { settings, ready, free, next_generation, next_number, is_working, is_stalled }
     }
 
     /// Takes a file that nothing needs any more.
@@ -70,14 +85,34 @@ impl<F: DiskFile> Pool<F> {
         !self.free.is_empty()
     }
 
-    /// Says what is to be done next: what is free is renewed, and if too few are ready one is made.
+    /// Tells whether a file is ready.
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Tells whether files are missing because there is no space for them.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.is_stalled
+    }
+
+    /// Tries again to make files, because there may be space.
+    pub fn retry(&mut self) {
+        self.is_stalled = false;
+    }
+
+    /// Says what is to be done next: what is free is renewed, or removed if there is more than enough,
+    /// and if too few are ready one is made.
     pub fn next_job(&mut self) -> Option<Job<F>> {
         if self.is_working {
             return None;
         }
+        let is_enough = self.ready.len() >= SPARE_FILES_MAX;
         let kind = match self.free.pop_front() {
+            Some(file) if is_enough => JobKind::Remove(file.number),
             Some(file) => JobKind::Renew(file),
-            None if self.ready.len() < READY_FILES => {
+            None if self.ready.len() < READY_FILES && !self.is_stalled => {
                 self.next_number += 1;
                 JobKind::Make { number: self.next_number - 1 }
             }
@@ -90,23 +125,31 @@ impl<F: DiskFile> Pool<F> {
     }
 
     /// Takes what came of a job.
-    pub fn done(&mut self, made: Option<JournalFile<F>>) {
+    pub fn done(&mut self, made: Made<F>) {
         self.is_working = false;
-        self.ready.extend(made);
+        match made {
+            Made::Ready(file) => self.ready.push_back(file),
+            Made::Removed => {}
+            Made::NoSpace => self.is_stalled = true,
+        }
     }
 }
 
 impl<F: DiskFile> Job<F> {
-    /// Does it. A file of another length than asked for today is removed, and there is none then.
-    pub fn run<D: Disk<File = F>>(self, disk: &D) -> io::Result<Option<JournalFile<F>>> {
+    /// Does it. That the disk is full is no failure: nothing was promised about a file that is not there.
+    pub fn run<D: Disk<File = F>>(self, disk: &D) -> io::Result<Made<F>> {
         if self.generation == u32::MAX {
             return Err(io::Error::other(
                 "the generations of journal files are used up; drain into a new store",
             ));
         }
         match self.kind {
-            JobKind::Make { number } => make(disk, &self.settings, number, self.generation).map(Some),
+            JobKind::Make { number } => match make(disk, &self.settings, number, self.generation) {
+                Err(error) if is_full(&error) => give_up(disk, number).map(|()| Made::NoSpace),
+                made => made.map(Made::Ready),
+            },
             JobKind::Renew(file) => renew(disk, &self.settings, file, self.generation),
+            JobKind::Remove(number) => remove(disk, number),
         }
     }
 }
@@ -153,22 +196,38 @@ fn make<D: Disk>(
     Ok(JournalFile { file: Arc::new(file), number, generation })
 }
 
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Takes away what there is of a file for which there was no space.
+fn give_up<D: Disk>(disk: &D, number: u32) -> io::Result<()> {
+    match disk.remove(&format!("{}{NEW}", name(number))) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn remove<D: Disk>(disk: &D, number: u32) -> io::Result<Made<D::File>> {
+    disk.remove(&name(number))?;
+    disk.sync_folder()?;
+    Ok(Made::Removed)
+}
+
 fn renew<D: Disk>(
     disk: &D,
     settings: &Settings,
     file: JournalFile<D::File>,
     generation: u32,
-) -> io::Result<Option<JournalFile<D::File>>> {
+) -> io::Result<Made<D::File>> {
     if file.file.size()? != settings.file_bytes as u64 {
-        disk.remove(&name(file.number))?;
-        disk.sync_folder()?;
-        return Ok(None);
+        return remove(disk, file.number);
     }
     let is_kept = settings.seal.planted.has(Fault::RenewWithoutGeneration);
     let generation = if is_kept { file.generation } else { generation };
     disk::write_all(&*file.file, &settings.header(generation, None).encode(), 0)?;
     file.file.sync_data()?;
-    Ok(Some(JournalFile { generation, ..file }))
+    Ok(Made::Ready(JournalFile { generation, ..file }))
 }
 
 #[cfg(test)]
@@ -176,7 +235,7 @@ mod tests {
     use super::*;
     use crate::crash::settings;
     use crate::file_header::FileHeader;
-    use crate::sim_disk::{Call, SimDisk};
+    use crate::sim_disk::{Call, ENOSPC, SimDisk, Trouble};
 
     #[test]
     fn a_new_file_is_zeros_synced_before_it_has_its_name() {
@@ -207,6 +266,40 @@ mod tests {
         pool.done(job.run(&disk).expect("the disk is well"));
         let generations: Vec<u32> = pool.ready.iter().map(|file| file.generation).collect();
         assert_eq!((generations, disk.state().names().len()), (vec![2, 3], 2), "it got a new generation");
+    }
+
+    #[test]
+    fn what_is_free_beyond_enough_is_removed() {
+        let disk = SimDisk::default();
+        let mut pool = Pool::new(settings(None), 1, 1);
+        let mut used = Vec::new();
+        for _ in 0..SPARE_FILES_MAX + 3 {
+            while let Some(job) = pool.next_job() {
+                pool.done(job.run(&disk).expect("the disk is well"));
+            }
+            used.extend(pool.take());
+        }
+        used.into_iter().for_each(|file| pool.free(file));
+        while let Some(job) = pool.next_job() {
+            pool.done(job.run(&disk).expect("the disk is well"));
+        }
+        assert_eq!((pool.ready.len(), disk.state().names().len()), (SPARE_FILES_MAX, SPARE_FILES_MAX));
+    }
+
+    #[test]
+    fn a_full_disk_stalls_the_pool_until_there_is_space() {
+        for call in [Call::Write, Call::Sync] {
+            let disk = SimDisk::default();
+            let mut pool = Pool::new(settings(None), 1, 1);
+            disk.trouble(call, 0, Trouble::Error(ENOSPC));
+            let made = pool.next_job().expect("there is none yet").run(&disk).expect("that is no failure");
+            pool.done(made);
+            assert!(pool.is_stalled() && pool.next_job().is_none() && disk.state().names().is_empty());
+            pool.retry();
+            let made = pool.next_job().expect("there is space").run(&disk).expect("the disk is well");
+            pool.done(made);
+            assert!(pool.has_ready() && !pool.is_stalled());
+        }
     }
 
     #[test]

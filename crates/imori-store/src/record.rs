@@ -40,11 +40,13 @@ pub enum RecordType {
     StreamTrim = 8,
     /// Nothing: it fills a batch, or stands for numbers that are known to be lost.
     Pad = 9,
+    /// Something was declared, bound or deleted.
+    Definition = 10,
 }
 
 impl RecordType {
     fn from_byte(byte: u8) -> Option<RecordType> {
-        const ALL: [RecordType; 9] = [
+        const ALL: [RecordType; 10] = [
             RecordType::Message,
             RecordType::Enqueue,
             RecordType::Settle,
@@ -54,6 +56,7 @@ impl RecordType {
             RecordType::Checkpoint,
             RecordType::StreamTrim,
             RecordType::Pad,
+            RecordType::Definition,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -257,10 +260,10 @@ mod tests {
 
         #[test]
         fn decode_after_encode_is_identity(
-            lsn in 1u64.., byte in 1u8..=9, flags in 0u8..=1, generation: u32,
+            lsn in 1u64.., byte in 1u8..=10, flags in 0u8..=1, generation: u32,
             payload in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
-            let kind = RecordType::from_byte(byte).expect("there are nine");
+            let kind = RecordType::from_byte(byte).expect("there are ten");
             let record = RecordView { lsn: Lsn(lsn), kind, flags, generation, payload: &payload };
             let bytes = encoded(&record);
             prop_assert_eq!(decode(&bytes, seal()), Ok((record, bytes.len())));

@@ -54,8 +54,19 @@ struct Inode {
     now: Arc<Vec<u8>>,
     durable: Arc<Vec<u8>>,
     dirty: Arc<BTreeMap<usize, Vec<Sector>>>,
+    /// Lengths that were set since the last sync: a crash leaves those up to one of them.
+    lens: Arc<Vec<usize>>,
     /// A sync failed: `now` shows what will never be durable.
     has_lost: bool,
+}
+
+/// The highest number that was promised to survive.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Promised {
+    /// The end of the process.
+    pub(crate) os: u64,
+    /// A power cut.
+    pub(crate) disk: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +84,7 @@ pub(crate) struct State {
     changes: Vec<Vec<NameChange>>,
     next_inode: usize,
     /// What the owner of the disk has promised so far.
-    pub(crate) promised: u64,
+    pub(crate) promised: Promised,
 }
 
 #[derive(Debug, Default)]
@@ -97,7 +108,8 @@ pub(crate) struct SimFile {
 impl State {
     /// What is left after a crash, as this seed has it.
     pub(crate) fn crash(&self, random: &mut Random) -> State {
-        let (next_inode, promised) = (self.next_inode, self.promised);
+        let next_inode = self.next_inode;
+        let promised = Promised { os: self.promised.disk, ..self.promised };
         let mut state = State { next_inode, promised, ..State::default() };
         state.names = self.durable_names.clone();
         for changes in self.changes.iter().take(random.below(self.changes.len() + 1)) {
@@ -106,10 +118,16 @@ impl State {
         state.durable_names = state.names.clone();
         for inode in state.names.values() {
             let old = self.inodes.get(inode).cloned().unwrap_or_default();
-            let bytes = if old.dirty.is_empty() { old.durable } else { Arc::new(torn(&old, random)) };
+            let is_synced = old.dirty.is_empty() && old.lens.is_empty();
+            let bytes = if is_synced { old.durable } else { Arc::new(torn(&old, random)) };
             state.inodes.insert(*inode, Inode { now: bytes.clone(), durable: bytes, ..Inode::default() });
         }
         state
+    }
+
+    /// Tells whether a sync failed, so that the cache shows what will never be durable.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.inodes.values().any(|inode| inode.has_lost)
     }
 
     /// Changes a file as the medium might.
@@ -131,6 +149,10 @@ impl State {
 /// One version of each dirty sector, chosen alone; the length reaches to the last that is there.
 fn torn(inode: &Inode, random: &mut Random) -> Vec<u8> {
     let mut bytes = inode.durable.to_vec();
+    if !inode.lens.is_empty() {
+        let kept = random.below(inode.lens.len() + 1);
+        inode.lens.iter().take(kept).for_each(|len| bytes.resize(*len, 0));
+    }
     for (sector, versions) in inode.dirty.iter() {
         let Some(version) = random.below(versions.len() + 1).checked_sub(1) else { continue };
         let at = sector * SECTOR;
@@ -171,8 +193,10 @@ impl SimDisk {
         self.lock().snapshots.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn promise(&self, lsn: u64) {
-        self.lock().state.promised = lsn;
+    pub(crate) fn promise(&self, promise: impl FnOnce(&mut Promised)) {
+        let mut shared = self.lock();
+        promise(&mut shared.state.promised);
+        shared.snapshot();
     }
 
     /// The `nth` call of this kind from now on, from 0, has this trouble.
@@ -296,12 +320,13 @@ impl DiskFile for SimFile {
         let mut shared = self.disk.lock();
         let met = shared.meet(Call::Sync, self.inode, 0, 0);
         let inode = shared.state.inodes.get_mut(&self.inode).expect("a file that is open is there");
-        let dirty = std::mem::take(&mut inode.dirty);
+        let (dirty, lens) = (std::mem::take(&mut inode.dirty), std::mem::take(&mut inode.lens));
         match (&met, inode.has_lost) {
             (Err(_), _) => inode.has_lost = true,
             (Ok(_), false) => inode.durable = inode.now.clone(),
             (Ok(_), true) => {
                 let durable = Arc::make_mut(&mut inode.durable);
+                lens.iter().for_each(|len| durable.resize(*len, 0));
                 for (sector, versions) in dirty.iter() {
                     let (at, version) = (sector * SECTOR, versions.last().expect("a dirty sector has one"));
                     durable.resize(durable.len().max(at + SECTOR), 0);
@@ -311,6 +336,19 @@ impl DiskFile for SimFile {
         }
         shared.snapshot();
         met.map(drop)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut shared = self.disk.lock();
+        let len = len as usize;
+        assert!(len.is_multiple_of(SECTOR), "the store has files of whole sectors");
+        shared.meet(Call::Write, self.inode, len as u64, 0)?;
+        let inode = shared.state.inodes.get_mut(&self.inode).expect("a file that is open is there");
+        Arc::make_mut(&mut inode.now).resize(len, 0);
+        Arc::make_mut(&mut inode.lens).push(len);
+        Arc::make_mut(&mut inode.dirty).retain(|sector, _| sector * SECTOR < len);
+        shared.snapshot();
+        Ok(())
     }
 
     fn size(&self) -> io::Result<u64> {
@@ -367,6 +405,23 @@ mod tests {
         assert_eq!(left(&disk), Some(0));
         disk.sync_folder().expect("the disk is well");
         assert_eq!(left(&disk), Some(1));
+    }
+
+    #[test]
+    fn a_length_needs_a_sync() {
+        for (len, expected) in [(16 * SECTOR, vec![8, 16]), (2 * SECTOR, vec![2, 8])] {
+            let disk = SimDisk::default();
+            let file = disk.create("a").expect("it takes a file");
+            disk.sync_folder().expect("the disk is well");
+            file.write_at(&[1; 8 * SECTOR], 0).expect("the disk is well");
+            file.sync_data().expect("the disk is well");
+            file.set_len(len as u64).expect("the disk is well");
+            let left = |seed| disk.state().crash(&mut Random(seed)).bytes("a").len() / SECTOR;
+            let lens: std::collections::BTreeSet<usize> = (0..20).map(left).collect();
+            assert_eq!(lens.into_iter().collect::<Vec<_>>(), expected);
+            file.sync_data().expect("the disk is well");
+            assert_eq!(disk.state().crash(&mut Random(0)).bytes("a").len(), len);
+        }
     }
 
     #[test]

@@ -6,15 +6,20 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{Letter, PublishReport, bury, distribute_live, live_receivers, reply, resolve};
+use super::distribute::{PublishReport, bury, distribute_live, live_receivers, reply, resolve};
+use super::letter::Letter;
+use super::record::{Keepers, message_record, record_effects};
 use crate::authorize::{Action, Object, authorize};
-use crate::delivery::Outcome;
+use crate::confirm::{Confirm, Level, Lsn};
+use crate::delivery::{Holding, Outcome};
 use crate::error::BrokerError;
-use crate::id::QueueId;
+use crate::id::{DurableQueueId, QueueId};
 use crate::message::{Address, AddressView, Message, Publication};
 use crate::outbound::{INBOX_PREFIX, Numbers, SessionId, SharedHeaders};
-use crate::queue::{Arrival, Dead};
+use crate::queue::{Arrival, Effects, Queue};
+use crate::record::{NewRecord, RecordKind, encode_settle};
 use crate::route::Route;
+use crate::time::Time;
 use crate::world::{Event, World};
 
 /// A step of a transaction.
@@ -53,7 +58,7 @@ struct Resolved<'a> {
 /// What the first step that is not possible would have met; then nothing was done.
 pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<PublishReport, BrokerError> {
     let (resolved, queues_of_settles) = check(world, actor, steps)?;
-    let mut settles = BTreeMap::<QueueId, Vec<(u64, Outcome)>>::new();
+    let mut settles: Option<Level> = None;
     let mut ids: Vec<QueueId> = resolved
         .iter()
         .flat_map(|publish| publish.route.iter())
@@ -65,7 +70,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
 
     let now = world.now();
     let mut report = PublishReport::default();
-    let mut dead: Vec<Dead> = Vec::new();
+    let mut effects = Effects::default();
     let mut wakes = Vec::new();
     world.with_queues(&ids, |queues| {
         let mut arriving = BTreeMap::<usize, (u64, u64)>::new();
@@ -84,6 +89,21 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
                 return Err(BrokerError::QueueFull(queue.name().clone()));
             }
         }
+        let find = |id| ids.binary_search(&id).ok();
+        let mut messages = Vec::new();
+        for publish in &resolved {
+            let of_route = publish.route.iter().flat_map(|route| &route.queues);
+            let of_route = of_route.filter_map(|id| queues.get(find(*id)?)?.as_deref());
+            let durable =
+                of_route.map(Queue::durability).filter(|_| publish.message.view().head.is_persistent);
+            let keepers = Keepers::among(durable);
+            messages.push(publish.record(&keepers.queues, now).map(|record| (record, keepers)));
+        }
+        let bytes = messages.iter().flatten().map(|(record, _)| record.payload.len() + 64).sum::<usize>();
+        let bytes_max = world.group_bytes_max() / 2;
+        if bytes > bytes_max {
+            return Err(BrokerError::TransactionTooLarge { bytes, bytes_max });
+        }
         // Nothing can be refused from here on.
         for step in steps {
             if let Step::Settle { session, numbers, outcome } = step {
@@ -92,31 +112,22 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
                     .unwrap_or_default();
                 wakes.extend(woken);
                 for unsettled in settled {
-                    settles
-                        .entry(unsettled.place.queue)
-                        .or_default()
-                        .push((unsettled.place.sequence, *outcome));
+                    if let Some(Some(queue)) = find(unsettled.place.queue).and_then(|at| queues.get_mut(at)) {
+                        queue.settle(unsettled.place.sequence, *outcome, now, &mut effects);
+                        settles = settles.max(queue.durability().map(|durability| durability.level));
+                    }
                 }
             }
         }
-        for publish in &resolved {
+        let (lsns, confirm) = record_all(world, messages, &std::mem::take(&mut effects.settled), settles);
+        report.confirm = confirm;
+        for (publish, lsn) in resolved.iter().zip(lsns) {
             let Some(route) = &publish.route else { continue };
-            let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, now };
+            let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, lsn, now };
             for id in &route.queues {
-                if let Ok(index) = ids.binary_search(id)
-                    && let Some(Some(queue)) = queues.get_mut(index)
-                {
-                    queue.enqueue(&Publication::of_stored(publish.message), &arrival, &mut dead);
+                if let Some(Some(queue)) = find(*id).and_then(|at| queues.get_mut(at)) {
+                    queue.enqueue(&Publication::of_stored(publish.message), &arrival, &mut effects);
                     report.receivers += 1;
-                }
-            }
-        }
-        for (id, of_queue) in &settles {
-            if let Ok(index) = ids.binary_search(id)
-                && let Some(Some(queue)) = queues.get_mut(index)
-            {
-                for (sequence, outcome) in of_queue {
-                    queue.settle(*sequence, *outcome, now, &mut dead);
                 }
             }
         }
@@ -130,7 +141,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
             Some(route) => {
                 let run = slice::from_ref(&publication);
                 let address = &AddressView::new(&route.address);
-                let letter = Letter { vhost: actor.vhost, address, run, deaths: None, echo_to: None };
+                let (vhost, first) = (actor.vhost, Lsn::NONE);
+                let letter = Letter { vhost, address, run, deaths: None, first, echo_to: None };
                 let mut shared = SharedHeaders::for_receivers(live_receivers(route));
                 distribute_live(world, route, &letter, &mut shared, &mut report);
                 if route.is_empty() {
@@ -144,8 +156,53 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         change_and_deliver(world, id, |_, _| ());
     }
     wake_consumers(world, actor.connection, &wakes);
+    let dead = record_effects(world, effects);
     bury(world, actor.vhost, dead);
     Ok(report)
+}
+
+/// A persistent message of a transaction, and who keeps it.
+type Kept = (NewRecord, Keepers);
+
+/// Records all that a transaction does, as one; gives the numbers of its messages and what its confirm waits for.
+fn record_all<W: World>(
+    world: &W,
+    messages: Vec<Option<Kept>>,
+    settled: &[Holding],
+    settles: Option<Level>,
+) -> (Vec<Lsn>, Confirm) {
+    let mut records = Vec::new();
+    let mut level: Option<Level> = None;
+    let mut wait = settles.unwrap_or_default();
+    let mut places = Vec::new();
+    for message in messages {
+        let of_message = message.as_ref().map_or(Level::Memory, |(_, keepers)| keepers.level);
+        level = Some(level.map_or(of_message, |level| level.min(of_message)));
+        places.push(message.map(|(record, keepers)| {
+            wait = wait.max(keepers.wait);
+            records.push(record);
+            records.len() - 1
+        }));
+    }
+    if !settled.is_empty() {
+        records.push(NewRecord::new(RecordKind::Settle, encode_settle(settled)));
+    }
+    if records.is_empty() {
+        return (places.iter().map(|_| Lsn::NONE).collect(), Confirm::NOW);
+    }
+    let appended = world.append_group(records);
+    let lsns = places.into_iter().map(|place| place.map_or(Lsn::NONE, |index| appended.first.plus(index)));
+    let confirm = Confirm::of(wait, appended.through);
+    (lsns.collect(), Confirm { level: level.or(settles).unwrap_or_default(), ..confirm })
+}
+
+impl Resolved<'_> {
+    /// The record of the message, if these queues keep it.
+    fn record(&self, queues: &[DurableQueueId], now: Time) -> Option<NewRecord> {
+        let route = self.route.as_ref().filter(|_| !queues.is_empty())?;
+        let publication = Publication::of_stored(self.message);
+        Some(message_record(&publication, &AddressView::new(&route.address), None, queues, now))
+    }
 }
 
 /// Looks at every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the

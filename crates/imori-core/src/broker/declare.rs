@@ -2,12 +2,24 @@
 
 use super::actor::Actor;
 use crate::authorize::{Action, Object, authorize};
+use crate::confirm::{Confirm, Level, Lsn};
 use crate::error::BrokerError;
-use crate::id::QueueId;
+use crate::id::{DurableQueueId, QueueId};
 use crate::name::Name;
-use crate::queue::{Queue, QueueSettings};
+use crate::queue::{Durability, Queue, QueueSettings};
+use crate::record::{Definition, NewRecord, RecordKind};
 use crate::route::{BindingKey, ExchangeKind, Settings};
+use crate::topology::Topology;
 use crate::world::World;
+
+/// A queue that is declared.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// The queue.
+    pub id: QueueId,
+    /// What has to be waited for until no crash undoes that.
+    pub confirm: Confirm,
+}
 
 /// Finds a queue, for somebody who may use it.
 ///
@@ -36,7 +48,7 @@ pub fn declare_queue<W: World>(
     name: &[u8],
     settings: &QueueSettings,
     must_match: bool,
-) -> Result<QueueId, BrokerError> {
+) -> Result<Declared, BrokerError> {
     let now = world.now();
     let declared = world.with_topology(|topology| {
         if let Some(id) = topology.table().queue(actor.vhost, name) {
@@ -48,31 +60,50 @@ pub fn declare_queue<W: World>(
                     return Err(BrokerError::Inequivalent { name: queue.name().clone(), property });
                 }
                 queue.touch(now);
-                Ok(())
+                Ok(queue.durability())
             });
             // Both the table and the queues change under the topology's lock, so it is there.
-            return checked.unwrap_or(Ok(())).map(|()| (id, None));
+            return checked.unwrap_or(Ok(None)).map(|durability| (id, durability, None));
         }
         authorize(actor.identity, Action::Declare, actor.vhost, Object::Queue(name))?;
         let name = Name::new(name);
         let gauge = world.gauge().clone();
         let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
         let wake_up = queue.new_wake_up();
-        let id = world.add_queue(queue).ok_or(BrokerError::TooManyQueues)?;
-        if let Err(error) = topology.add_queue(actor.vhost, &name, id, settings.exclusive_to) {
-            world.remove_queue(id);
-            return Err(error.into());
+        if settings.survives() {
+            let (vhost, settings) = (actor.vhost, settings.clone());
+            let definition = Definition::Queue { vhost, name, settings };
+            queue.make_durable(DurableQueueId(define(world, &definition).0));
         }
-        Ok((id, wake_up))
+        let durability = queue.durability();
+        let added = add_queue(world, topology, queue);
+        if let (Err(_), Some(Durability { id, .. })) = (&added, durability) {
+            define(world, &Definition::QueueGone { queue: id });
+        }
+        added.map(|id| (id, durability, wake_up))
     });
-    let (id, wake_up) = declared?;
+    let (id, durability, wake_up) = declared?;
     if let Some(at) = wake_up {
         world.wake_queue_at(id, at);
+    }
+    // Who finds it declared waits for the record as well: it may be there only just.
+    let confirm =
+        durability.map_or(Confirm::NOW, |Durability { id, .. }| Confirm::of(Level::Disk, Lsn(id.0)));
+    Ok(Declared { id, confirm })
+}
+
+fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Result<QueueId, BrokerError> {
+    let (vhost, name, owner) = (queue.vhost(), queue.name().clone(), queue.settings().exclusive_to);
+    let id = world.add_queue(queue).ok_or(BrokerError::TooManyQueues)?;
+    if let Err(error) = topology.add_queue(vhost, &name, id, owner) {
+        world.remove_queue(id);
+        return Err(error.into());
     }
     Ok(id)
 }
 
-/// Declares an exchange: makes it, or finds it as it was declared before.
+/// Declares an exchange: makes it, or finds it as it was declared before. Gives what has to be waited for until no
+/// crash undoes that.
 ///
 /// # Errors
 /// [`BrokerError::Refused`] or [`BrokerError::Route`].
@@ -82,18 +113,30 @@ pub fn declare_exchange<W: World>(
     name: &[u8],
     kind: ExchangeKind,
     settings: Settings,
-) -> Result<(), BrokerError> {
+) -> Result<Confirm, BrokerError> {
     authorize(
         actor.identity,
         Action::Declare,
         actor.vhost,
         Object::Exchange { exchange: name, subject: b"" },
     )?;
-    world.with_topology(|topology| topology.declare_exchange(actor.vhost, name, kind, settings))?;
-    Ok(())
+    let definition = (settings.is_durable && !settings.is_auto_delete).then(|| {
+        let (vhost, name, settings) = (actor.vhost, Name::new(name), settings.clone());
+        Definition::Exchange { vhost, name, kind, settings }
+    });
+    world.with_topology(|topology| {
+        let is_new = topology.declare_exchange(actor.vhost, name, kind, settings)?;
+        let lsn = match definition.filter(|_| is_new) {
+            Some(definition) => define(world, &definition),
+            // It may have been declared only just.
+            None => world.appended(),
+        };
+        Ok(Confirm::of(Level::Disk, lsn))
+    })
 }
 
-/// Binds a queue to an exchange. When it returns, the next publish of every cell sees it.
+/// Binds a queue to an exchange. When it returns, the next publish of every cell sees it; a durable queue stays
+/// bound to a durable exchange whatever happens after what it gives is reached.
 ///
 /// # Errors
 /// [`BrokerError::Refused`] or [`BrokerError::Route`].
@@ -103,13 +146,26 @@ pub fn bind_queue<W: World>(
     exchange: &[u8],
     key: &BindingKey,
     queue: QueueId,
-) -> Result<(), BrokerError> {
+) -> Result<Confirm, BrokerError> {
     authorize(
         actor.identity,
         Action::Bind,
         actor.vhost,
         Object::Exchange { exchange, subject: key.text.as_bytes() },
     )?;
-    world.with_topology(|topology| topology.bind_queue(actor.vhost, exchange, key, queue))?;
-    Ok(())
+    world.with_topology(|topology| {
+        let is_new = topology.bind_queue(actor.vhost, exchange, key, queue)?;
+        let found = topology.table().exchange(actor.vhost, exchange);
+        let is_durable = found.is_some_and(|exchange| exchange.settings().is_durable);
+        let durability = world.with_queue(queue, |queue| queue.durability()).flatten().filter(|_| is_durable);
+        let Some(Durability { id, .. }) = durability else { return Ok(Confirm::NOW) };
+        let definition = Definition::Binding { queue: id, exchange: Name::new(exchange), key: key.clone() };
+        let lsn = if is_new { define(world, &definition) } else { world.appended() };
+        Ok(Confirm::of(Level::Disk, lsn))
+    })
+}
+
+/// Records a definition; gives the number of its record.
+pub(super) fn define<W: World>(world: &W, definition: &Definition) -> Lsn {
+    world.append(vec![NewRecord::new(RecordKind::Definition, definition.encode())]).first
 }

@@ -1,12 +1,13 @@
 //! Queues end.
 
 use super::actor::Actor;
-use super::declare::find_queue;
+use super::declare::{define, find_queue};
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::name::Name;
-use crate::queue::Queue;
+use crate::queue::{Durability, Queue};
+use crate::record::Definition;
 use crate::world::World;
 
 /// Deletes a queue with what is in it, tells its consumers, and gives how many messages waited.
@@ -23,7 +24,7 @@ pub fn delete_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Resu
 pub(super) fn remove_queue<W: World>(world: &W, id: QueueId) -> Option<usize> {
     let queue = world.with_topology(|topology| {
         topology.forget_queue(id);
-        world.remove_queue(id)
+        note_gone(world, world.remove_queue(id))
     })?;
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
@@ -56,8 +57,17 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
             return None;
         }
         topology.forget_queue(id);
-        world.remove_queue(id)
+        note_gone(world, world.remove_queue(id))
     });
     // Its messages go after everybody else can go on.
     drop(queue);
+}
+
+/// Records that a durable queue is no more, and with it all that it holds.
+fn note_gone<W: World>(world: &W, queue: Option<Queue>) -> Option<Queue> {
+    let durability = queue.as_ref().and_then(Queue::durability);
+    if let Some(Durability { id, .. }) = durability {
+        define(world, &Definition::QueueGone { queue: id });
+    }
+    queue
 }

@@ -2,9 +2,10 @@
 
 use super::distribute::bury;
 use super::offer::offer;
+use super::record::record_effects;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::outbound::Wake;
-use crate::queue::{Dead, Queue};
+use crate::queue::{Effects, Queue};
 use crate::time::Time;
 use crate::world::World;
 
@@ -13,20 +14,20 @@ use crate::world::World;
 pub(super) fn change_and_deliver<W: World, R>(
     world: &W,
     id: QueueId,
-    change: impl FnOnce(&mut Queue, &mut Vec<Dead>) -> R,
+    change: impl FnOnce(&mut Queue, &mut Effects) -> R,
 ) -> Option<R> {
     let now = world.now();
-    let mut dead = Vec::new();
+    let mut effects = Effects::default();
     let (result, vhost, wake_up) = world.with_queue(id, |queue| {
-        let result = change(queue, &mut dead);
+        let result = change(queue, &mut effects);
         queue.deliver(
             now,
             &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-            &mut dead,
+            &mut effects,
         );
         (result, queue.vhost(), queue.new_wake_up())
     })?;
-    follow_up(world, id, vhost, wake_up, dead);
+    follow_up(world, id, vhost, wake_up, effects);
     Some(result)
 }
 
@@ -36,11 +37,12 @@ pub(super) fn follow_up<W: World>(
     id: QueueId,
     vhost: VhostId,
     wake_up: Option<Time>,
-    dead: Vec<Dead>,
+    effects: Effects,
 ) {
     if let Some(at) = wake_up {
         world.wake_queue_at(id, at);
     }
+    let dead = record_effects(world, effects);
     if !dead.is_empty() {
         bury(world, vhost, dead);
     }

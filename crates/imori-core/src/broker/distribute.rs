@@ -6,16 +6,18 @@ use std::collections::VecDeque;
 use std::slice;
 use std::sync::Arc;
 
+use super::letter::Letter;
 use super::offer::offer;
-use crate::confirm::Confirm;
+use super::record::{record_effects, record_move, record_settled};
+use crate::confirm::{Confirm, Lsn};
 use crate::delivery::About;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use crate::message::{AddressView, Deaths, HeaderReader, MessageView, Publication, Value};
+use crate::message::{AddressView, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
-use crate::queue::{Arrival, Dead};
+use crate::queue::{Arrival, Dead, Effects};
 use crate::route::{Headers, Route, Way};
 use crate::world::{Event, World};
 
@@ -30,24 +32,6 @@ pub struct PublishReport {
     pub refused_by: Option<Name>,
     /// A receiver who is behind: the publisher should wait for it a moment.
     pub pressed: Option<ConnectionId>,
-}
-
-/// Messages of one publisher that differ in nothing but their bodies, with what they carry from queue to queue.
-pub(super) struct Letter<'a> {
-    pub(super) vhost: VhostId,
-    /// Where they were published to.
-    pub(super) address: &'a AddressView<'a>,
-    pub(super) run: &'a [Publication<'a>],
-    pub(super) deaths: Option<Arc<Deaths>>,
-    /// A connection whose own subscriptions do not get it.
-    pub(super) echo_to: Option<ConnectionId>,
-}
-
-impl Letter<'_> {
-    /// The same with one of its messages.
-    fn of_one<'a>(&'a self, publication: &'a Publication<'a>) -> Letter<'a> {
-        Letter { run: slice::from_ref(publication), deaths: self.deaths.clone(), ..*self }
-    }
 }
 
 /// Sends a message to the inbox that has this key.
@@ -112,7 +96,8 @@ pub(super) fn resolve_passing<W: World>(
     })
 }
 
-/// Gives messages to all receivers of a route. What leaves full queues goes to `bury`.
+/// Gives messages to all receivers of a route, whose durable queues stand in their records already. What leaves
+/// full queues goes to `bury`.
 pub(super) fn distribute<W: World>(
     world: &W,
     route: &Route,
@@ -126,8 +111,8 @@ pub(super) fn distribute<W: World>(
         [queue] => enqueue(world, *queue, letter, &mut report, bury),
         // Message by message, as somebody may read several of them in one session.
         queues => {
-            for publication in letter.run {
-                let letter = letter.of_one(publication);
+            for (index, publication) in letter.run.iter().enumerate() {
+                let letter = letter.of_one(index, publication);
                 queues.iter().for_each(|queue| enqueue(world, *queue, &letter, &mut report, bury));
             }
         }
@@ -145,36 +130,42 @@ pub(super) fn live_receivers(route: &Route) -> usize {
 /// queues that are full; they are worked off one after the other, and a circle ends where
 /// a message comes back to a queue it died in without having been rejected. What they cause is
 /// limited, as one letter to many queues without room would make as many of each.
+///
+/// One that was in a durable queue leaves that and comes to the next in one record group: it is in one of
+/// them after any crash.
 pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
     let mut dead = VecDeque::from(dead);
     let mut left = dead.len() + DEAD_LETTERS_CAUSED_MAX;
     while let Some(letter) = dead.pop_front() {
         world.count(Event::DeadLettered);
-        if left == 0 || letter.deaths.len() > DEATHS_MAX {
+        let route = if left == 0 || letter.deaths.len() > DEATHS_MAX {
+            None
+        } else {
+            route_of(world, vhost, &letter)
+        };
+        let Some(route) = route else {
             world.count(Event::DeadLetterDropped);
+            record_settled(world, letter.holding.as_slice());
             continue;
-        }
+        };
         left -= 1;
         let publication = Publication::of_stored(&letter.message);
-        let view = publication.view();
-        let (exchange, key) = (letter.exchange.as_bytes(), letter.routing_key.as_bytes());
-        let Ok(route) = resolve_dead(world, vhost, exchange, key, &view) else {
-            world.count(Event::DeadLetterDropped);
-            continue;
-        };
-        let sent = Letter {
-            vhost,
-            address: &AddressView::new(&route.address),
-            run: slice::from_ref(&publication),
-            deaths: Some(Arc::clone(&letter.deaths)),
-            echo_to: None,
-        };
+        let (address, run) = (AddressView::new(&route.address), slice::from_ref(&publication));
+        let deaths = Some(Arc::clone(&letter.deaths));
+        let mut sent = Letter { vhost, address: &address, run, deaths, first: Lsn::NONE, echo_to: None };
+        sent.first = record_move(world, &route, &sent, letter.holding);
         let mut shared = SharedHeaders::for_receivers(live_receivers(&route));
         let report = distribute(world, &route, &sent, &mut shared, &mut |more| dead.extend(more));
         if report.receivers == 0 {
             world.count(Event::DeadLetterDropped);
         }
     }
+}
+
+/// Where a dead letter goes, if its exchange is there.
+fn route_of<W: World>(world: &W, vhost: VhostId, letter: &Dead) -> Option<Route> {
+    let (exchange, key) = (letter.exchange.as_bytes(), letter.routing_key.as_bytes());
+    resolve_dead(world, vhost, exchange, key, &letter.message.view()).ok()
 }
 
 /// Gives messages to the live subscriptions and groups of a route: to one receiver all of them, then to the next,
@@ -192,8 +183,8 @@ pub(super) fn distribute_live<W: World>(
     }
     let about = About { address: letter.address, deaths: letter.deaths.as_ref() };
     if !route.groups.is_empty() {
-        for publication in letter.run {
-            let letter = letter.of_one(publication);
+        for (index, publication) in letter.run.iter().enumerate() {
+            let letter = letter.of_one(index, publication);
             send_to_each(world, &route.subscriptions, &letter, about, shared, report);
             for group in &route.groups {
                 send_to_one(world, &group.members, &letter, about, shared, report);
@@ -207,8 +198,8 @@ pub(super) fn distribute_live<W: World>(
             send_to_each(world, readers, letter, about, shared, report);
             continue;
         }
-        for publication in letter.run {
-            let letter = letter.of_one(publication);
+        for (index, publication) in letter.run.iter().enumerate() {
+            let letter = letter.of_one(index, publication);
             send_to_each(world, readers, &letter, about, shared, report);
         }
     }
@@ -237,20 +228,20 @@ fn enqueue<W: World>(
     report: &mut PublishReport,
     bury: &mut dyn FnMut(Vec<Dead>),
 ) {
-    let arrival = Arrival { address: letter.address, deaths: letter.deaths.as_ref(), now: world.now() };
-    let mut dead = Vec::new();
+    let (address, deaths, now) = (letter.address, letter.deaths.as_ref(), world.now());
+    let mut effects = Effects::default();
     let outcome = world.with_queue(id, |queue| {
         // A dead letter that came back unrejected would go round for ever.
-        if letter.deaths.as_ref().is_some_and(|deaths| deaths.is_cycle(queue.name())) {
+        if deaths.is_some_and(|deaths| deaths.is_cycle(queue.name())) {
             return None;
         }
         let mut refused = 0;
-        for publication in letter.run {
+        for (index, publication) in letter.run.iter().enumerate() {
             let published = queue.publish(
                 publication,
-                &arrival,
+                &Arrival { address, deaths, lsn: letter.first.plus(index), now },
                 &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-                &mut dead,
+                &mut effects,
             );
             refused += usize::from(published.is_err());
         }
@@ -261,6 +252,7 @@ fn enqueue<W: World>(
         report.refused_by = refused_by.or(report.refused_by.take());
         wake_up.into_iter().for_each(|at| world.wake_queue_at(id, at));
     }
+    let dead = record_effects(world, effects);
     if !dead.is_empty() {
         bury(dead);
     }

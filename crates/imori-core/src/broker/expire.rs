@@ -1,18 +1,21 @@
 //! Time passes over a queue.
 
 use super::delete::delete_idle;
-use super::deliver::follow_up;
+use super::deliver::{change_and_deliver, follow_up};
+use crate::delivery::Outcome;
 use crate::id::QueueId;
+use crate::queue::Effects;
+use crate::restore::Awakening;
 use crate::world::World;
 
 /// To be called when a wake-up of a queue is due: buries what has expired, deletes the queue
 /// if it was idle too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
-    let mut dead = Vec::new();
+    let mut effects = Effects::default();
     let state = world.with_queue(id, |queue| {
         queue.woken(now);
-        queue.expire(now, &mut dead);
+        queue.expire(now, &mut effects);
         let is_idle = queue.is_idle_too_long(now);
         let wake_up = if is_idle { None } else { queue.new_wake_up() };
         (is_idle, queue.vhost(), wake_up)
@@ -20,8 +23,18 @@ pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let Some((is_idle, vhost, wake_up)) = state else {
         return;
     };
-    follow_up(world, id, vhost, wake_up, dead);
+    follow_up(world, id, vhost, wake_up, effects);
     if is_idle {
         delete_idle(world, id);
     }
+}
+
+/// To be called once for each queue that was restored: sees to what died while the broker was away.
+pub fn queue_restored<W: World>(world: &W, awakening: &Awakening) {
+    let now = world.now();
+    change_and_deliver(world, awakening.id, |queue, effects| {
+        for sequence in &awakening.failed {
+            queue.settle(*sequence, Outcome::Release { failed: false }, now, effects);
+        }
+    });
 }

@@ -14,6 +14,8 @@ mod delete;
 mod declare;
 mod deliver;
 mod distribute;
+mod record;
+mod letter;
 mod offer;
 mod actor;
 
@@ -22,12 +24,12 @@ pub use commit::{Step, commit};
 pub use consume::{
     ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
 };
-pub use declare::{bind_queue, declare_exchange, declare_queue, find_queue};
+pub use declare::{Declared, bind_queue, declare_exchange, declare_queue, find_queue};
 pub use delete::delete_queue;
 pub use disconnect::disconnect;
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
-pub use expire::queue_woken;
+pub use expire::{queue_restored, queue_woken};
 pub use publish::{Repetition, notify, publish, publish_again};
 pub use settle::settle;

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::distribute::{
-    Letter, PublishReport, bury, distribute, live_receivers, reply, resolve, resolve_passing, send_to_own,
+    PublishReport, bury, distribute, live_receivers, reply, resolve, resolve_passing, send_to_own,
 };
+use super::letter::Letter;
+use super::record::record_letter;
 use crate::authorize::{Action, Object, authorize};
+use crate::confirm::Lsn;
 use crate::error::BrokerError;
 use crate::message::{Address, AddressView, Publication};
 use crate::outbound::{INBOX_PREFIX, SharedHeaders};
@@ -119,8 +122,10 @@ fn deliver<W: World>(
     shared: &mut SharedHeaders,
 ) -> PublishReport {
     let echo_to = run.first().and_then(Publication::left_out);
-    let letter = Letter { vhost: actor.vhost, address, run, deaths: None, echo_to };
+    let mut letter = Letter { vhost: actor.vhost, address, run, deaths: None, first: Lsn::NONE, echo_to };
     let mut dead = Vec::new();
+    let (first, confirm) = record_letter(world, route, &letter);
+    letter.first = first;
     let report = distribute(world, route, &letter, shared, &mut |more| dead.extend(more));
     if !dead.is_empty() {
         bury(world, actor.vhost, dead);
@@ -128,5 +133,5 @@ fn deliver<W: World>(
     if report.receivers == 0 && report.refused_by.is_none() {
         world.count_many(Event::Unroutable, run.len());
     }
-    report
+    PublishReport { confirm, ..report }
 }

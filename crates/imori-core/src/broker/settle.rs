@@ -3,13 +3,14 @@
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
 use crate::authorize::{Action, Object, authorize};
+use crate::confirm::{Confirm, Level};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, Reader};
 use crate::outbound::{Numbers, SessionId, Unsettled, Wake};
 use crate::world::World;
 
-/// Settles deliveries of a session and tells how many.
+/// Settles deliveries of a session; tells how many, and what has to be waited for until no crash undoes it.
 ///
 /// # Errors
 /// [`BrokerError::NoDelivery`] where the named one is not unsettled; then none is settled.
@@ -19,7 +20,7 @@ pub fn settle<W: World>(
     session: SessionId,
     numbers: Numbers,
     outcome: Outcome,
-) -> Result<usize, BrokerError> {
+) -> Result<(usize, Confirm), BrokerError> {
     authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
     let (settled, wakes) = world
         .with_outbound(actor.connection, |outbound| outbound.settle(session, numbers))
@@ -28,19 +29,22 @@ pub fn settle<W: World>(
         return Err(BrokerError::NoDelivery(numbers.last()));
     }
     let count = settled.len();
-    settle_in_queues(world, actor.connection, settled, wakes, outcome);
-    Ok(count)
+    let level = settle_in_queues(world, actor.connection, settled, wakes, outcome);
+    // Its own record, and those of the moves that it caused, are among those up to now.
+    Ok((count, Confirm::of(level, world.appended())))
 }
 
-/// Tells the queues what became of their messages, and lets the consumers take more.
+/// Tells the queues what became of their messages, and lets the consumers take more. Gives the highest level
+/// among the queues.
 pub(super) fn settle_in_queues<W: World>(
     world: &W,
     connection: ConnectionId,
     mut settled: Vec<Unsettled>,
     mut wakes: Vec<Wake>,
     outcome: Outcome,
-) {
+) -> Level {
     let now = world.now();
+    let mut level = Level::Memory;
     wakes.sort_by_key(|wake| wake.queue);
     settled.sort_by_key(|unsettled| unsettled.place);
     for of_queue in settled.chunk_by(|a, b| a.place.queue == b.place.queue) {
@@ -48,15 +52,17 @@ pub(super) fn settle_in_queues<W: World>(
             continue;
         };
         let queue_id = first.place.queue;
-        change_and_deliver(world, queue_id, |queue, dead| {
+        let of_queue = change_and_deliver(world, queue_id, |queue, effects| {
             for unsettled in of_queue {
-                queue.settle(unsettled.place.sequence, outcome, now, dead);
+                queue.settle(unsettled.place.sequence, outcome, now, effects);
             }
             let first = wakes.partition_point(|wake| wake.queue < queue_id);
             for wake in wakes.iter().skip(first).take_while(|wake| wake.queue == queue_id) {
                 queue.wake(Reader { connection, id: wake.reader });
             }
+            queue.durability().map_or(Level::Memory, |durability| durability.level)
         });
+        level = level.max(of_queue.unwrap_or_default());
     }
     // A consumer's credit can come back from another queue's delivery only through a session's window.
     let elsewhere: Vec<Wake> = wakes
@@ -64,4 +70,5 @@ pub(super) fn settle_in_queues<W: World>(
         .filter(|wake| settled.binary_search_by_key(&wake.queue, |unsettled| unsettled.place.queue).is_err())
         .collect();
     wake_consumers(world, connection, &elsewhere);
+    level
 }

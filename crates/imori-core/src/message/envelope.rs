@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::address::Address;
+use crate::confirm::Lsn;
 use crate::name::Name;
 use crate::time::Time;
 
@@ -13,6 +14,8 @@ pub struct Envelope {
     pub address: Arc<Address>,
     /// Its place in the queue: given once, kept when it is released.
     pub sequence: u64,
+    /// The record of it in the journal; [`Lsn::NONE`] where it has none.
+    pub lsn: Lsn,
     /// When it expires.
     pub deadline: Option<Time>,
     /// How often it died before it came here.
@@ -39,6 +42,10 @@ pub enum DeathReason {
 }
 
 impl DeathReason {
+    /// Every reason, in the order of the numbers that records have for them.
+    pub const ALL: [DeathReason; 4] =
+        [DeathReason::Rejected, DeathReason::Expired, DeathReason::Overflow, DeathReason::DeliveryLimit];
+
     /// The word that RabbitMQ's users know from `x-death`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -101,6 +108,16 @@ impl Deaths {
     /// The deaths, the latest first.
     pub fn iter(&self) -> impl Iterator<Item = &Death> {
         self.list.iter()
+    }
+
+    /// A history as it was told before: the deaths, the latest first, and where among them the first of all is.
+    pub fn told(list: Vec<Death>, first: usize) -> Deaths {
+        Deaths { first: first.min(list.len().saturating_sub(1)), list }
+    }
+
+    /// Where among the deaths the first of all is.
+    pub fn first_index(&self) -> usize {
+        self.first
     }
 
     /// How many pairs of queue and reason it has.

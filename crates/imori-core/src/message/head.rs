@@ -106,6 +106,18 @@ impl Head {
         }
     }
 
+    /// Where the properties stand that are there: each with its number, its start and its length.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (u8, u16, u16)> {
+        let there = (0..).zip(&self.spans).filter(|(_, span)| span.len > 0);
+        there.map(|(number, Span { start, len })| (number, *start, *len))
+    }
+
+    /// Says where the property of this number stands; false where there is none of it.
+    pub(crate) fn set_span(&mut self, number: u8, start: u16, len: u16) -> bool {
+        let place = self.spans.get_mut(usize::from(number));
+        place.map(|place| *place = Span { start, len }).is_some()
+    }
+
     /// The value of `property` in the header text that this head belongs to.
     pub fn property<'t>(&self, property: Property, text: &'t [u8]) -> Option<&'t [u8]> {
         self.spans.get(property as usize)?.of(text)

@@ -12,7 +12,7 @@ use super::encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
 use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Source, Subscription};
 use super::session::{Numbers, Session, SessionId, Unsettled};
-use crate::confirm::{Confirm, JournalPosition};
+use crate::confirm::{Confirm, Progress};
 use crate::delivery::{About, Delivery, Place, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
@@ -120,8 +120,9 @@ pub struct Outbound {
     exhausted: Vec<ReaderId>,
     inboxes: Vec<Inbox>,
     /// Answers that wait for the journal, in their order.
-    held: VecDeque<(JournalPosition, Vec<u8>)>,
-    durable: JournalPosition,
+    held: VecDeque<(Confirm, Vec<u8>)>,
+    /// How far the journal has come, as far as it was told.
+    journal: Progress,
     /// Some reader was refused for want of room.
     is_starved: bool,
     /// How often readers were told that there is room again.
@@ -158,7 +159,7 @@ impl Outbound {
             exhausted: Vec::new(),
             inboxes: Vec::new(),
             held: VecDeque::new(),
-            durable: JournalPosition::default(),
+            journal: Progress::default(),
             is_starved: false,
             rounds: 0,
             pressing: Vec::new(),
@@ -228,23 +229,19 @@ impl Outbound {
         if self.has_last_word() {
             return;
         }
-        let position = match confirm {
-            Confirm::Pending(position) if position > self.durable => position,
-            _ if self.held.is_empty() => {
-                self.append(write);
-                return;
-            }
-            _ => self.durable,
-        };
+        if self.held.is_empty() && confirm.is_reached(self.journal) {
+            self.append(write);
+            return;
+        }
         let mut bytes = Vec::new();
         write(&mut bytes);
-        self.held.push_back((position, bytes));
+        self.held.push_back((confirm, bytes));
     }
 
-    /// Lets go the answers that waited for the journal to be durable up to `position`.
-    pub fn confirmed(&mut self, position: JournalPosition) {
-        self.durable = self.durable.max(position);
-        while self.held.front().is_some_and(|(needed, _)| *needed <= self.durable) {
+    /// Lets go the answers that waited for the journal to come so far.
+    pub fn confirmed(&mut self, journal: Progress) {
+        self.journal = self.journal.max(journal);
+        while self.held.front().is_some_and(|(confirm, _)| confirm.is_reached(self.journal)) {
             if let Some((_, bytes)) = self.held.pop_front() {
                 self.append(|out| out.extend_from_slice(&bytes));
             }

@@ -9,5 +9,5 @@ mod consumers;
 mod ready;
 
 pub use consumers::ConsumeRefusal;
-pub use queue::{Arrival, Dead, Published, Queue, QueueFull};
+pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
 pub use settings::{DeadLetter, Overflow, QueueSettings};

@@ -19,8 +19,9 @@ use hashbrown::HashMap;
 use super::consumers::{ConsumeRefusal, Consumers};
 use super::ready::{Entry, Ready};
 use super::settings::{Overflow, QueueSettings};
-use crate::delivery::{Delivery, Outcome, Taken};
-use crate::id::{ConnectionId, Reader, VhostId};
+use crate::confirm::{Level, Lsn};
+use crate::delivery::{Count, Delivery, Holding, Outcome, Taken};
+use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::memory::Gauge;
 use crate::message::{AddressView, DeathReason, Deaths, Envelope, Message, Publication};
 use crate::name::Name;
@@ -39,6 +40,8 @@ pub struct Arrival<'a> {
     pub address: &'a AddressView<'a>,
     /// Its history, if it comes from another queue.
     pub deaths: Option<&'a Arc<Deaths>>,
+    /// Its record, if this queue stands in it.
+    pub lsn: Lsn,
     /// When it came.
     pub now: Time,
 }
@@ -56,9 +59,31 @@ pub enum Published {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
+/// What follows from a change of a queue, to be seen to after it is unlocked.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Messages that go where the queue sends those that were not accepted.
+    pub dead: Vec<Dead>,
+    /// Messages with a record that the queue is done with.
+    pub settled: Vec<Holding>,
+    /// Deliveries of such messages that failed, or may.
+    pub counted: Vec<Count>,
+}
+
+/// What makes a queue outlive the broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Durability {
+    /// What its store knows it by.
+    pub id: DurableQueueId,
+    /// How safe a persistent message is when it is confirmed.
+    pub level: Level,
+}
+
 /// A message that left a queue without being accepted, on its way to where the queue sends such.
 #[derive(Debug, Clone)]
 pub struct Dead {
+    /// The record that says where it was, until another says where it is: none where it has none.
+    pub holding: Option<Holding>,
     /// The message.
     pub message: Arc<Message>,
     /// The exchange it goes to.
@@ -75,6 +100,7 @@ pub struct Queue {
     vhost: VhostId,
     name: Name,
     settings: QueueSettings,
+    durability: Option<Durability>,
     ready: Ready,
     unsettled: HashMap<u64, Entry, FixedState>,
     consumers: Consumers,
@@ -94,6 +120,7 @@ impl Queue {
         Queue {
             vhost,
             name,
+            durability: None,
             ready: Ready::new(settings.priority_max),
             settings,
             unsettled: HashMap::default(),
@@ -105,6 +132,16 @@ impl Queue {
             wake_up: None,
             gauge,
         }
+    }
+
+    /// Makes it outlive the broker, which is said once, before it has any message.
+    pub fn make_durable(&mut self, id: DurableQueueId) {
+        self.durability = Some(Durability { id, level: self.settings.level.unwrap_or(Level::Disk) });
+    }
+
+    /// What makes it outlive the broker, if it does.
+    pub fn durability(&self) -> Option<Durability> {
+        self.durability
     }
 
     /// The vhost it is in.
@@ -163,7 +200,7 @@ impl Queue {
     /// Takes a message: hands it to a consumer, or lets it wait.
     ///
     /// `offer` is called with the delivery and its sequence number for one consumer after the
-    /// other until one takes it. Messages that leave are added to `dead`.
+    /// other until one takes it. What follows is added to `effects`.
     ///
     /// # Errors
     /// [`QueueFull`] where the length limit is reached and the policy is to refuse.
@@ -172,7 +209,7 @@ impl Queue {
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
         offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
-        dead: &mut Vec<Dead>,
+        effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
         let sequence = self.next_sequence;
         if self.ready.is_empty() && self.consumers.next().is_some() {
@@ -187,11 +224,13 @@ impl Queue {
             match self.offer_in_turn(&delivery, sequence, offer) {
                 Some(Taken::Settled) => {
                     self.next_sequence += 1;
+                    effects.settled.extend(self.holding(arrival.lsn));
                     return Ok(Published::Delivered);
                 }
                 Some(Taken::Unsettled) => {
                     let entry = self.entry(publication, arrival);
                     self.gauge.add(Entry::CHARGE);
+                    self.note_given_out(&entry, effects);
                     self.unsettled.insert(sequence, entry);
                     self.charge_room();
                     return Ok(Published::Delivered);
@@ -202,16 +241,18 @@ impl Queue {
         if self.refuses(1, publication.view().body.len() as u64) {
             if self.settings.overflow == Overflow::RejectPublishDeadLetter {
                 let entry = self.entry(publication, arrival);
-                self.bury(entry, DeathReason::Overflow, arrival.now, dead);
+                self.bury(entry, DeathReason::Overflow, arrival.now, effects);
+            } else {
+                effects.settled.extend(self.holding(arrival.lsn));
             }
             return Err(QueueFull);
         }
-        self.enqueue(publication, arrival, dead);
+        self.enqueue(publication, arrival, effects);
         Ok(Published::Waiting)
     }
 
     /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
-    pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, dead: &mut Vec<Dead>) {
+    pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
         let entry = self.entry(publication, arrival);
         self.gauge.add(Entry::CHARGE);
         self.ready.push(entry);
@@ -220,8 +261,31 @@ impl Queue {
                 break;
             };
             self.gauge.sub(Entry::CHARGE);
-            self.bury(entry, DeathReason::Overflow, arrival.now, dead);
+            self.bury(entry, DeathReason::Overflow, arrival.now, effects);
         }
+    }
+
+    /// Takes a message that it had before the broker was away; `arrival` says when it came first. Gives its
+    /// sequence number where its deliveries failed too often: it is out until somebody releases it.
+    pub fn restore(
+        &mut self,
+        publication: &Publication<'_>,
+        arrival: &Arrival<'_>,
+        failures: u32,
+        is_redelivered: bool,
+    ) -> Option<u64> {
+        let mut entry = self.entry(publication, arrival);
+        entry.envelope.failures = failures;
+        entry.envelope.is_redelivered = is_redelivered;
+        self.gauge.add(Entry::CHARGE);
+        if self.settings.delivery_limit.is_none_or(|limit| failures <= limit) {
+            self.ready.push(entry);
+            return None;
+        }
+        let sequence = entry.envelope.sequence;
+        self.unsettled.insert(sequence, entry);
+        self.charge_room();
+        Some(sequence)
     }
 
     /// Gives out waiting messages for as long as somebody takes them.
@@ -229,9 +293,9 @@ impl Queue {
         &mut self,
         now: Time,
         offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
-        dead: &mut Vec<Dead>,
+        effects: &mut Effects,
     ) {
-        self.expire(now, dead);
+        self.expire(now, effects);
         while self.consumers.next().is_some() {
             // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
             let Some(entry) = self.ready.pop() else {
@@ -239,13 +303,17 @@ impl Queue {
             };
             if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
                 self.gauge.sub(Entry::CHARGE);
-                self.bury(entry, DeathReason::Expired, now, dead);
+                self.bury(entry, DeathReason::Expired, now, effects);
                 continue;
             }
             let sequence = entry.envelope.sequence;
             match self.offer_in_turn(&entry.delivery(&entry.address()), sequence, offer) {
-                Some(Taken::Settled) => self.gauge.sub(Entry::CHARGE),
+                Some(Taken::Settled) => {
+                    self.gauge.sub(Entry::CHARGE);
+                    effects.settled.extend(self.holding(entry.envelope.lsn));
+                }
                 Some(Taken::Unsettled) => {
+                    self.note_given_out(&entry, effects);
                     self.unsettled.insert(sequence, entry);
                     self.charge_room();
                 }
@@ -255,24 +323,28 @@ impl Queue {
     }
 
     /// Does what a consumer says of a delivery; tells whether it was out.
-    pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, dead: &mut Vec<Dead>) -> bool {
+    pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, effects: &mut Effects) -> bool {
         let Some(mut entry) = self.unsettled.remove(&sequence) else {
             return false;
         };
         self.give_back_room();
         match outcome {
-            Outcome::Accept => self.gauge.sub(Entry::CHARGE),
+            Outcome::Accept => {
+                self.gauge.sub(Entry::CHARGE);
+                effects.settled.extend(self.holding(entry.envelope.lsn));
+            }
             Outcome::Reject => {
                 self.gauge.sub(Entry::CHARGE);
-                self.bury(entry, DeathReason::Rejected, now, dead);
+                self.bury(entry, DeathReason::Rejected, now, effects);
             }
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
                 if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
                     self.gauge.sub(Entry::CHARGE);
-                    self.bury(entry, DeathReason::DeliveryLimit, now, dead);
+                    self.bury(entry, DeathReason::DeliveryLimit, now, effects);
                 } else {
+                    effects.counted.extend(self.count(&entry, entry.envelope.failures));
                     self.ready.put_back(entry);
                 }
             }
@@ -313,11 +385,11 @@ impl Queue {
     }
 
     /// Buries what has expired at the front.
-    pub fn expire(&mut self, now: Time, dead: &mut Vec<Dead>) {
+    pub fn expire(&mut self, now: Time, effects: &mut Effects) {
         let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
         while let Some(entry) = self.ready.pop_if(is_due) {
             self.gauge.sub(Entry::CHARGE);
-            self.bury(entry, DeathReason::Expired, now, dead);
+            self.bury(entry, DeathReason::Expired, now, effects);
         }
     }
 
@@ -410,6 +482,7 @@ impl Queue {
             envelope: Envelope {
                 address: arrival.address.keep(),
                 sequence,
+                lsn: arrival.lsn,
                 deadline: ttl.map(|ttl| arrival.now.after(ttl)).filter(|deadline| *deadline < Time::NEVER),
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
@@ -426,14 +499,36 @@ impl Queue {
             || self.settings.length_bytes_max.is_some_and(|max| body_bytes > max)
     }
 
-    fn bury(&self, entry: Entry, reason: DeathReason, now: Time, dead: &mut Vec<Dead>) {
+    /// What its store knows a message by, if that has a record in this queue.
+    fn holding(&self, lsn: Lsn) -> Option<Holding> {
+        let Durability { id, .. } = self.durability.filter(|_| lsn != Lsn::NONE)?;
+        Some(Holding { queue: id, lsn })
+    }
+
+    fn count(&self, entry: &Entry, failures: u32) -> Option<Count> {
+        let holding = self.holding(entry.envelope.lsn)?;
+        Some(Count { holding, failures, is_redelivered: true })
+    }
+
+    /// Where failures are limited, a delivery counts as failed until something else is heard: a message that
+    /// kills the broker meets its limit too.
+    fn note_given_out(&self, entry: &Entry, effects: &mut Effects) {
+        if self.settings.delivery_limit.is_some() {
+            effects.counted.extend(self.count(entry, entry.envelope.failures.saturating_add(1)));
+        }
+    }
+
+    fn bury(&self, entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+        let holding = self.holding(entry.envelope.lsn);
         let Some(target) = &self.settings.dead_letter else {
+            effects.settled.extend(holding);
             return;
         };
         let none = Deaths::default();
         let before = entry.envelope.deaths.as_deref().unwrap_or(&none);
         let deaths = before.and(&self.name, reason, &entry.envelope.address, now);
-        dead.push(Dead {
+        effects.dead.push(Dead {
+            holding,
             message: entry.message,
             exchange: target.exchange.clone(),
             routing_key: target.routing_key.clone().unwrap_or_else(|| entry.envelope.address.subject.clone()),

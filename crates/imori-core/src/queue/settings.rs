@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::confirm::Level;
 use crate::id::ConnectionId;
 use crate::name::Name;
 
@@ -51,9 +52,16 @@ pub struct QueueSettings {
     pub priority_max: Option<u8>,
     /// How many deliveries of a message may fail before it is dead-lettered.
     pub delivery_limit: Option<u32>,
+    /// How safe a persistent message is when it is confirmed; the broker's default where nothing is said.
+    pub level: Option<Level>,
 }
 
 impl QueueSettings {
+    /// Tells whether it outlives the broker: what belongs to a connection or goes with its consumers does not.
+    pub fn survives(&self) -> bool {
+        self.is_durable && self.exclusive_to.is_none() && !self.is_auto_delete
+    }
+
     /// The name of the first property in which `self` differs from `other`, as AMQP users call it.
     pub fn difference(&self, other: &QueueSettings) -> Option<&'static str> {
         [
@@ -68,6 +76,7 @@ impl QueueSettings {
             (self.dead_letter != other.dead_letter, "x-dead-letter-exchange"),
             (self.priority_max != other.priority_max, "x-max-priority"),
             (self.delivery_limit != other.delivery_limit, "x-delivery-limit"),
+            (self.level != other.level, "x-level"),
         ]
         .into_iter()
         .find_map(|(differs, name)| differs.then_some(name))

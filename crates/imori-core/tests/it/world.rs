@@ -11,6 +11,7 @@ use imori_core::broker::{
     self, Actor, ConsumeOptions, PublishReport, SubscribeOptions, queue_woken, resume_publishers,
     wake_consumers,
 };
+use imori_core::confirm::Lsn;
 use imori_core::delivery::{Delivery, Outcome};
 use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, QueueId, ReaderId, VhostId};
@@ -21,6 +22,7 @@ use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
 };
 use imori_core::queue::{DeadLetter, Queue, QueueSettings};
+use imori_core::record::{Appended, NewRecord};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
 use imori_core::time::Time;
@@ -55,6 +57,9 @@ pub(crate) struct TestWorld {
     wakes: RefCell<BTreeSet<(Time, QueueId)>>,
     pub(crate) resumed: RefCell<Vec<ConnectionId>>,
     lock: Cell<Lock>,
+    /// Records with their numbers, and of those of a group that they are of one.
+    pub(crate) journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,
+    appended: Cell<Lsn>,
     identity: Identity,
 }
 
@@ -78,6 +83,8 @@ impl TestWorld {
             wakes: RefCell::default(),
             resumed: RefCell::default(),
             lock: Cell::new(Lock::None),
+            journal: RefCell::default(),
+            appended: Cell::default(),
             identity: Identity::guest(),
         }
     }
@@ -181,6 +188,32 @@ impl World for TestWorld {
             self.table.replace(self.topology.borrow().table().clone());
             result
         })
+    }
+
+    fn append(&self, records: Vec<NewRecord>) -> Appended {
+        let first = Lsn(self.appended.get().0 + 1);
+        for record in records {
+            self.appended.set(Lsn(self.appended.get().0 + 1));
+            self.journal.borrow_mut().push((self.appended.get(), record, false));
+        }
+        Appended { first, through: self.appended.get() }
+    }
+
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        let begins = self.journal.borrow().len();
+        self.appended.set(Lsn(self.appended.get().0 + 1));
+        let appended = self.append(records);
+        self.journal.borrow_mut().iter_mut().skip(begins).for_each(|(.., is_of_group)| *is_of_group = true);
+        self.appended.set(Lsn(self.appended.get().0 + 1));
+        Appended { through: self.appended.get(), ..appended }
+    }
+
+    fn appended(&self) -> Lsn {
+        self.appended.get()
+    }
+
+    fn group_bytes_max(&self) -> usize {
+        1 << 20
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {
@@ -319,11 +352,12 @@ impl<'w> Client<'w> {
 
     pub(crate) fn declare_with(&self, name: &str, settings: &QueueSettings) -> Result<QueueId, BrokerError> {
         broker::declare_queue(self.world, &self.actor(), name.as_bytes(), settings, true)
+            .map(|declared| declared.id)
     }
 
     pub(crate) fn bind(&self, exchange: &str, key: &str, queue: QueueId) -> Result<(), BrokerError> {
         let key = BindingKey::new(Syntax::Amqp, key.as_bytes());
-        broker::bind_queue(self.world, &self.actor(), exchange.as_bytes(), &key, queue)
+        broker::bind_queue(self.world, &self.actor(), exchange.as_bytes(), &key, queue).map(drop)
     }
 
     pub(crate) fn publish(&self, exchange: &str, subject: &str, body: &str) -> PublishReport {
@@ -396,7 +430,7 @@ impl<'w> Client<'w> {
     }
 
     pub(crate) fn settle(&self, numbers: Numbers, outcome: Outcome) -> Result<usize, BrokerError> {
-        broker::settle(self.world, &self.actor(), SessionId(0), numbers, outcome)
+        broker::settle(self.world, &self.actor(), SessionId(0), numbers, outcome).map(|(count, _)| count)
     }
 
     pub(crate) fn accept(&self, number: u64) {

@@ -4,11 +4,13 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
 use imori_core::broker::queue_woken;
+use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
 use imori_core::queue::Queue;
+use imori_core::record::{Appended, NewRecord};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Router, Table, TableLimits};
 use imori_core::time::Time;
@@ -23,6 +25,7 @@ pub(crate) const OUTBOUND_LIMITS: OutboundLimits =
 pub(crate) struct TinyWorld {
     now: Cell<Time>,
     secrets: Cell<u8>,
+    appended: Cell<Lsn>,
     is_alarmed: Cell<bool>,
     /// How often it can still be asked whether memory is short before it is not any more.
     alarm_left: Cell<usize>,
@@ -44,6 +47,7 @@ impl Default for TinyWorld {
         TinyWorld {
             now: Cell::new(Time(1_000_000)),
             secrets: Cell::new(0),
+            appended: Cell::default(),
             is_alarmed: Cell::new(false),
             alarm_left: Cell::new(usize::MAX),
             gauge: Gauge::default(),
@@ -155,6 +159,24 @@ impl World for TinyWorld {
         result
     }
 
+    fn append(&self, records: Vec<NewRecord>) -> Appended {
+        let first = Lsn(self.appended.get().0 + 1);
+        self.appended.set(Lsn(self.appended.get().0 + records.len() as u64));
+        Appended { first, through: self.appended.get() }
+    }
+
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        self.append(records)
+    }
+
+    fn appended(&self) -> Lsn {
+        self.appended.get()
+    }
+
+    fn group_bytes_max(&self) -> usize {
+        64 << 20
+    }
+
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {
         let mut queues = self.queues.borrow_mut();
         let slot = u32::try_from(queues.len()).ok()?;
@@ -182,7 +204,11 @@ impl World for TinyWorld {
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
         let outbound = Rc::clone(self.outbounds.borrow().get(id.slot as usize)?);
         let mut outbound = outbound.borrow_mut();
-        outbound.as_mut().map(f)
+        let outbound = outbound.as_mut()?;
+        let result = f(outbound);
+        // The journal of these tests is done at once.
+        outbound.confirmed(Progress { written: self.appended.get(), synced: self.appended.get() });
+        Some(result)
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {

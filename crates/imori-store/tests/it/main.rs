@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
+mod segments;
+
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,8 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use bytes::Bytes;
 use imori_store::committer::{Committer, Listener};
 use imori_store::disk::RealDisk;
-
-use imori_store::journal::NewRecord;
+use imori_store::intake::NewRecord;
 use imori_store::lsn::Lsn;
 use imori_store::open;
 use imori_store::record::RecordType;
@@ -25,6 +26,8 @@ const FILE_BYTES: u64 = 1 << 20;
 struct Teller(Sender<u64>);
 
 impl Listener for Teller {
+    fn written(&self, _through: Lsn) {}
+
     fn released(&self, through: Lsn) {
         let _ = self.0.send(through.0);
     }
@@ -78,7 +81,7 @@ fn what_is_appended_is_there_when_it_is_opened_again() {
         assert_eq!(numbers(&folder), (0..next).collect::<Vec<_>>());
         let (committer, _told) = start(&folder);
         for _ in 0..2_000 {
-            committer.append(&[message(next)]).unwrap();
+            committer.append([message(next)]).unwrap();
             next += 1;
         }
     }
@@ -122,7 +125,7 @@ fn writes_until_it_is_killed() {
     let mut appended = Vec::new();
     loop {
         for _ in 0..20 {
-            let lsn = committer.append(&[message(next)]).unwrap().last.0;
+            let lsn = committer.append([message(next)]).unwrap().last.0;
             appended.push((lsn, next));
             next += 1;
         }

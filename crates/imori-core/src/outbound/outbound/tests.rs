@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::super::inbox::INBOX_PREFIX;
 use super::super::readers::Subscription;
 use super::*;
+use crate::confirm::{Level, Lsn};
 use crate::message::{Address, AddressView, Head, OriginId};
 use crate::route::{BindingKey, Syntax};
 
@@ -167,6 +168,10 @@ fn long(letter: &str) -> String {
     letter.repeat(FEED_BYTES)
 }
 
+fn synced(lsn: u64) -> Progress {
+    Progress { written: Lsn(lsn), synced: Lsn(lsn) }
+}
+
 #[test]
 fn a_consumer_gets_what_its_credit_allows() {
     use Taken::{Full, Settled, Unsettled};
@@ -323,22 +328,22 @@ fn deliveries_of_all_kinds_are_numbered_by_their_session() {
 
 #[test]
 fn answers_that_wait_for_the_journal_leave_in_order() {
-    let pending = |position| Confirm::Pending(JournalPosition(position));
+    let pending = |position| Confirm::of(Level::Disk, Lsn(position));
     let mut stage = Stage::new();
-    stage.answer(Confirm::Now, "a;");
+    stage.answer(Confirm::NOW, "a;");
     stage.answer(pending(2), "b;");
-    stage.answer(Confirm::Now, "c;");
+    stage.answer(Confirm::NOW, "c;");
     stage.answer(pending(1), "d;");
     stage.answer(pending(5), "e;");
     assert_eq!(stage.written(), "a;");
     for (position, expected, held) in [(1, "", true), (2, "b;c;d;", true), (4, "", true), (9, "e;", false)] {
-        stage.outbound.confirmed(JournalPosition(position));
+        stage.outbound.confirmed(synced(position));
         assert_eq!(stage.written(), expected, "{position}");
         assert_eq!(stage.outbound.has_held_answers(), held);
     }
     stage.answer(pending(9), "f;");
     assert_eq!(stage.written(), "f;", "it is durable already");
-    stage.outbound.confirmed(JournalPosition(3));
+    stage.outbound.confirmed(synced(3));
     stage.answer(pending(9), "g;");
     assert_eq!(stage.written(), "g;", "the journal does not go back");
 }
@@ -372,7 +377,7 @@ fn a_backlog_does_not_follow_a_good_bye() {
     for letter in ["a", "b", "c"] {
         stage.send(reader, &long(letter));
     }
-    stage.answer(Confirm::Now, "last;");
+    stage.answer(Confirm::NOW, "last;");
     stage.outbound.finish();
     let written = stage.written();
     assert!(written.ends_with("last;"), "{written}");
@@ -382,9 +387,9 @@ fn a_backlog_does_not_follow_a_good_bye() {
 #[test]
 fn the_last_answer_of_a_good_bye_is_the_last_even_if_it_is_one_too_many() {
     let mut stage = Stage::new();
-    stage.answer(Confirm::Now, &"a".repeat(UNSENT_BYTES_MAX - 1));
+    stage.answer(Confirm::NOW, &"a".repeat(UNSENT_BYTES_MAX - 1));
     stage.outbound.finish();
-    stage.answer(Confirm::Now, "last;");
+    stage.answer(Confirm::NOW, "last;");
     let written = stage.written();
     assert!(written.ends_with("alast;"), "{written}");
 }
@@ -429,7 +434,7 @@ fn who_reads_too_slowly_is_cut_and_told_last() {
     assert_eq!(stage.outbound.ended(), Some(&CutReason::TooSlow { unsent_max: UNSENT_BYTES_MAX }));
     assert_eq!(stage.send(reader, "m"), Live::Gone);
     assert_eq!(stage.reply(&inbox, "m"), Reply::Gone);
-    stage.answer(Confirm::Now, "receipt;");
+    stage.answer(Confirm::NOW, "receipt;");
     stage.outbound.beat(b"\n");
     let text = stage.written();
     assert!(text.starts_with("l#1:b"), "{text}");
@@ -456,7 +461,7 @@ fn answers_that_nobody_reads_end_the_connection() {
     let mut stage = Stage::new();
     for _ in 0..UNSENT_BYTES_MAX / FEED_BYTES {
         assert_eq!(stage.outbound.ended(), None);
-        stage.answer(Confirm::Now, &long("r"));
+        stage.answer(Confirm::NOW, &long("r"));
     }
     assert!(stage.outbound.ended().is_some());
     assert!(stage.written().ends_with("rtoo slow;"));
@@ -465,18 +470,18 @@ fn answers_that_nobody_reads_end_the_connection() {
 #[test]
 fn held_answers_are_dropped_with_the_connection_and_kept_by_a_good_bye() {
     let mut stage = Stage::new();
-    stage.answer(Confirm::Pending(JournalPosition(1)), "a;");
+    stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
     stage.outbound.finish();
     let reader = stage.subscribe("l");
     assert_eq!(stage.send(reader, "m"), Live::Gone);
-    stage.outbound.confirmed(JournalPosition(1));
+    stage.outbound.confirmed(synced(1));
     assert_eq!(stage.written(), "a;");
 
     let mut stage = Stage::new();
-    stage.answer(Confirm::Pending(JournalPosition(1)), "a;");
+    stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
     stage.outbound.cut(CutReason::ShuttingDown);
     stage.outbound.cut(CutReason::Fault);
-    stage.outbound.confirmed(JournalPosition(1));
+    stage.outbound.confirmed(synced(1));
     assert_eq!(stage.written(), "cut;", "nothing follows the last word");
     assert!(!stage.outbound.has_held_answers());
 }
@@ -580,7 +585,7 @@ fn closing_gives_all_that_is_left_once() {
     }
     assert_eq!(readers, [live, reader]);
     assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
-    stage.answer(Confirm::Now, "answer");
+    stage.answer(Confirm::NOW, "answer");
     // The writer that was under way finds nothing to go on with.
     assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
     assert_eq!(stage.outbound.take_unsent(), None);
@@ -639,7 +644,7 @@ fn storage_that_is_lent_comes_back() {
     assert_eq!(stage.outbound.reclaim(), None);
     assert!(!stage.outbound.lend(|| None));
     assert!(stage.outbound.lend(|| Some(Vec::with_capacity(1000))));
-    stage.answer(Confirm::Now, "a");
+    stage.answer(Confirm::NOW, "a");
     assert_eq!(stage.outbound.reclaim(), None, "it is in use");
     let (bytes, written) = stage.outbound.take_unsent().unwrap();
     assert_eq!((&bytes[..], written), (&b"a"[..], 0));
@@ -684,7 +689,7 @@ fn a_run_arrives_as_its_messages_one_by_one_would() {
                 for stage in &mut stages {
                     stage.outbound.limits.feed_bytes = feed_bytes;
                     sent.push(stage.subscribe("l"));
-                    stage.answer(Confirm::Now, "a;");
+                    stage.answer(Confirm::NOW, "a;");
                 }
                 let [one_by_one, at_once] = &mut stages;
                 let bodies = &BODIES[..messages];

@@ -20,7 +20,7 @@ struct Stage {
     /// Readers settle what they get.
     settles: bool,
     given: Vec<Given>,
-    dead: Vec<Dead>,
+    effects: Effects,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Stage {
             credit: BTreeMap::new(),
             settles: true,
             given: Vec::new(),
-            dead: Vec::new(),
+            effects: Effects::default(),
         }
     }
 
@@ -95,27 +95,27 @@ impl Stage {
         head: &Head,
         deaths: Option<&Arc<Deaths>>,
     ) -> Result<Published, QueueFull> {
-        let Stage { queue, credit, settles, given, dead, .. } = self;
+        let Stage { queue, credit, settles, given, effects, .. } = self;
         let address = Arc::new(Address::new(b"", b"q"));
-        let arrival = Arrival { address: &AddressView::new(&address), deaths, now: self.now };
+        let arrival = Arrival { address: &AddressView::new(&address), deaths, lsn: Lsn::NONE, now: self.now };
         let publication = Publication::new(head, b"", body.as_bytes());
-        queue.publish(&publication, &arrival, &mut taking(credit, *settles, given), dead)
+        queue.publish(&publication, &arrival, &mut taking(credit, *settles, given), effects)
     }
 
     fn deliver(&mut self) {
-        let Stage { queue, credit, settles, given, dead, .. } = self;
-        queue.deliver(self.now, &mut taking(credit, *settles, given), dead);
+        let Stage { queue, credit, settles, given, effects, .. } = self;
+        queue.deliver(self.now, &mut taking(credit, *settles, given), effects);
     }
 
     fn settle(&mut self, sequence: u64, outcome: Outcome) -> bool {
-        let was_out = self.queue.settle(sequence, outcome, self.now, &mut self.dead);
+        let was_out = self.queue.settle(sequence, outcome, self.now, &mut self.effects);
         self.deliver();
         was_out
     }
 
     fn pass(&mut self, time: Duration) {
         self.now = self.now.after(time);
-        self.queue.expire(self.now, &mut self.dead);
+        self.queue.expire(self.now, &mut self.effects);
     }
 
     /// The bodies given out since the last call.
@@ -126,7 +126,7 @@ impl Stage {
 
     /// The bodies buried since the last call, each with the reason of its last death.
     fn buried(&mut self) -> String {
-        let buried: Vec<String> = self.dead.drain(..).map(|dead| shown(&dead)).collect();
+        let buried: Vec<String> = self.effects.dead.drain(..).map(|dead| shown(&dead)).collect();
         buried.join(" ")
     }
 }
@@ -518,7 +518,7 @@ fn a_death_is_written_into_the_history() {
         let before = Deaths::default().and(&Name::from("other"), DeathReason::Expired, &address, Time(7));
         stage.publish_with("a", &head(), Some(&Arc::new(before))).unwrap();
         stage.settle(1, Outcome::Reject);
-        let dead = stage.dead.pop().unwrap();
+        let dead = stage.effects.dead.pop().unwrap();
         assert_eq!(
             (dead.exchange.to_string(), dead.routing_key.to_string()),
             ("dlx".into(), expected.into())
@@ -892,7 +892,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(&stage.given, &model.given, "{:?}", step);
-            let buried: Vec<String> = stage.dead.iter().map(shown).collect();
+            let buried: Vec<String> = stage.effects.dead.iter().map(shown).collect();
             prop_assert_eq!(&buried, &model.gone, "{:?}", step);
             prop_assert_eq!(stage.queue.ready_len(), model.ready.len());
             prop_assert_eq!(stage.queue.unsettled_len(), model.unsettled.len());

@@ -1,0 +1,127 @@
+//! What durable queues get and let go becomes records: a message's before they have it, so that none is in
+//! a queue without its record.
+
+use super::letter::Letter;
+use crate::confirm::{Confirm, Level, Lsn};
+use crate::delivery::Holding;
+use crate::id::DurableQueueId;
+use crate::message::{AddressView, Deaths, Publication};
+use crate::queue::{Dead, Durability, Effects};
+use crate::record::{NewRecord, RecordKind, encode_counts, encode_message, encode_settle};
+use crate::route::Route;
+use crate::world::World;
+
+/// Records the messages of a letter for the durable queues of its route; gives the number of the first and
+/// what their confirm waits for.
+pub(super) fn record_letter<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> (Lsn, Confirm) {
+    let Keepers { queues, level, wait } = keepers(world, route, letter);
+    if queues.is_empty() {
+        return (Lsn::NONE, Confirm::NOW);
+    }
+    let records = letter.run.iter().map(|publication| message(world, publication, letter, &queues));
+    let appended = world.append(records.collect());
+    (appended.first, Confirm { level, ..Confirm::of(wait, appended.through) })
+}
+
+/// Records that a dead letter leaves a queue and comes to those of its route, in one; gives the number of its record
+/// there.
+pub(super) fn record_move<W: World>(
+    world: &W,
+    route: &Route,
+    letter: &Letter<'_>,
+    from: Option<Holding>,
+) -> Lsn {
+    let queues = keepers(world, route, letter).queues;
+    let Some(publication) = letter.run.first().filter(|_| !queues.is_empty()) else {
+        record_settled(world, from.as_slice());
+        return Lsn::NONE;
+    };
+    let message = message(world, publication, letter, &queues);
+    match from {
+        None => world.append(vec![message]).first,
+        Some(from) => {
+            let settle = NewRecord::new(RecordKind::Settle, encode_settle(&[from]));
+            world.append_group(vec![message, settle]).first
+        }
+    }
+}
+
+/// Records what follows from a change of a queue, and gives the dead letters, whose records move with them.
+pub(super) fn record_effects<W: World>(world: &W, effects: Effects) -> Vec<Dead> {
+    let Effects { dead, settled, counted } = effects;
+    if !counted.is_empty() {
+        world.append(vec![NewRecord::new(RecordKind::Count, encode_counts(&counted))]);
+    }
+    record_settled(world, &settled);
+    dead
+}
+
+/// Records that queues are done with these messages; gives the number of the record.
+pub(super) fn record_settled<W: World>(world: &W, settled: &[Holding]) -> Lsn {
+    if settled.is_empty() {
+        return Lsn::NONE;
+    }
+    world.append(vec![NewRecord::new(RecordKind::Settle, encode_settle(settled))]).through
+}
+
+/// The record of a message that goes to these queues.
+pub(super) fn message_record(
+    publication: &Publication<'_>,
+    address: &AddressView<'_>,
+    deaths: Option<&Deaths>,
+    queues: &[DurableQueueId],
+    now: crate::time::Time,
+) -> NewRecord {
+    let payload = encode_message(&publication.view(), address, deaths, queues, now);
+    NewRecord::new(RecordKind::Message, payload)
+}
+
+fn message<W: World>(
+    world: &W,
+    publication: &Publication<'_>,
+    letter: &Letter<'_>,
+    queues: &[DurableQueueId],
+) -> NewRecord {
+    message_record(publication, letter.address, letter.deaths.as_deref(), queues, world.now())
+}
+
+/// Who keeps a message on disk, and what that is worth.
+#[derive(Debug, Default)]
+pub(super) struct Keepers {
+    /// The queues that stand in its record.
+    pub(super) queues: Vec<DurableQueueId>,
+    /// The lowest level among all queues that get it.
+    pub(super) level: Level,
+    /// The highest: for that its confirm waits.
+    pub(super) wait: Level,
+}
+
+impl Keepers {
+    /// Those among the queues that a persistent message goes to; `None` is one that does not outlive the broker.
+    pub(super) fn among(queues: impl Iterator<Item = Option<Durability>>) -> Keepers {
+        let mut keepers = Keepers::default();
+        let mut level = None;
+        for durability in queues {
+            let of_queue = durability.map_or(Level::Memory, |durability| durability.level);
+            level = Some(level.map_or(of_queue, |level: Level| level.min(of_queue)));
+            keepers.wait = keepers.wait.max(of_queue);
+            let kept = durability.filter(|_| of_queue > Level::Memory);
+            keepers.queues.extend(kept.map(|durability| durability.id));
+        }
+        keepers.level = level.unwrap_or_default();
+        keepers
+    }
+}
+
+fn keepers<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> Keepers {
+    let is_persistent = letter.run.first().is_some_and(|first| first.view().head.is_persistent);
+    if !is_persistent || route.queues.is_empty() {
+        return Keepers::default();
+    }
+    Keepers::among(route.queues.iter().filter_map(|id| {
+        world.with_queue(*id, |queue| {
+            let is_circle = letter.deaths.as_ref().is_some_and(|deaths| deaths.is_cycle(queue.name()));
+            queue.durability().filter(|_| !is_circle)
+        })
+    }))
+}

@@ -1,0 +1,114 @@
+//! The fields of a payload: fixed numbers, and bytes with their count before them.
+
+use std::fmt;
+
+/// Why a payload cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordError {
+    /// It ends before it says all.
+    Truncated,
+    /// It is of a version that is not known here.
+    Version(u8),
+    /// It has a value that means nothing.
+    Unknown(&'static str),
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordError::Truncated => f.write_str("the record ends too early"),
+            RecordError::Version(version) => {
+                write!(f, "the record has version `{version}`; open it with the release that wrote it")
+            }
+            RecordError::Unknown(what) => write!(f, "the record's {what} means nothing here"),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// Writes the number of bytes in 16 bits, then the bytes, which are fewer than 64 KiB.
+pub(super) fn push_short(out: &mut Vec<u8>, bytes: &[u8]) {
+    let len = u16::try_from(bytes.len()).expect("names and subjects end at 1,024 bytes");
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// What is left to be read of a payload.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// The fields behind the version, which is `known`.
+    pub(super) fn of(payload: &'a [u8], known: u8) -> Result<Fields<'a>, RecordError> {
+        let mut fields = Fields(payload);
+        match fields.u8()? {
+            version if version == known => Ok(fields),
+            version => Err(RecordError::Version(version)),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, RecordError> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, RecordError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, RecordError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, RecordError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A number that may be missing: first a byte that says whether it is there.
+    pub(super) fn option(&mut self) -> Result<Option<u64>, RecordError> {
+        match self.u8()? {
+            0 => Ok(None),
+            1 => self.u64().map(Some),
+            _ => Err(RecordError::Unknown("flag")),
+        }
+    }
+
+    /// Bytes with their number in 16 bits.
+    pub(super) fn short(&mut self) -> Result<&'a [u8], RecordError> {
+        let len = self.u16()?;
+        self.take(usize::from(len))
+    }
+
+    /// Bytes with their number in 32 bits.
+    pub(super) fn long(&mut self) -> Result<&'a [u8], RecordError> {
+        let len = self.u32()?;
+        self.take(usize::try_from(len).map_err(|_| RecordError::Truncated)?)
+    }
+
+    /// All that is left.
+    pub(super) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], RecordError> {
+        let (array, rest) = self.0.split_first_chunk().ok_or(RecordError::Truncated)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], RecordError> {
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or(RecordError::Truncated)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+}
+
+/// Writes a number that may be missing.
+pub(super) fn push_option(out: &mut Vec<u8>, number: Option<u64>) {
+    out.push(u8::from(number.is_some()));
+    number.into_iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}

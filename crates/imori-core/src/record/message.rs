@@ -1,0 +1,233 @@
+//! A message and where it went, as one record: so it is in all of its queues after a crash, or in none.
+//!
+//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64`
+//! those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
+//! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`,
+//! its deaths if the flags name them, `text` with its length in 32 bits, and the body to the end.
+
+use std::sync::Arc;
+
+use super::fields::{Fields, RecordError, push_short};
+use crate::id::DurableQueueId;
+use crate::message::{Address, AddressView, Death, DeathReason, Deaths, Head, MessageView, OriginId};
+use crate::name::Name;
+use crate::time::Time;
+
+const VERSION: u8 = 1;
+
+const PERSISTENT: u8 = 1;
+const REPLIES_TO_INBOX: u8 = 1 << 1;
+const PRIORITY: u8 = 1 << 2;
+const EXPIRATION: u8 = 1 << 3;
+const TIMESTAMP: u8 = 1 << 4;
+const DEATHS: u8 = 1 << 5;
+
+/// A message as its record tells of it.
+#[derive(Debug, Clone)]
+pub struct MessageRecord<'a> {
+    /// What the broker reads of its headers.
+    pub head: Head,
+    /// Its header block, in its origin's own form.
+    pub text: &'a [u8],
+    /// Its body.
+    pub body: &'a [u8],
+    /// Where it was published to.
+    pub address: Address,
+    /// The queues that it went to.
+    pub queues: Vec<DurableQueueId>,
+    /// Its history, if it comes from another queue.
+    pub deaths: Option<Arc<Deaths>>,
+    /// When it came.
+    pub time: Time,
+}
+
+/// Writes a message that goes to these queues; it fits into a record of the journal.
+#[must_use]
+pub fn encode_message(
+    view: &MessageView<'_>,
+    address: &AddressView<'_>,
+    deaths: Option<&Deaths>,
+    queues: &[DurableQueueId],
+    time: Time,
+) -> Vec<u8> {
+    let head = view.head;
+    let mut out = Vec::with_capacity(96 + 8 * queues.len() + view.text.len() + view.body.len());
+    let flag = |is_there, flag| if is_there { flag } else { 0 };
+    let flags = flag(head.is_persistent, PERSISTENT)
+        | flag(head.replies_to_inbox, REPLIES_TO_INBOX)
+        | flag(head.priority.is_some(), PRIORITY)
+        | flag(head.expiration_ms.is_some(), EXPIRATION)
+        | flag(head.timestamp.is_some(), TIMESTAMP)
+        | flag(deaths.is_some(), DEATHS);
+    out.extend_from_slice(&[VERSION, head.origin.0, flags]);
+    head.priority.into_iter().for_each(|priority| out.push(priority));
+    head.expiration_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.to_le_bytes()));
+    head.timestamp.into_iter().for_each(|seconds| out.extend_from_slice(&seconds.to_le_bytes()));
+    out.extend_from_slice(&time.0.to_le_bytes());
+    push_short(&mut out, address.exchange());
+    push_short(&mut out, address.subject());
+    let count = u32::try_from(queues.len()).expect("a vhost has fewer queues");
+    out.extend_from_slice(&count.to_le_bytes());
+    queues.iter().for_each(|queue| out.extend_from_slice(&queue.0.to_le_bytes()));
+    out.push(u8::try_from(head.spans().count()).expect("there are few properties"));
+    for (number, start, len) in head.spans() {
+        out.push(number);
+        out.extend_from_slice(&start.to_le_bytes());
+        out.extend_from_slice(&len.to_le_bytes());
+    }
+    deaths.into_iter().for_each(|deaths| push_deaths(&mut out, deaths));
+    let text_len = u32::try_from(view.text.len()).expect("header blocks end at 1 MiB");
+    out.extend_from_slice(&text_len.to_le_bytes());
+    out.extend_from_slice(view.text);
+    out.extend_from_slice(view.body);
+    out
+}
+
+impl<'a> MessageRecord<'a> {
+    /// Reads a record's payload.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn decode(payload: &'a [u8]) -> Result<MessageRecord<'a>, RecordError> {
+        let mut fields = Fields::of(payload, VERSION)?;
+        let mut head = Head::new(OriginId(fields.u8()?));
+        let flags = fields.u8()?;
+        let has = |flag| flags & flag != 0;
+        head.is_persistent = has(PERSISTENT);
+        head.replies_to_inbox = has(REPLIES_TO_INBOX);
+        head.priority = if has(PRIORITY) { Some(fields.u8()?) } else { None };
+        head.expiration_ms = if has(EXPIRATION) { Some(fields.u32()?) } else { None };
+        head.timestamp = if has(TIMESTAMP) { Some(fields.u64()?) } else { None };
+        let time = Time(fields.u64()?);
+        let address = Address::new(fields.short()?, fields.short()?);
+        let mut queues = Vec::new();
+        for _ in 0..fields.u32()? {
+            queues.push(DurableQueueId(fields.u64()?));
+        }
+        for _ in 0..fields.u8()? {
+            let (number, start, len) = (fields.u8()?, fields.u16()?, fields.u16()?);
+            if !head.set_span(number, start, len) {
+                return Err(RecordError::Unknown("property"));
+            }
+        }
+        let deaths = if has(DEATHS) { Some(Arc::new(deaths(&mut fields)?)) } else { None };
+        let text = fields.long()?;
+        Ok(MessageRecord { head, text, body: fields.rest(), address, queues, deaths, time })
+    }
+
+    /// The message as a reader sees it.
+    #[must_use]
+    pub fn view(&self) -> MessageView<'_> {
+        MessageView { head: &self.head, text: self.text, body: self.body }
+    }
+}
+
+fn push_count(out: &mut Vec<u8>, count: usize) {
+    let count = u16::try_from(count).expect("a history ends at 64 deaths");
+    out.extend_from_slice(&count.to_le_bytes());
+}
+
+/// `count u16, first u16`, then each death: `queue short, reason u8, count u64, time u64, exchange short, subject short`.
+fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
+    push_count(out, deaths.len());
+    push_count(out, deaths.first_index());
+    for Death { queue, reason, count, address, time } in deaths.iter() {
+        push_short(out, queue.as_bytes());
+        let number = DeathReason::ALL.iter().position(|other| other == reason).unwrap_or_default();
+        out.push(u8::try_from(number).expect("there are four reasons"));
+        out.extend_from_slice(&count.to_le_bytes());
+        out.extend_from_slice(&time.0.to_le_bytes());
+        push_short(out, address.exchange.as_bytes());
+        push_short(out, address.subject.as_bytes());
+    }
+}
+
+fn deaths(fields: &mut Fields<'_>) -> Result<Deaths, RecordError> {
+    let (count, first) = (fields.u16()?, fields.u16()?);
+    let mut list = Vec::new();
+    for _ in 0..count {
+        let queue = Name::new(fields.short()?);
+        let reason = DeathReason::ALL.get(usize::from(fields.u8()?)).copied();
+        let reason = reason.ok_or(RecordError::Unknown("reason of a death"))?;
+        let (count, time) = (fields.u64()?, Time(fields.u64()?));
+        let address = Arc::new(Address::new(fields.short()?, fields.short()?));
+        list.push(Death { queue, reason, count, address, time });
+    }
+    Ok(Deaths::told(list, usize::from(first)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::{Property, Span};
+
+    fn sample() -> (Head, &'static [u8], Arc<Address>, Deaths) {
+        let mut head = Head::new(OriginId::STOMP_12);
+        head.is_persistent = true;
+        head.priority = Some(4);
+        head.expiration_ms = Some(60_000);
+        head.timestamp = Some(1_700_000_000);
+        head.set(Property::CorrelationId, Span::new(15, 2).expect("it is short"));
+        let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
+        let deaths = Deaths::default().and(&Name::from("q"), DeathReason::Overflow, &address, Time(5)).and(
+            &Name::from("r"),
+            DeathReason::Rejected,
+            &address,
+            Time(6),
+        );
+        (head, b"correlation-id:42\n", address, deaths)
+    }
+
+    fn encoded() -> Vec<u8> {
+        let (head, text, address, deaths) = sample();
+        let view = MessageView { head: &head, text, body: b"body" };
+        let queues = [DurableQueueId(3), DurableQueueId(u64::MAX)];
+        encode_message(&view, &AddressView::new(&address), Some(&deaths), &queues, Time(77))
+    }
+
+    #[test]
+    fn decode_after_encode_is_identity() {
+        let (head, text, address, deaths) = sample();
+        let bytes = encoded();
+        let record = MessageRecord::decode(&bytes).expect("it was encoded");
+        assert_eq!((record.head, record.text, record.body), (head, text, &b"body"[..]));
+        assert_eq!((&record.address, record.time), (&*address, Time(77)));
+        assert_eq!(record.queues, [DurableQueueId(3), DurableQueueId(u64::MAX)]);
+        assert_eq!(record.deaths.as_deref(), Some(&deaths));
+        assert_eq!(record.view().property(Property::CorrelationId), Some(&b"42"[..]));
+    }
+
+    #[test]
+    fn what_is_absent_takes_no_room() {
+        let (head, address) = (Head::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
+        let view = MessageView { head: &head, text: b"", body: b"" };
+        let bytes = encode_message(&view, &AddressView::new(&address), None, &[DurableQueueId(1)], Time(0));
+        assert_eq!(bytes.len(), 3 + 8 + 2 + 3 + 4 + 8 + 1 + 4);
+        let record = MessageRecord::decode(&bytes).expect("it was encoded");
+        assert_eq!((record.head, record.deaths), (head, None));
+    }
+
+    #[test]
+    fn no_prefix_up_to_the_body_is_a_message() {
+        let bytes = encoded();
+        for len in 0..bytes.len() - b"body".len() {
+            assert!(MessageRecord::decode(&bytes[..len]).is_err(), "{len} bytes");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(at in 0usize..60, byte: u8, cut in 0usize..120) {
+            let mut bytes = encoded();
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+            bytes.truncate(cut);
+            if let Ok(record) = MessageRecord::decode(&bytes) {
+                let _ = record.view().property(Property::CorrelationId);
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What the journal keeps: the payloads of its records, each with a version of its own.
+//!
+//! They are not the in-memory types and change apart from them; what one release wrote, later ones read.
+//! Numbers are little endian. Who writes them, and when, is not decided here.
+
+mod message;
+mod settle;
+mod definition;
+mod fields;
+
+pub use definition::{Definition, Row, Table};
+pub use fields::RecordError;
+pub use message::{MessageRecord, encode_message};
+pub use settle::{decode_counts, decode_settle, encode_counts, encode_settle};
+
+use crate::confirm::Lsn;
+
+/// What a record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordKind {
+    /// A message and the durable queues that it went to.
+    Message,
+    /// Messages that queues are done with.
+    Settle,
+    /// Deliveries of messages that failed.
+    Count,
+    /// Something is declared, bound or deleted.
+    Definition,
+}
+
+/// A record that has no number yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRecord {
+    /// What it is about.
+    pub kind: RecordKind,
+    /// What it says.
+    pub payload: Vec<u8>,
+}
+
+impl NewRecord {
+    /// A record.
+    #[must_use]
+    pub fn new(kind: RecordKind, payload: Vec<u8>) -> NewRecord {
+        NewRecord { kind, payload }
+    }
+}
+
+/// The numbers that records got, which follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// That of the first.
+    pub first: Lsn,
+    /// When the journal is durable up to here, all of them are.
+    pub through: Lsn,
+}

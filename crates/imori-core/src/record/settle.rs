@@ -1,0 +1,129 @@
+//! What became of messages in durable queues.
+//!
+//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`.
+//! Counted: `version u8`, then `queue u64, lsn u64, failures u32, is_redelivered u8` each.
+
+use super::fields::{Fields, RecordError};
+use crate::confirm::Lsn;
+use crate::delivery::{Count, Holding};
+use crate::id::DurableQueueId;
+
+const SETTLE_VERSION: u8 = 1;
+const COUNT_VERSION: u8 = 1;
+
+/// Writes that queues are done with these messages.
+#[must_use]
+pub fn encode_settle(holdings: &[Holding]) -> Vec<u8> {
+    let mut out = vec![SETTLE_VERSION];
+    for of_queue in holdings.chunk_by(|a, b| a.queue == b.queue) {
+        let Some(first) = of_queue.first() else { continue };
+        out.extend_from_slice(&first.queue.0.to_le_bytes());
+        let count = u32::try_from(of_queue.len()).expect("a turn settles fewer");
+        out.extend_from_slice(&count.to_le_bytes());
+        of_queue.iter().for_each(|holding| out.extend_from_slice(&holding.lsn.0.to_le_bytes()));
+    }
+    out
+}
+
+/// Calls `visit` with each message that a queue is done with.
+///
+/// # Errors
+/// [`RecordError`]; what stands before the fault was visited.
+pub fn decode_settle(payload: &[u8], visit: &mut dyn FnMut(Holding)) -> Result<(), RecordError> {
+    let mut fields = Fields::of(payload, SETTLE_VERSION)?;
+    while !fields.is_empty() {
+        let (queue, count) = (DurableQueueId(fields.u64()?), fields.u32()?);
+        for _ in 0..count {
+            visit(Holding { queue, lsn: Lsn(fields.u64()?) });
+        }
+    }
+    Ok(())
+}
+
+/// Writes what is known of the deliveries of messages.
+#[must_use]
+pub fn encode_counts(counts: &[Count]) -> Vec<u8> {
+    let mut out = vec![COUNT_VERSION];
+    for Count { holding, failures, is_redelivered } in counts {
+        out.extend_from_slice(&holding.queue.0.to_le_bytes());
+        out.extend_from_slice(&holding.lsn.0.to_le_bytes());
+        out.extend_from_slice(&failures.to_le_bytes());
+        out.push(u8::from(*is_redelivered));
+    }
+    out
+}
+
+/// Calls `visit` with each count.
+///
+/// # Errors
+/// [`RecordError`]; what stands before the fault was visited.
+pub fn decode_counts(payload: &[u8], visit: &mut dyn FnMut(Count)) -> Result<(), RecordError> {
+    let mut fields = Fields::of(payload, COUNT_VERSION)?;
+    while !fields.is_empty() {
+        let holding = Holding { queue: DurableQueueId(fields.u64()?), lsn: Lsn(fields.u64()?) };
+        let failures = fields.u32()?;
+        visit(Count { holding, failures, is_redelivered: fields.u8()? != 0 });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn holding(queue: u64, lsn: u64) -> Holding {
+        Holding { queue: DurableQueueId(queue), lsn: Lsn(lsn) }
+    }
+
+    fn settled(payload: &[u8]) -> Result<Vec<Holding>, RecordError> {
+        let mut holdings = Vec::new();
+        decode_settle(payload, &mut |holding| holdings.push(holding)).map(|()| holdings)
+    }
+
+    #[test]
+    fn messages_of_a_queue_share_its_number() {
+        let bytes = encode_settle(&[holding(7, 10), holding(7, 12), holding(9, 11)]);
+        assert_eq!(bytes.len(), 1 + 2 * 12 + 3 * 8);
+        assert_eq!(settled(&bytes), Ok(vec![holding(7, 10), holding(7, 12), holding(9, 11)]));
+        for len in 1..bytes.len() {
+            let is_whole = len == 1 || len == 1 + 12 + 2 * 8;
+            assert_eq!(settled(&bytes[..len]).is_ok(), is_whole, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        assert_eq!(settled(&[2]), Err(RecordError::Version(2)));
+        assert_eq!(settled(&[]), Err(RecordError::Truncated));
+        assert_eq!(decode_counts(&[9], &mut |_| ()), Err(RecordError::Version(9)));
+    }
+
+    proptest! {
+        #[test]
+        fn decode_after_encode_is_identity(
+            pairs in proptest::collection::vec((0u64..3, any::<u64>(), any::<u32>(), any::<bool>()), 0..50),
+        ) {
+            let holdings: Vec<Holding> = pairs.iter().map(|(queue, lsn, ..)| holding(*queue, *lsn)).collect();
+            prop_assert_eq!(settled(&encode_settle(&holdings)), Ok(holdings));
+            let counts: Vec<Count> = pairs
+                .iter()
+                .map(|(queue, lsn, failures, is_redelivered)| Count {
+                    holding: holding(*queue, *lsn),
+                    failures: *failures,
+                    is_redelivered: *is_redelivered,
+                })
+                .collect();
+            let mut read = Vec::new();
+            prop_assert_eq!(decode_counts(&encode_counts(&counts), &mut |count| read.push(count)), Ok(()));
+            prop_assert_eq!(read, counts);
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = settled(&bytes);
+            let _ = decode_counts(&bytes, &mut |_| ());
+        }
+    }
+}

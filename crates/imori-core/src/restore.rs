@@ -1,0 +1,217 @@
+//! From what a store kept to the queues that it was: definitions first, then what became of messages, then the
+//! messages.
+//!
+//! It is handed rows and records and reads no disk. Exclusive and auto-delete queues left nothing; a
+//! message of a queue that is deleted is passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashSet};
+
+use crate::confirm::Lsn;
+use crate::delivery::{Count, Holding};
+use crate::id::{DurableQueueId, QueueId, VhostId};
+use crate::memory::Gauge;
+use crate::message::{AddressView, Message, Publication};
+use crate::name::Name;
+use crate::queue::{Arrival, Queue};
+use crate::record::{Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_settle};
+use crate::route::{BindingKey, ExchangeKind, Settings};
+use crate::time::Time;
+use crate::topology::Topology;
+
+/// What was restored, in numbers.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// Durable queues.
+    pub queues: usize,
+    /// Messages in them; one that is in two queues counts twice.
+    pub messages: usize,
+    /// Definitions that could not be applied: their exchange or vhost is gone, or there are too many.
+    pub passed_over: usize,
+}
+
+/// A queue whose messages include some that died while the broker was away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Awakening {
+    /// The queue.
+    pub id: QueueId,
+    /// Messages whose deliveries failed too often, by their sequence numbers.
+    pub failed: Vec<u64>,
+}
+
+/// The state of a restoration.
+#[derive(Debug)]
+pub struct Restore {
+    gauge: Gauge,
+    now: Time,
+    was_clean: bool,
+    rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
+    queues: BTreeMap<DurableQueueId, (Queue, Vec<u64>)>,
+    exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
+    bindings: Vec<(DurableQueueId, Name, BindingKey)>,
+    settled: HashSet<Holding, FixedState>,
+    counts: HashMap<Holding, Count, FixedState>,
+    messages: usize,
+}
+
+impl Restore {
+    /// Nothing yet. After an end that was not clean nobody knows what was given out: all that is restored
+    /// is marked as redelivered.
+    pub fn new(gauge: Gauge, now: Time, was_clean: bool) -> Restore {
+        Restore {
+            gauge,
+            now,
+            was_clean,
+            rows: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            exchanges: Vec::new(),
+            bindings: Vec::new(),
+            settled: HashSet::default(),
+            counts: HashMap::default(),
+            messages: 0,
+        }
+    }
+
+    /// Takes a row of the store of definitions.
+    pub fn row(&mut self, table: Table, key: Vec<u8>, value: Vec<u8>) {
+        self.rows.insert((table, key), value);
+    }
+
+    /// Takes a definition of the journal that the store of definitions does not have; they come by rising number.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn definition(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        for row in Definition::decode(payload)?.rows(lsn) {
+            match row {
+                Row::Put { table, key, value } => self.row(table, key, value),
+                Row::Gone { table, prefix } => {
+                    self.rows.retain(|(other, key), _| *other != table || !key.starts_with(&prefix));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes of the rows what is defined. No definition follows.
+    ///
+    /// # Errors
+    /// [`RecordError`] of a row that cannot be read.
+    pub fn define(&mut self) -> Result<(), RecordError> {
+        for ((table, key), value) in std::mem::take(&mut self.rows) {
+            let (definition, lsn) = Definition::of_row(table, &key, &value)?;
+            match definition {
+                Definition::Queue { vhost, name, settings } => {
+                    let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
+                    let id = DurableQueueId(lsn.0);
+                    queue.make_durable(id);
+                    self.queues.insert(id, (queue, Vec::new()));
+                }
+                Definition::Exchange { vhost, name, kind, settings } => {
+                    self.exchanges.push((vhost, name, kind, settings));
+                }
+                Definition::Binding { queue, exchange, key } => self.bindings.push((queue, exchange, key)),
+                Definition::QueueGone { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what queues are done with; all of it comes before the first message.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn settle(&mut self, payload: &[u8]) -> Result<(), RecordError> {
+        decode_settle(payload, &mut |holding| {
+            self.settled.insert(holding);
+        })
+    }
+
+    /// Takes what is known of deliveries, by rising number; all of it comes before the first message.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn count(&mut self, payload: &[u8]) -> Result<(), RecordError> {
+        decode_counts(payload, &mut |count| {
+            self.counts.insert(count.holding, count);
+        })
+    }
+
+    /// Takes a message; they come by rising number.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn message(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        let record = MessageRecord::decode(payload)?;
+        let waits = |queue: &&DurableQueueId| {
+            self.queues.contains_key(*queue) && !self.settled.contains(&Holding { queue: **queue, lsn })
+        };
+        let queues: Vec<DurableQueueId> = record.queues.iter().filter(waits).copied().collect();
+        if queues.is_empty() {
+            return Ok(());
+        }
+        let message = Message::store(&record.view(), None, &self.gauge);
+        let publication = Publication::of_stored(&message);
+        let address = Arc::new(record.address);
+        for id in queues {
+            let Some((queue, failed)) = self.queues.get_mut(&id) else { continue };
+            let (address, deaths) = (AddressView::new(&address), record.deaths.as_ref());
+            let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
+            let count = self.counts.get(&Holding { queue: id, lsn });
+            let failures = count.map_or(0, |count| count.failures);
+            let is_redelivered = !self.was_clean || count.is_some_and(|count| count.is_redelivered);
+            failed.extend(queue.restore(&publication, &arrival, failures, is_redelivered));
+            self.messages += 1;
+        }
+        Ok(())
+    }
+
+    /// Gives the queues to whoever keeps them, and routes to them. Gives which of them are to be woken, as soon
+    /// as somebody can be sent what follows from it, and what was restored.
+    pub fn finish(
+        self,
+        topology: &mut Topology,
+        add_queue: &mut dyn FnMut(Queue) -> Option<QueueId>,
+    ) -> (Vec<Awakening>, Restored) {
+        let mut restored = Restored { messages: self.messages, ..Restored::default() };
+        for (vhost, name, kind, settings) in self.exchanges {
+            let declared = topology.declare_exchange(vhost, name.as_bytes(), kind, settings);
+            restored.passed_over += usize::from(declared.is_err());
+        }
+        let mut awakenings = Vec::new();
+        let mut ids = BTreeMap::new();
+        for (durable, (queue, failed)) in self.queues {
+            let (vhost, name) = (queue.vhost(), queue.name().clone());
+            let Some(id) = add_queue(queue) else {
+                restored.passed_over += 1;
+                continue;
+            };
+            if topology.add_queue(vhost, &name, id, None).is_err() {
+                restored.passed_over += 1;
+                continue;
+            }
+            ids.insert(durable, (vhost, id));
+            restored.queues += 1;
+            awakenings.push(Awakening { id, failed });
+        }
+        for (queue, exchange, key) in self.bindings {
+            let bound = ids
+                .get(&queue)
+                .map(|(vhost, id)| topology.bind_queue(*vhost, exchange.as_bytes(), &key, *id));
+            restored.passed_over += usize::from(!matches!(bound, Some(Ok(_))));
+        }
+        (awakenings, restored)
+    }
+
+    /// The vhosts that something durable belongs to; known once all is defined.
+    pub fn vhosts(&self) -> BTreeSet<VhostId> {
+        self.queues
+            .values()
+            .map(|(queue, _)| queue.vhost())
+            .chain(self.exchanges.iter().map(|(vhost, ..)| *vhost))
+            .collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! What a commit costs on a real disk, beside what the disk itself takes.
+//!
+//! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--recovery]`.
+//! The journal and a bare write with `fdatasync` take turns on the same disk, so that other work on the
+//! machine is in both. FOLDER is on the disk that is meant and is emptied of what this makes.
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+mod figures;
+mod load;
+mod probe;
+mod recovery;
+
+/// Records that are under way at once.
+const IN_FLIGHT: [usize; 4] = [1, 16, 128, 1024];
+
+struct Choice {
+    folder: PathBuf,
+    seconds: f64,
+    rounds: usize,
+    is_recovery: bool,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let choice = choice()?;
+    fs::create_dir_all(&choice.folder)?;
+    match choice.is_recovery {
+        true => recovery::measure(&choice.folder, choice.rounds),
+        false => commits(&choice),
+    }
+}
+
+fn choice() -> Result<Choice, Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("journal-bench");
+    let mut choice = Choice { folder, seconds: 1.5, rounds: 3, is_recovery: false };
+    let mut arguments = env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--bench" => {}
+            "--recovery" => choice.is_recovery = true,
+            "--seconds" => choice.seconds = arguments.next().ok_or("--seconds needs a number")?.parse()?,
+            "--rounds" => choice.rounds = arguments.next().ok_or("--rounds needs a number")?.parse()?,
+            folder => choice.folder = PathBuf::from(folder),
+        }
+    }
+    Ok(choice)
+}
+
+/// Rounds of the journal and the probe in turns, and their medians.
+fn commits(choice: &Choice) -> Result<(), Box<dyn Error>> {
+    let seconds = Duration::from_secs_f64(choice.seconds);
+    println!(
+        "{:>9} {:>9} {:>6} {:>6} {:>6} {:>7} {:>8} | {:>6} {:>6} {:>6} | {:>8} {:>8} {:>7}",
+        "in flight",
+        "records/s",
+        "p50",
+        "p99",
+        "max",
+        "batch",
+        "cpu s/M",
+        "p50",
+        "p99",
+        "max",
+        "p50 net",
+        "p99 net",
+        "share"
+    );
+    for in_flight in IN_FLIGHT {
+        let mut rounds = Vec::new();
+        for _ in 0..choice.rounds {
+            let load = load::run(&choice.folder, in_flight, seconds)?;
+            let device = probe::run(&choice.folder, load.batch_bytes(), seconds / 3)?;
+            rounds.push((load, device));
+        }
+        rounds.sort_by(|(one, _), (other, _)| one.per_second().total_cmp(&other.per_second()));
+        let (load, device) = &rounds[rounds.len() / 2];
+        let (ours, bare) = (&load.latency, &device.latency);
+        println!(
+            "{in_flight:>9} {:>9.0} {:>6} {:>6} {:>6} {:>7.1} {:>8.2} | {:>6} {:>6} {:>6} | {:>8} {:>8} {:>6.0}%",
+            load.per_second(),
+            ours.at(0.5),
+            ours.at(0.99),
+            ours.at(1.0),
+            load.batch_records(),
+            load.cpu_per_million(),
+            bare.at(0.5),
+            bare.at(0.99),
+            bare.at(1.0),
+            ours.at(0.5) - bare.at(0.5),
+            ours.at(0.99) - bare.at(0.99),
+            // What the device alone would do with batches of this size, one after the other.
+            100.0 * load.per_second() * bare.mean_seconds() / load.batch_records(),
+        );
+    }
+    println!(
+        "times in microseconds; behind the bars a bare write and fdatasync of the mean batch; share: of"
+    );
+    println!("the records that the disk would take in such batches without a pause; median of the rounds");
+    Ok(())
+}

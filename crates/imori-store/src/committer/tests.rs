@@ -1,0 +1,155 @@
+use std::sync::mpsc::{Sender, channel};
+
+use bytes::Bytes;
+
+use super::*;
+use crate::crash::settings;
+use crate::open;
+use crate::record::RecordType;
+use crate::recover;
+use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, Trouble};
+
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Written(u64),
+    Released(u64),
+    Poisoned(Option<i32>),
+}
+
+struct Teller(Sender<Told>);
+
+impl Listener for Teller {
+    fn written(&self, through: Lsn) {
+        let _ = self.0.send(Told::Written(through.0));
+    }
+
+    fn released(&self, through: Lsn) {
+        let _ = self.0.send(Told::Released(through.0));
+    }
+
+    fn poisoned(&self, cause: &io::Error) {
+        let _ = self.0.send(Told::Poisoned(cause.raw_os_error()));
+    }
+}
+
+fn message(len: usize) -> NewRecord {
+    NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![7; len]) }
+}
+
+fn start(disk: &SimDisk) -> (Committer<SimDisk>, std::sync::mpsc::Receiver<Told>) {
+    let opened = open::open(disk, &settings(None)).expect("the disk is well");
+    let (sender, told) = channel();
+    let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
+    (committer.expect("a thread can be made"), told)
+}
+
+#[test]
+fn what_is_released_survives_a_crash() {
+    let disk = SimDisk::default();
+    let (committer, told) = start(&disk);
+    let mut released = 0;
+    for number in 1..=200u64 {
+        let range = committer.append([message(number as usize * 7)]).expect("there is room");
+        assert_eq!(range, LsnRange::one(Lsn(number)));
+        if number % 3 == 0 {
+            match told.recv().expect("it answers") {
+                Told::Written(_) => {}
+                Told::Released(through) => released = released.max(through),
+                Told::Poisoned(_) => panic!("the disk is well"),
+            }
+        }
+    }
+    let state = disk.state();
+    drop(committer);
+    for seed in 0..20 {
+        let crashed = SimDisk::new(state.crash(&mut Random(seed)));
+        let recovered = recover::recover(&crashed, &settings(None)).expect("it can be read");
+        let lsns: Vec<u64> = recovered.records.iter().map(|record| record.lsn.0).collect();
+        assert!(lsns.len() as u64 >= released, "{} of {released}", lsns.len());
+        assert!(recovered.report.damaged.is_empty(), "{}", recovered.report);
+    }
+}
+
+#[test]
+fn what_is_queued_at_the_end_is_committed() {
+    let disk = SimDisk::default();
+    let (committer, told) = start(&disk);
+    for _ in 0..50 {
+        committer.append_group([message(100), message(200)]).expect("there is room");
+    }
+    drop(committer);
+    assert_eq!(told.iter().last(), Some(Told::Released(200)));
+}
+
+#[test]
+fn after_a_failure_nothing_is_released_and_nothing_synced() {
+    for (call, trouble, code) in
+        [(Call::Sync, EIO, EIO), (Call::Write, EIO, EIO), (Call::Write, ENOSPC, ENOSPC), (Call::Sync, 30, 30)]
+    {
+        let disk = SimDisk::default();
+        let opened = open::open(&disk, &settings(None)).expect("the disk is well");
+        let Opened { intake, journal, mut pool, recovered } = opened;
+        while let Some(job) = pool.next_job() {
+            pool.done(job.run(&disk).expect("the disk is well"));
+        }
+        let (sender, told) = channel();
+        disk.trouble(call, 0, Trouble::Error(trouble));
+        let opened = Opened { intake, journal, pool, recovered };
+        let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
+        let committer = committer.expect("a thread can be made");
+        committer.append([message(10)]).expect("nothing has failed yet");
+        if call == Call::Sync {
+            assert_eq!(told.recv(), Ok(Told::Written(1)));
+        }
+        assert_eq!(told.recv(), Ok(Told::Poisoned(Some(code))));
+        let calls = disk.trace().len();
+        assert_eq!(committer.append([message(10)]), Err(AppendError::Poisoned));
+        drop(committer);
+        assert_eq!((disk.trace().len(), told.iter().next()), (calls, None), "{call:?} {trouble}");
+    }
+}
+
+#[test]
+fn each_level_is_told_in_order_and_counted() {
+    let disk = SimDisk::default();
+    let (committer, told) = start(&disk);
+    assert_eq!((committer.next_lsn(), committer.released_through()), (Lsn(1), Lsn(0)));
+    for number in 1..=20 {
+        committer.append([message(100)]).expect("it fits");
+        assert_eq!(told.recv(), Ok(Told::Written(number)));
+        assert_eq!(told.recv(), Ok(Told::Released(number)));
+        assert_eq!((committer.released_through(), committer.queued_bytes()), (Lsn(number), 0));
+    }
+    assert_eq!((committer.next_lsn(), committer.flush_since().is_some()), (Lsn(21), false));
+}
+
+#[test]
+fn a_checkpoint_frees_the_files_below_its_floor() {
+    let disk = SimDisk::default();
+    let (committer, told) = start(&disk);
+    for number in 1..=30 {
+        committer.append([message(1500)]).expect("it fits");
+        while told.recv() != Ok(Told::Released(number)) {}
+    }
+    // Three batches fill a file here, and the first checkpoint stands in the eleventh.
+    assert_eq!((committer.live_files(), committer.oldest_sealed()), (10, Some(Lsn(3))));
+    for (floor, files, oldest) in [(3, 11, Some(Lsn(3))), (4, 10, Some(Lsn(6))), (31, 1, None)] {
+        let lsn = committer.append_checkpoint(Lsn(floor), b"what there is").expect("it fits");
+        while told.recv() != Ok(Told::Released(lsn.0)) {}
+        assert_eq!((committer.live_files(), committer.oldest_sealed()), (files, oldest), "floor {floor}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_no_failure_and_what_waits_is_not_lost() {
+    let disk = SimDisk::default();
+    let Opened { intake, journal, pool, recovered } = open::open(&disk, &settings(None)).expect("it is well");
+    disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
+    let (sender, told) = channel();
+    let opened = Opened { intake, journal, pool, recovered };
+    let committer = Committer::start(disk, opened, Box::new(Teller(sender))).expect("a thread can be made");
+    let bytes = committer.append([message(100)]).map(|_| committer.queued_bytes());
+    assert_eq!(bytes, Ok(128));
+    drop(committer);
+    assert_eq!(told.iter().next(), None, "nothing is promised, and nothing has failed");
+}

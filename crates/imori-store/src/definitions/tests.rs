@@ -1,0 +1,295 @@
+//! Lives of definitions on the simulated disk, with a crash after every call that changes it.
+//!
+//! The ledger knows what each number of the journal stands for. After any crash, also one while opening,
+//! the definitions are as of a number that was applied, not before the last that was promised.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, State, Trouble};
+
+const STORE: StoreId = StoreId([5; 16]);
+const APPLIES: usize = 36;
+const LIVES: usize = 3;
+/// Ways in which each state is left by a crash.
+const CRASHES: usize = 3;
+
+type Rows = BTreeMap<(Table, Vec<u8>), Vec<u8>>;
+
+#[derive(Default)]
+struct Ledger {
+    by_number: BTreeMap<u64, Rows>,
+    now: Rows,
+    number: u64,
+}
+
+impl Ledger {
+    fn new() -> Ledger {
+        Ledger { by_number: BTreeMap::from([(0, Rows::new())]), ..Ledger::default() }
+    }
+
+    /// Changes that follow from the seed; it knows what they will have made.
+    fn changes(&mut self, random: &mut Random) -> (Lsn, Vec<Change>) {
+        let changes: Vec<Change> = (0..random.below(5)).map(|_| self.change(random)).collect();
+        for Change { table, key, value } in &changes {
+            let place = (*table, key.to_vec());
+            match value {
+                Some(value) => drop(self.now.insert(place, value.to_vec())),
+                None => drop(self.now.remove(&place)),
+            }
+        }
+        self.number += 1 + random.below(9) as u64;
+        self.by_number.insert(self.number, self.now.clone());
+        (Lsn(self.number), changes)
+    }
+
+    fn change(&self, random: &mut Random) -> Change {
+        let table = Table::ALL[random.below(Table::ALL.len())];
+        let key = format!("name-{}", random.below(30)).into_bytes();
+        let len = [0, 40, 700, 9_000][random.below(4)];
+        let value = (random.below(4) > 0).then(|| vec![random.next() as u8; len].into());
+        Change { table, key: key.into(), value }
+    }
+
+    fn check(&self, applied: Lsn, found: &Rows, promised: u64) -> Result<(), String> {
+        let Some(expected) = self.by_number.get(&applied.0) else {
+            return Err(format!("phantom: {applied} was never applied"));
+        };
+        if applied.0 < promised {
+            return Err(format!("lost: it is as of {applied}, and {promised} was promised"));
+        }
+        match found == expected {
+            true => Ok(()),
+            false => Err(format!("altered: the rows are not those of {applied}")),
+        }
+    }
+}
+
+fn rows(definitions: &Definitions) -> Rows {
+    let of = |table: Table| {
+        let rows = definitions.all(table).expect("they verify");
+        rows.into_iter().map(move |(key, value)| ((table, key), value))
+    };
+    Table::ALL.into_iter().flat_map(of).collect()
+}
+
+fn open(disk: &SimDisk) -> Result<Definitions, DefinitionsError> {
+    Definitions::open(disk, STORE, OnDamage::Quarantine)
+}
+
+struct Run {
+    random: Random,
+    ledger: Ledger,
+    points: usize,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        Run { random: Random(seed), ledger: Ledger::new(), points: 0 }
+    }
+
+    fn crash_everywhere(&mut self, disk: &SimDisk) {
+        for state in disk.take_snapshots() {
+            for _ in 0..CRASHES {
+                self.points += 1;
+                let left = SimDisk::new(state.crash(&mut self.random));
+                self.check(&left, state.promised.disk);
+                if self.random.below(40) == 0 {
+                    // A crash while opening what a crash left.
+                    let again = left.state().crash(&mut self.random);
+                    self.check(&SimDisk::new(again), state.promised.disk);
+                }
+            }
+        }
+    }
+
+    fn check(&self, left: &SimDisk, promised: u64) {
+        let definitions = open(left).expect("it opens after any crash");
+        assert!(definitions.damage().is_none(), "{}", definitions.damage());
+        let checked = self.ledger.check(definitions.applied(), &rows(&definitions), promised);
+        checked.expect("a crash changes nothing that was promised");
+    }
+}
+
+#[test]
+fn no_crash_loses_what_was_applied() {
+    let mut points = 0;
+    for seed in 0..2 {
+        let mut run = Run::new(seed);
+        let mut state = State::default();
+        for _ in 0..LIVES {
+            let disk = SimDisk::new(state);
+            disk.watch();
+            let mut definitions = open(&disk).expect("it opens after any crash");
+            run.crash_everywhere(&disk);
+            for _ in 0..APPLIES / LIVES {
+                let (number, changes) = run.ledger.changes(&mut run.random);
+                definitions.apply(number, &changes).expect("the disk is well");
+                disk.promise(|promised| promised.disk = number.0);
+                run.crash_everywhere(&disk);
+            }
+            // Both ways: it is closed, or the process is gone.
+            match run.random.below(2) {
+                0 => drop(definitions),
+                _ => std::mem::forget(definitions),
+            }
+            run.crash_everywhere(&disk);
+            state = disk.state().crash(&mut run.random);
+        }
+        points += run.points;
+    }
+    assert!(points > 1_000, "{points} crashes");
+}
+
+#[test]
+fn after_an_error_nothing_reaches_the_disk() {
+    for (call, trouble) in [
+        (Call::Write, Trouble::Error(EIO)),
+        (Call::Write, Trouble::Error(ENOSPC)),
+        (Call::Sync, Trouble::Error(EIO)),
+    ] {
+        for nth in 0..12 {
+            let mut run = Run::new(nth);
+            let disk = SimDisk::default();
+            let mut definitions = open(&disk).expect("the disk is well");
+            let (number, changes) = run.ledger.changes(&mut run.random);
+            definitions.apply(number, &changes).expect("the disk is well");
+            disk.promise(|promised| promised.disk = number.0);
+            disk.trouble(call, nth as usize, trouble);
+            let mut failed = false;
+            for _ in 0..12 {
+                let (number, changes) = run.ledger.changes(&mut run.random);
+                let calls = disk.trace().len();
+                match definitions.apply(number, &changes) {
+                    Ok(()) => {
+                        assert!(!failed, "an apply after the failed one succeeds");
+                        disk.promise(|promised| promised.disk = number.0);
+                    }
+                    Err(DefinitionsError::Disk(_)) => {
+                        assert!(!failed || disk.trace().len() == calls, "{call:?} {nth}: it writes again");
+                        failed = true;
+                    }
+                    Err(other) => unreachable!("{other}"),
+                }
+            }
+            assert!(failed, "{call:?} {nth}");
+            let calls = disk.trace().len();
+            drop(definitions);
+            assert_eq!(disk.trace().len(), calls, "{call:?} {nth}: it writes when it is closed");
+            // As the next process finds it: in this boot, and in the next.
+            run.check(&SimDisk::new(disk.state()), disk.state().promised.disk);
+            for _ in 0..20 {
+                let left = SimDisk::new(disk.state().crash(&mut run.random));
+                run.check(&left, disk.state().promised.disk);
+            }
+        }
+    }
+}
+
+/// Definitions with enough rows that there are several levels of pages, closed.
+fn sample(is_closed: bool) -> (SimDisk, Rows) {
+    let disk = SimDisk::default();
+    let mut definitions = open(&disk).expect("the disk is well");
+    let row = |number: u32| {
+        let table = Table::ALL[number as usize % 4];
+        let key = Bytes::from(format!("queue-{number:05}"));
+        Change { table, key, value: Some(Bytes::from(number.to_le_bytes().repeat(20))) }
+    };
+    for step in 0..4 {
+        let changes: Vec<Change> = (step * 150..(step + 1) * 150).map(row).collect();
+        definitions.apply(Lsn(u64::from(step) * 10 + 10), &changes).expect("the disk is well");
+    }
+    let rows = rows(&definitions);
+    match is_closed {
+        true => drop(definitions),
+        false => std::mem::forget(definitions),
+    }
+    (SimDisk::new(disk.state().crash(&mut Random(1))), rows)
+}
+
+/// What is served of a damaged file: never a wrong byte, and what is missing is told.
+fn check_damaged(state: &State, expected: &Rows, what: &str) -> &'static str {
+    let disk = SimDisk::new(state.clone());
+    let looked = look(&disk, STORE);
+    let is_refused = Definitions::open(&disk, STORE, OnDamage::Refuse).is_err();
+    let before = state.bytes(NAME).to_vec();
+    match open(&disk) {
+        Err(DefinitionsError::Unreadable(_) | DefinitionsError::Foreign | DefinitionsError::Version(_)) => {
+            assert!(looked.is_err() && is_refused, "{what}");
+            "unreadable"
+        }
+        Err(other) => unreachable!("{what}: {other}"),
+        Ok(definitions) => {
+            let found = rows(&definitions);
+            assert!(found.iter().all(|(place, value)| expected.get(place) == Some(value)), "{what}: altered");
+            assert_eq!(definitions.applied(), Lsn(40), "{what}");
+            let lost = expected.len() - found.len();
+            let damage = definitions.damage();
+            assert_eq!(looked.expect("it opens").expect("it is there").damage, *damage, "{what}");
+            assert_eq!(is_refused, !damage.is_none(), "{what}");
+            assert_eq!(damage.has_lost_rows(), lost > 0, "{what}: {lost} lost, {damage}");
+            let told = damage.rows.len() as u64 + damage.missing.iter().map(|(_, count)| count).sum::<u64>();
+            assert!(told >= lost as u64, "{what}: {lost} lost, {damage}");
+            if !damage.is_none() {
+                let names = disk.state().names();
+                let aside = "definitions.redb.damaged";
+                assert_eq!(names, [NAME, aside], "{what}");
+                assert!(disk.state().bytes(aside) == before, "{what}: it is set aside unchanged");
+                drop(definitions);
+                let again = open(&disk).expect("it is mended");
+                assert!(again.damage().is_none() && rows(&again) == found, "{what}");
+            }
+            if damage_is_none(&disk) { "sound" } else { "salvaged" }
+        }
+    }
+}
+
+fn damage_is_none(disk: &SimDisk) -> bool {
+    disk.state().names().len() == 1
+}
+
+#[test]
+fn no_damage_is_served() {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for is_closed in [true, false] {
+        let (disk, expected) = sample(is_closed);
+        let state = disk.state();
+        let size = state.bytes(NAME).len();
+        let used: Vec<usize> = (0..size / 512)
+            .filter(|sector| {
+                state.bytes(NAME)[sector * 512..(sector + 1) * 512].iter().any(|byte| *byte != 0)
+            })
+            .collect();
+        let mut random = Random(7);
+        for number in 0..250 {
+            let sector = used[random.below(used.len())];
+            let (at, bit) = (sector * 512 + random.below(512), random.below(8));
+            let mut hurt = state.clone();
+            let what = match number % 5 {
+                0 => {
+                    hurt.damage(NAME, |bytes| bytes[sector * 512..(sector + 1) * 512].fill(0));
+                    format!("sector {sector} zeroed")
+                }
+                1 => {
+                    let from = used[random.below(used.len())];
+                    hurt.damage(NAME, |bytes| bytes.copy_within(from * 512..(from + 1) * 512, sector * 512));
+                    format!("sector {from} misplaced to {sector}")
+                }
+                _ => {
+                    hurt.damage(NAME, |bytes| bytes[at] ^= 1 << bit);
+                    format!("bit {bit} of byte {at}")
+                }
+            };
+            *seen.entry(check_damaged(&hurt, &expected, &what)).or_default() += 1;
+        }
+        for len in [0, 100, 512, 4096, size / 2, size - 4096] {
+            let mut hurt = state.clone();
+            hurt.damage(NAME, |bytes| bytes.truncate(len));
+            *seen.entry(check_damaged(&hurt, &expected, &format!("cut off at {len}"))).or_default() += 1;
+        }
+    }
+    assert!(seen.len() == 3, "{seen:?}");
+    io::Write::write_fmt(&mut io::stderr(), format_args!("{seen:?}\n")).expect("standard error takes it");
+}

@@ -1,0 +1,106 @@
+//! Why there are no definitions, in words.
+
+use std::fmt;
+use std::io;
+
+use crate::definitions_damage::DefinitionsDamage;
+
+/// What the file is called.
+pub const NAME: &str = "definitions.redb";
+
+/// Why there are no definitions.
+#[derive(Debug)]
+pub enum DefinitionsError {
+    /// The disk does not let us. After it nothing is applied any more.
+    Disk(io::Error),
+    /// The file belongs to another store.
+    Foreign,
+    /// The file is of a version that is not known here.
+    Version(u32),
+    /// Nothing can be read from the file.
+    Unreadable(String),
+    /// There is damage, and the settings say that it is not to be opened then.
+    Damaged(Box<DefinitionsDamage>),
+}
+
+impl fmt::Display for DefinitionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DefinitionsError::Disk(error) => {
+                write!(f, "`{NAME}` cannot be read or written: {error}; check the disk")
+            }
+            DefinitionsError::Foreign => {
+                write!(f, "`{NAME}` belongs to another store; take it out of the folder")
+            }
+            DefinitionsError::Version(version) => {
+                write!(f, "`{NAME}` has version `{version}`; open it with the release that wrote it")
+            }
+            DefinitionsError::Unreadable(why) => write!(
+                f,
+                "`{NAME}` is damaged so that nothing can be read from it: {why}; restore the whole folder from a \
+                 copy, or look with `imori verify` at what the journal holds and move the file away to begin \
+                 without the vhosts, exchanges, queues and bindings that stood in it"
+            ),
+            DefinitionsError::Damaged(damage) => {
+                write!(f, "`{NAME}` is damaged; restore it, or choose to set it aside\n{damage}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DefinitionsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            DefinitionsError::Disk(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for DefinitionsError {
+    fn from(error: io::Error) -> DefinitionsError {
+        DefinitionsError::Disk(error)
+    }
+}
+
+impl From<redb::Error> for DefinitionsError {
+    fn from(error: redb::Error) -> DefinitionsError {
+        let is_of_disk =
+            |error: &io::Error| error.raw_os_error().is_some() || error.kind() == io::ErrorKind::WriteZero;
+        match error {
+            redb::Error::Io(error) if is_of_disk(&error) => DefinitionsError::Disk(error),
+            redb::Error::PreviousIo => DefinitionsError::Disk(io::Error::other("it failed before")),
+            other => DefinitionsError::Unreadable(other.to_string()),
+        }
+    }
+}
+
+impl From<redb::StorageError> for DefinitionsError {
+    fn from(error: redb::StorageError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::TableError> for DefinitionsError {
+    fn from(error: redb::TableError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::TransactionError> for DefinitionsError {
+    fn from(error: redb::TransactionError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::CommitError> for DefinitionsError {
+    fn from(error: redb::CommitError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::DatabaseError> for DefinitionsError {
+    fn from(error: redb::DatabaseError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}

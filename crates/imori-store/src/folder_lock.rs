@@ -1,0 +1,60 @@
+//! One process at a time has a store: a lock that ends with the process, however it ends.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// What the file is called. It stays when nobody holds the lock.
+pub(crate) const NAME: &str = "lock";
+
+/// Nobody else has the folder as long as this is there.
+#[derive(Debug)]
+pub(crate) struct FolderLock {
+    _file: File,
+}
+
+/// Why there is no lock.
+#[derive(Debug)]
+pub(crate) enum LockError {
+    Disk(io::Error),
+    /// Another process has it; its number if it wrote that down.
+    Held(Option<u32>),
+}
+
+impl FolderLock {
+    /// Takes the lock of a folder, which exists, and writes down who has it.
+    pub(crate) fn take(folder: &Path) -> Result<FolderLock, LockError> {
+        let path = folder.join(NAME);
+        let options =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
+        let mut file = options.open(&path).map_err(LockError::Disk)?;
+        lock(&file, &path)?;
+        let id = format!("{}\n", std::process::id());
+        let written = file.set_len(0).and_then(|()| file.write_all(id.as_bytes()));
+        written.map_err(LockError::Disk)?;
+        Ok(FolderLock { _file: file })
+    }
+
+    /// Takes the lock without changing anything; `None` where there is no file to lock, so that nobody
+    /// can hold it.
+    pub(crate) fn take_to_look(folder: &Path) -> Result<Option<FolderLock>, LockError> {
+        let path = folder.join(NAME);
+        match File::open(&path) {
+            Ok(file) => lock(&file, &path).map(|()| Some(FolderLock { _file: file })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(LockError::Disk(error)),
+        }
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), LockError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let written = fs::read_to_string(path).ok();
+            Err(LockError::Held(written.and_then(|text| text.trim().parse().ok())))
+        }
+        Err(TryLockError::Error(error)) => Err(LockError::Disk(error)),
+    }
+}

@@ -1,0 +1,35 @@
+//! Small files that are replaced whole: after a crash there is the old one or the new one.
+
+use std::io;
+
+use crate::disk::{self, Disk, DiskFile as _};
+use crate::limits::SECTOR_BYTES;
+
+/// Gives the file `name` this content, durably, and leaves it open.
+pub(crate) fn replace<D: Disk>(disk: &D, name: &str, content: &[u8; SECTOR_BYTES]) -> io::Result<D::File> {
+    let new = format!("{name}.new");
+    // One that was never whole is left from an earlier end.
+    if disk.list()?.contains(&new) {
+        disk.remove(&new)?;
+    }
+    let file = disk.create(&new)?;
+    disk::write_all(&file, content, 0)?;
+    file.sync_data()?;
+    disk.rename(&new, name)?;
+    disk.sync_folder()?;
+    Ok(file)
+}
+
+/// Reads such a file; `None` if there is none.
+pub(crate) fn content<D: Disk>(disk: &D, name: &str) -> io::Result<Option<Vec<u8>>> {
+    match disk.open(name) {
+        Ok(file) => {
+            let mut bytes = vec![0; SECTOR_BYTES];
+            let read = disk::read_up_to(&file, &mut bytes, 0)?;
+            bytes.truncate(read);
+            Ok(Some(bytes))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
