@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use imori_core::confirm::Progress;
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_core::turn::Budget;
@@ -26,6 +27,10 @@ pub struct Desk {
     touched_in: Cell<Option<ConnectionId>>,
     /// Connections of this cell with answers that wait for the journal.
     awaiting: RefCell<Vec<ConnectionId>>,
+    /// How far the journal was when they were told last.
+    journal_told: Cell<Progress>,
+    /// Some of them have begun to wait since, and were told nothing.
+    has_untold: Cell<bool>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -43,6 +48,8 @@ impl Desk {
             changed_at: Cell::default(),
             touched_in: Cell::default(),
             awaiting: RefCell::default(),
+            journal_told: Cell::default(),
+            has_untold: Cell::new(false),
             spare: RefCell::default(),
         }
     }
@@ -115,11 +122,24 @@ impl Desk {
 
     /// Notes a connection with answers that wait.
     pub(super) fn note_awaiting(&self, id: ConnectionId) {
+        self.has_untold.set(true);
         self.awaiting.borrow_mut().push(id);
     }
 
-    /// Takes the list of those connections.
-    pub(super) fn take_awaiting(&self) -> Vec<ConnectionId> {
+    /// Notes a connection with answers that wait on.
+    pub(super) fn note_awaiting_on(&self, id: ConnectionId) {
+        self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Tells whether some of them do not know that the journal is so far.
+    pub(super) fn is_behind(&self, journal: Progress) -> bool {
+        self.has_untold.get() || self.journal_told.get() != journal
+    }
+
+    /// Takes the list of those connections, to tell them.
+    pub(super) fn take_awaiting(&self, journal: Progress) -> Vec<ConnectionId> {
+        self.journal_told.set(journal);
+        self.has_untold.set(false);
         std::mem::take(&mut self.awaiting.borrow_mut())
     }
 
