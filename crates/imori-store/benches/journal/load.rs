@@ -186,7 +186,8 @@ impl Client {
     }
 }
 
-fn cpu_seconds() -> f64 {
+/// The processor time of this process so far.
+pub(crate) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

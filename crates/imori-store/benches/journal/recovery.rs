@@ -18,25 +18,33 @@ const QUARTER: u64 = 250_000;
 
 /// Reads by direct reads and through the page cache in turns, beside reads alone.
 pub(crate) fn measure(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
-    println!("{:>7} {:>9} {:>10} {:>10} {:>12}", "MiB", "records", "device ms", "cache ms", "reads alone");
+    println!(
+        "{:>7} {:>9} {:>10} {:>10} {:>10} {:>12}",
+        "MiB", "records", "device ms", "cache ms", "cache cpu", "reads alone"
+    );
     for records in [QUARTER, 4 * QUARTER] {
         let folder = folder.join("recovery");
         load::fill(&folder, records)?;
         let disk = RealDisk::new(folder.clone());
-        let (mut device, mut cache, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+        let [mut device, mut cache, mut cpu, mut bare] = [const { Vec::new() }; 4];
         for _ in 0..rounds {
             bare.push(probe::read(&folder)?);
             device.push(recover(&disk, ReadFrom::Device, records)?);
             // What is read past the cache does not fill it.
             recover(&disk, ReadFrom::Cache, records)?;
+            let before = load::cpu_seconds();
             cache.push(recover(&disk, ReadFrom::Cache, records)?);
+            cpu.push(Duration::from_secs_f64(load::cpu_seconds() - before));
         }
         let mib = (records * (load::RECORD_BYTES as u64 + 24)) >> 20;
-        let [device, cache, bare] = [device, cache, bare].map(|times| Figures::new(&times).at(0.5) / 1000);
-        println!("{mib:>7} {records:>9} {device:>10} {cache:>10} {bare:>12}");
+        let [device, cache, cpu, bare] =
+            [device, cache, cpu, bare].map(|times| Figures::new(&times).at(0.5) / 1000);
+        println!("{mib:>7} {records:>9} {device:>10} {cache:>10} {cpu:>10} {bare:>12}");
         fs::remove_dir_all(&folder)?;
     }
-    println!("medians of the rounds; alone: direct reads of the same files, one after the other");
+    println!(
+        "medians of the rounds; cpu: of all threads, the memory given back included; alone: direct reads of the same files"
+    );
     Ok(())
 }
 
