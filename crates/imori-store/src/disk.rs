@@ -22,9 +22,11 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens a file to read and write it.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Reads a file whole; without a cache there is one place to read from.
-    fn read(&self, name: &str, _from: ReadFrom) -> io::Result<Bytes> {
-        read_all(&self.open(name)?).map(Bytes::from)
+    /// Reads a file, or the first `bytes_max` of it; without a cache there is one place to read from.
+    fn read(&self, name: &str, _from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        let mut bytes = read_all(&self.open(name)?)?;
+        bytes.truncate(bytes_max);
+        Ok(Bytes::from(bytes))
     }
 
     /// The bytes that files may still take, if there is an end to them.
@@ -88,8 +90,8 @@ impl Disk for RealDisk {
         OpenOptions::new().read(true).write(true).open(self.folder.join(name))
     }
 
-    fn read(&self, name: &str, from: ReadFrom) -> io::Result<Bytes> {
-        whole_file::read(&self.folder.join(name), from)
+    fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        whole_file::read(&self.folder.join(name), from, bytes_max)
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

@@ -7,12 +7,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::disk::{self, Disk, DiskFile};
-use crate::file_header::FileHeader;
+use bytes::Bytes;
+
+use crate::batch;
+use crate::disk::{Disk, DiskFile};
+use crate::file_header::{FileHeader, HeaderError};
 use crate::limits::{BLOCK_BYTES, READER_BYTES, READERS_MAX};
 use crate::planted::Fault;
 use crate::record::Record;
 use crate::scan::{self, FileScan};
+use crate::seal::Seal;
 use crate::settings::Settings;
 
 /// A file, and what stands in it.
@@ -29,6 +33,8 @@ struct Unread<F> {
     number: u32,
     /// What the header says, as far as it can be read; only the order hangs on it.
     generation: u32,
+    /// Its first blocks, if nothing of it was ever acknowledged.
+    untouched: Option<Bytes>,
 }
 
 /// Reads files by name and number.
@@ -40,19 +46,24 @@ pub(crate) fn read_files<D: Disk>(
     let (mut unread, mut bytes) = (Vec::new(), 0);
     for (name, number) in names {
         let file = folder.open(&name)?;
-        let mut block = [0; BLOCK_BYTES];
-        let read = disk::read_up_to(&file, &mut block, 0)?;
-        let header = FileHeader::decode(block.get(..read).unwrap_or_default());
+        let start = folder.read(&name, settings.read_from, 2 * BLOCK_BYTES)?;
+        let header = FileHeader::decode(&start);
+        let untouched = Some(start).filter(|start| is_untouched(&header, start, settings.seal));
+        bytes += if untouched.is_some() { 0 } else { file.size()? };
         let generation = header.map_or(0, |header| header.generation);
-        bytes += file.size()?;
-        unread.push(Unread { file, name, number, generation });
+        unread.push(Unread { file, name, number, generation, untouched });
     }
     unread.sort_by_key(|unread| std::cmp::Reverse(unread.generation));
     let (next, floor) = (AtomicUsize::new(0), AtomicU64::new(0));
     let read_some = || {
         let mut scans = Vec::new();
-        while let Some(Unread { name, .. }) = unread.get(next.fetch_add(1, Ordering::Relaxed)) {
-            scans.push((name.clone(), read_file(folder, settings, name, &floor)?));
+        while let Some(unread) = unread.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Unread { name, untouched, .. } = unread;
+            let bytes = match untouched {
+                Some(start) => start.clone(),
+                None => folder.read(name, settings.read_from, usize::MAX)?,
+            };
+            scans.push((name.clone(), scan(&bytes, settings, &floor)));
         }
         io::Result::Ok(scans)
     };
@@ -76,14 +87,22 @@ pub(crate) fn read_files<D: Disk>(
     Ok(found.collect())
 }
 
-fn read_file<D: Disk>(disk: &D, settings: &Settings, name: &str, floor: &AtomicU64) -> io::Result<FileScan> {
-    let bytes = disk.read(name, settings.read_from)?;
-    let mut scan = scan::scan(&bytes, settings.seal);
+/// Tells whether no batch of a file was ever synced: the header of a file is written anew together with
+/// its first batch. What there is of that one was never acknowledged, and the file is used again under
+/// another generation.
+fn is_untouched(header: &Result<FileHeader, HeaderError>, start: &[u8], seal: Seal) -> bool {
+    let is_ready = header.as_ref().is_ok_and(|header| header.first.is_none());
+    let first = start.get(BLOCK_BYTES..).and_then(|block| batch::decode_header(block, seal));
+    is_ready && header.as_ref().ok().map(|header| header.generation) != first.map(|batch| batch.generation)
+}
+
+fn scan(bytes: &Bytes, settings: &Settings, floor: &AtomicU64) -> FileScan {
+    let mut scan = scan::scan(bytes, settings.seal);
     let highest = scan.records.iter().filter_map(Record::floor).max().map_or(0, |lsn| lsn.0);
     let mut floor = floor.fetch_max(highest, Ordering::Relaxed).max(highest);
     if settings.seal.planted.has(Fault::FloorOffByOne) && floor > 0 {
         floor += 1;
     }
     scan.records.retain(|record| record.lsn.0 >= floor);
-    Ok(scan)
+    scan
 }

@@ -34,8 +34,8 @@ impl Disk for ReadOnlyDisk {
         File::open(self.folder.join(name))
     }
 
-    fn read(&self, name: &str, from: ReadFrom) -> io::Result<Bytes> {
-        RealDisk::new(self.folder.clone()).read(name, from)
+    fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        RealDisk::new(self.folder.clone()).read(name, from, bytes_max)
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

@@ -336,12 +336,14 @@ impl Disk for SimDisk {
     }
 
     /// What the cache shows, or what the device holds once the cache has given it what is dirty.
-    fn read(&self, name: &str, from: ReadFrom) -> io::Result<Bytes> {
+    fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
         let shared = self.lock();
         let inode = shared.state.names.get(name).and_then(|inode| shared.state.inodes.get(inode));
         let inode = inode.ok_or(io::ErrorKind::NotFound)?;
         let is_shown = from == ReadFrom::Cache || !inode.has_lost;
-        Ok(Bytes::from(if is_shown { inode.now.to_vec() } else { written_back(inode) }))
+        let mut bytes = if is_shown { inode.now.to_vec() } else { written_back(inode) };
+        bytes.truncate(bytes_max);
+        Ok(Bytes::from(bytes))
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

@@ -1,4 +1,4 @@
-//! Reads a file whole, past the page cache or through it.
+//! Reads a file in one go, past the page cache or through it.
 //!
 //! The page cache may show what never reached the device: after a failed sync the kernel shows pages that
 //! it dropped. Where nobody can say that this did not happen, the device is asked.
@@ -25,14 +25,14 @@ pub enum ReadFrom {
     Cache,
 }
 
-/// Reads all of a file.
-pub(crate) fn read(path: &Path, from: ReadFrom) -> io::Result<Bytes> {
+/// Reads a file, or the first `bytes_max` of it.
+pub(crate) fn read(path: &Path, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
     if from == ReadFrom::Cache {
-        return read_aligned(&File::open(path)?);
+        return read_aligned(&File::open(path)?, bytes_max);
     }
     let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path);
-    match direct.and_then(|file| read_aligned(&file)) {
-        Err(error) if is_refusal(&error) => read_uncached(path),
+    match direct.and_then(|file| read_aligned(&file, bytes_max)) {
+        Err(error) if is_refusal(&error) => read_uncached(path, bytes_max),
         read => read,
     }
 }
@@ -44,16 +44,16 @@ fn is_refusal(error: &io::Error) -> bool {
 }
 
 /// Reads after the page cache has given its pages to the device and forgotten them.
-fn read_uncached(path: &Path) -> io::Result<Bytes> {
+fn read_uncached(path: &Path, bytes_max: usize) -> io::Result<Bytes> {
     let file = File::open(path)?;
     file.sync_data()?;
     fadvise(&file, 0, None, Advice::DontNeed)?;
-    read_aligned(&file)
+    read_aligned(&file, bytes_max)
 }
 
 /// Reads into memory that begins at a block, as a direct read needs it.
-fn read_aligned(file: &File) -> io::Result<Bytes> {
-    let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+fn read_aligned(file: &File, bytes_max: usize) -> io::Result<Bytes> {
+    let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?.min(bytes_max);
     let room = len.next_multiple_of(BLOCK_BYTES);
     let mut bytes = vec![0; room + BLOCK_BYTES];
     let start = bytes.as_ptr().align_offset(BLOCK_BYTES);
@@ -80,13 +80,15 @@ mod tests {
     #[test]
     fn all_ways_read_the_same() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/store-whole-file");
-        for len in [0, 1, 4096, 5000, READ_BYTES, 2 * READ_BYTES + 4097] {
-            let expected: Vec<u8> = (0..len).map(|at| (at / 7) as u8).collect();
+        let lens = [0, 1, 4096, 5000, READ_BYTES, 2 * READ_BYTES + 4097];
+        for (len, max) in lens.map(|len| (len, usize::MAX)).into_iter().chain([(9000, 8192), (5000, 8192)]) {
+            let mut expected: Vec<u8> = (0..len).map(|at| (at / 7) as u8).collect();
             std::fs::write(&path, &expected).expect("it can be written");
+            expected.truncate(max);
             for (way, read) in [
-                ("device", read(&path, ReadFrom::Device)),
-                ("cache", read(&path, ReadFrom::Cache)),
-                ("without direct reads", read_uncached(&path)),
+                ("device", read(&path, ReadFrom::Device, max)),
+                ("cache", read(&path, ReadFrom::Cache, max)),
+                ("without direct reads", read_uncached(&path, max)),
             ] {
                 assert!(read.expect("it can be read") == expected, "{len} bytes, {way}");
             }
