@@ -139,6 +139,8 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     ("part", "share"), [("journal/", 0.5), ("segments/", 0.25), ("definitions", 0.2), ("", 0.05)]
 )
 def test_damage_is_found_or_harmless(case: Case, part: str, share: float) -> None:
+    if not any(name.startswith(part) for name in case.store.blocks):
+        pytest.skip(f"the broker has written nothing to `{part}`")
     for damage, outcome, wrong in damages(case, part, round(FLIPS * share)):
         assert not wrong, f"{damage}, {outcome}: {wrong}"
 

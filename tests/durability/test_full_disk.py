@@ -22,6 +22,9 @@ from harness.durability.wire import Connection
 DISK_BYTES = 96 << 20
 BODY_BYTES = 100_000
 
+# Publishers go on so soon after there is room again.
+ROOM_S = 10.0
+
 # Who confirms nothing for so long makes its publishers wait.
 SILENCE_S = 2.0
 
@@ -97,7 +100,7 @@ class Filling(Role):
         """Reads and accepts until so many messages are confirmed in all."""
         readers = [Reader(self.ledger, f"{q}.r", q, gives_back=0.0) for q in self.queues]
         connections = [await reader.read(address, self.queues[reader.queue]) for reader in readers]
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(ROOM_S):
             while self.ledger.counts["confirmed"] < confirms:
                 await asyncio.sleep(0.01)
         for connection, reader in zip(connections, readers, strict=True):
@@ -105,6 +108,7 @@ class Filling(Role):
             connection.close()
 
 
+@pytest.mark.xfail(strict=True, reason="the journal frees no files yet while the broker runs")
 def test_publishers_wait_for_room(tmp_path: Path) -> None:
     if reason := unable():
         pytest.skip(reason)

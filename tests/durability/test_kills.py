@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.deadline import DEADLINE_S
 from harness.durability.ledger import Ledger, summary
 from harness.durability.roles import Durable
 from harness.durability.server import Server, toy
@@ -58,6 +59,24 @@ def test_nothing_is_lost_by_kills(tmp_path: Path) -> None:
     assert ledger.counts["confirmed"] > 20 * ends["loaded"], "there was a load"
     assert ledger.counts["committed"] > ends["loaded"]
     assert not traffic.errors, traffic.errors[:3]
+    violations = ledger.verdict()
+    assert not violations, summary(violations)
+
+
+def test_nothing_is_lost_by_stops(tmp_path: Path) -> None:
+    ledger = Ledger()
+    traffic = Traffic.of_all_kinds(ledger)
+    chance = random.Random(SEED)
+    with Server(tmp_path) as server:
+        for _ in range(max(4, KILLS // 8)):
+            process = server.start().process
+            assert process is not None
+            traffic.run(server.address, chance.uniform(0.02, 0.4), process.terminate)
+            assert process.wait(DEADLINE_S) == 0, server.log_text()[-2000:]
+            ledger.restarted(is_clean=True)
+        traffic.drain(server.start().address)
+    told = {error.partition(":")[0] for error in traffic.errors}
+    assert told <= {"Server shutting down"}, told
     violations = ledger.verdict()
     assert not violations, summary(violations)
 

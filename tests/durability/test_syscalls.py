@@ -4,8 +4,6 @@ Each row runs on a disk that remembers its writes. After the end what was never 
 it is when the kernel drops the pages of a failed flush, and a new broker starts on what is left.
 """
 
-import errno
-import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -20,7 +18,7 @@ from harness.durability.cuts import drained
 from harness.durability.inject import Fault, attach, times, unable
 from harness.durability.ledger import Ledger, summary
 from harness.durability.roles import Durable, Names
-from harness.durability.server import IMORI, Server, toy
+from harness.durability.server import IMORI, Server, StartError, toy
 from harness.durability.traffic import Traffic
 
 # What the process ends with, so that a supervisor starts a new one.
@@ -119,9 +117,7 @@ def failing(
 def check(outcome: Outcome, fault: Fault) -> None:
     assert outcome.faults > 0, f"no {fault} came"
     assert outcome.status == STATUS, f"it did not end by itself; see {outcome.log[-2000:]}"
-    if fault.errno is not None:
-        text = os.strerror(getattr(errno, fault.errno))
-        assert text in outcome.log, f"the log does not name `{text}`: {outcome.log[-2000:]}"
+    assert fault.text in outcome.log, f"the log does not say `{fault.text}`: {outcome.log[-2000:]}"
     assert not outcome.violations, outcome.violations
     print(f"\n{fault}: ended {outcome.took_s:.3f} s after it", end="")
     assert outcome.took_s < PATIENCE_S
@@ -153,6 +149,50 @@ DEFINITIONS_FAULTS = [
 @pytest.mark.parametrize("fault", DEFINITIONS_FAULTS, ids=str)
 def test_the_definitions_fail(tmp_path: Path, disk: Path, fault: Fault) -> None:
     check(broken(tmp_path, disk, IMORI, fault), fault)
+
+
+READS = ("read", "pread64", "preadv", "preadv2")
+STORE = [*JOURNAL, *DEFINITIONS, "run", "run.new", "store", "journal"]
+START_FAULTS = [
+    Fault(JOURNAL, READS, "error=EIO", "1"),
+    Fault(JOURNAL, READS, "error=EIO", "2"),
+    Fault(DEFINITIONS, READS, "error=EIO", "1"),
+    Fault(DEFINITIONS, READS, "error=EIO", "2"),
+    *(
+        Fault(STORE, calls, result, when)
+        for calls in (WRITES, SYNCS)
+        for result in RESULTS
+        for when in ("1", "2", "3", "5", "8")
+    ),
+    Fault(STORE, ("rename", "renameat", "renameat2"), "error=EIO", "1"),
+    Fault(STORE, ("ftruncate", "fallocate"), "error=EIO", "1"),
+]
+
+
+@pytest.mark.parametrize("fault", START_FAULTS, ids=str)
+def test_a_start_that_fails_changes_nothing(tmp_path: Path, fault: Fault) -> None:
+    if reason := unable():
+        pytest.skip(reason)
+    ledger = Ledger()
+    traffic = Traffic.of_all_kinds(ledger)
+    with Server(tmp_path) as server:
+        traffic.run(server.start().address, BEFORE_S, server.kill)
+        trace = tmp_path / "strace"
+        server.prefix = ["strace", "-D", *fault.command(server.data, trace)[1:]]
+        refusal = ""
+        try:
+            server.start()
+        except StartError as error:
+            refusal = str(error)
+        server.kill()
+        print(
+            f"\n{fault}: {'refused' if refusal else 'started'}, {len(times(trace))} faults", end=""
+        )
+        assert not refusal or fault.text in refusal, refusal
+        server.prefix = []
+        ledger.restarted()
+        traffic.drain(server.start().address)
+    assert not ledger.verdict(), summary(ledger.verdict())
 
 
 TOY_FAULTS = [Fault(["journal"], calls, "error=EIO", "1") for calls in (WRITES, SYNCS)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import subprocess
@@ -39,9 +41,10 @@ class Fault:
     when: str
 
     @property
-    def errno(self) -> str | None:
-        """The error's name."""
-        return self.result.partition("=")[2] if self.result.startswith("error") else None
+    def text(self) -> str:
+        """What the system says of the error; nothing where there is none."""
+        name = self.result.partition("=")[2]
+        return os.strerror(getattr(errno, name)) if self.result.startswith("error") else ""
 
     def __str__(self) -> str:
         return f"{self.result.partition('=')[2]} of {'/'.join(self.calls)}, {self.when}"

@@ -168,7 +168,9 @@ class Ledger:
             self._violate(Kind.ALTERED, f"{copy} came with other bytes")
         if state.is_accepted:
             self._violate(Kind.RESURRECTED, f"{copy} came after the receipt of its end")
-        if not marked and (state.received >= 0 or state.life < self._unclean):
+        # What went to a grave is new there.
+        is_new = queue in self.graves.values()
+        if not (marked or is_new) and (state.received >= 0 or state.life < self._unclean):
             self._violate(Kind.UNMARKED, f"{copy} came again without a mark")
         state.received = self.life
         if queue not in self._disturbed:
