@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.durability.roles import PERSISTENT, Address
 from harness.durability.server import Server
-from harness.durability.wire import Connection
+from harness.durability.wire import Connections
 
 DEADLINE_S = 5.0
 
@@ -19,10 +19,10 @@ def test_an_answer_waits_for_no_later_commit(tmp_path: Path) -> None:
 
 async def answers_after_anothers_commit(address: Address) -> None:
     """What one connection waits for is safe already, and only another one was told."""
-    one, other = await Connection.open(address), await Connection.open(address)
     received: asyncio.Queue[str] = asyncio.Queue()
-    one.on_message = lambda headers, body: received.put_nowait(headers["ack"])
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(DEADLINE_S), Connections(address) as connections:
+        one, other = await connections.open(), await connections.open()
+        one.on_message = lambda headers, body: received.put_nowait(headers["ack"])
         subscription = {"destination": "/queue/t", "id": "s", "ack": "client-individual"}
         await one.ask("SUBSCRIBE", subscription)
         for _ in range(3):
@@ -30,8 +30,6 @@ async def answers_after_anothers_commit(address: Address) -> None:
             await other.ask("SEND", {"destination": "/queue/q", **PERSISTENT})
             await one.ask("SEND", {"destination": "/queue/t"})
             await one.ask("ACK", {"id": await received.get()})
-    one.close()
-    other.close()
 
 
 def test_a_confirm_names_its_level(tmp_path: Path) -> None:
@@ -44,7 +42,6 @@ def test_a_confirm_names_its_level(tmp_path: Path) -> None:
 
 async def levels_of(address: Address) -> dict[str, str | None]:
     """The levels of receipts, by what was asked for."""
-    connection = await Connection.open(address)
     persistent = {"destination": "/queue/q", **PERSISTENT}
     lower = {"destination": "/queue/lower", "x-level": "os", **PERSISTENT}
     asked = {
@@ -52,10 +49,9 @@ async def levels_of(address: Address) -> dict[str, str | None]:
         "transient": {"destination": "/queue/q"},
         "x-level:os": lower,
     }
-    async with asyncio.timeout(DEADLINE_S):
-        levels = {
+    async with asyncio.timeout(DEADLINE_S), Connections(address) as connections:
+        connection = await connections.open()
+        return {
             name: (await connection.ask("SEND", headers)).get("imori-level")
             for name, headers in asked.items()
         }
-    connection.close()
-    return levels

@@ -4,8 +4,6 @@ Once messages are taken from the queues, publishers go on, without a restart.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from harness.durability.roles import Address, Publisher, Reader, Role
 from harness.durability.rpc import Rpc
 from harness.durability.server import Server
 from harness.durability.traffic import Traffic
-from harness.durability.wire import Connection
+from harness.durability.wire import Connections
 
 DISK_BYTES = 96 << 20
 BODY_BYTES = 100_000
@@ -55,27 +53,18 @@ class Filling(Role):
 
     async def fill_and_empty(self, address: Address, rounds: int) -> None:
         """Goes through it so many times on one life of the broker."""
-        async with self._publishing(address) as connections:
+        async with asyncio.TaskGroup() as group, Connections(address) as connections:
+            for publisher in self.publishers:
+                publishing = publisher.publish(
+                    await connections.open(), self.queues[publisher.queue]
+                )
+                group.create_task(publishing)
             for _ in range(rounds):
                 await self._until_silent()
                 self.counts.append(self.ledger.counts["confirmed"])
-                assert not any(connection.is_lost for connection in connections)
+                assert not any(connection.is_lost for connection in connections.all)
                 await self._calls(address)
                 await self._take(address, self.counts[-1] + 50)
-
-    @asynccontextmanager
-    async def _publishing(self, address: Address) -> AsyncIterator[list[Connection]]:
-        connections = [await Connection.open(address) for _ in self.publishers]
-        tasks = [
-            asyncio.create_task(publisher.publish(connection, self.queues[publisher.queue]))
-            for publisher, connection in zip(self.publishers, connections, strict=True)
-        ]
-        try:
-            yield connections
-        finally:
-            for connection in connections:
-                connection.close()
-            await asyncio.gather(*tasks)
 
     async def _until_silent(self) -> None:
         async with asyncio.timeout(DEADLINE_S * 2):
@@ -86,26 +75,21 @@ class Filling(Role):
 
     async def _calls(self, address: Address) -> None:
         """Transient messages are not held up."""
-        connections: list[Connection] = []
-        task = asyncio.create_task(self.rpc.run(address, connections))
-        async with asyncio.timeout(DEADLINE_S):
-            wanted = len(self.rpc.calls) + 20
-            while len(self.rpc.calls) < wanted:
-                await asyncio.sleep(0.01)
-        for connection in connections:
-            connection.close()
-        await asyncio.gather(task, return_exceptions=True)
+        async with Connections(address) as connections, asyncio.timeout(DEADLINE_S):
+            caller = await self.rpc.prepare(connections)
+            for _ in range(20):
+                await self.rpc.call(caller)
 
     async def _take(self, address: Address, confirms: int) -> None:
         """Reads and accepts until so many messages are confirmed in all."""
-        readers = [Reader(self.ledger, f"{q}.r", q, gives_back=0.0) for q in self.queues]
-        connections = [await reader.read(address, self.queues[reader.queue]) for reader in readers]
-        async with asyncio.timeout(ROOM_S):
+        async with Connections(address) as connections, asyncio.timeout(ROOM_S):
+            for queue, destination in self.queues.items():
+                reader = Reader(self.ledger, f"{queue}.r", queue, gives_back=0.0)
+                await reader.read(connections, destination)
             while self.ledger.counts["confirmed"] < confirms:
                 await asyncio.sleep(0.01)
-        for connection, reader in zip(connections, readers, strict=True):
-            self.ledger.disturbed(reader.queue)
-            connection.close()
+            for queue in self.queues:
+                self.ledger.disturbed(queue)
 
 
 @pytest.mark.xfail(strict=True, reason="the journal frees no files yet while the broker runs")

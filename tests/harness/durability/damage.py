@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +71,8 @@ def truncate(data: bytearray, place: int, chance: random.Random) -> int:
 Deed = Callable[[bytearray, int, random.Random], int]
 
 # How often each is done.
-DEEDS: list[tuple[Deed, int]] = [(flip, 6), (overwrite, 2), (zero, 2), (misplace, 1), (truncate, 1)]
+WITHIN = {flip: 6, overwrite: 2, zero: 2, misplace: 1}
+DEEDS: Mapping[Deed, int] = {**WITHIN, truncate: 1}
 
 
 class Store:
@@ -88,13 +89,13 @@ class Store:
             if data
         }
 
-    def damaged(self, copy: Path, seed: int, belongs: Callable[[str], bool]) -> Damage:
-        """Copies the folder and damages one place that the seed chooses."""
+    def damaged(self, copy: Path, seed: int, part: str, deeds: Mapping[Deed, int]) -> Damage:
+        """Copies the folder and damages one place of a part that the seed chooses."""
         chance = random.Random(seed)
-        names = [name for name in self.blocks if belongs(name)]
+        names = [name for name in self.blocks if name.startswith(part)]
         name = chance.choice(names)
         data = bytearray(self.files[name])
-        deed = chance.choices([deed for deed, _ in DEEDS], [often for _, often in DEEDS])[0]
+        deed = chance.choices(list(deeds), list(deeds.values()))[0]
         place = chance.randrange(len(data))
         if self.blocks[name] and chance.random() < 0.9:
             block = chance.choice(self.blocks[name])

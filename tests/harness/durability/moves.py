@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from harness.durability.ledger import Copy, Ledger
-from harness.durability.roles import PERSISTENT, Address, Gate, Publisher, Reader, Role
-from harness.durability.wire import Connection, Headers
+from harness.durability.roles import PERSISTENT, Gate, Publisher, Reader, Role
+from harness.durability.wire import Connection, Connections, Headers
 
 # Transactions that are under way on a connection.
 OPEN = 8
@@ -32,12 +32,11 @@ class Batches(Role):
             reader.publisher = self.publisher
         self.count = 0
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
+    async def run(self, connections: Connections) -> None:
         """Works until its connections are lost."""
         for reader in self.readers:
-            connections.append(await reader.read(address, self.queues[reader.queue]))
-        connection = await Connection.open(address)
-        connections.append(connection)
+            await reader.read(connections, self.queues[reader.queue])
+        connection = await connections.open()
         publisher = self.publisher
         publisher.gate = gate = Gate()
         publisher.behind = 0
@@ -83,13 +82,12 @@ class Transfer(Role):
         self.mover.publisher = self.publisher
         self.reader = Reader(ledger, f"{name}.r", target)
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
+    async def run(self, connections: Connections) -> None:
         """Works until its connections are lost."""
         source, target = self.queues.values()
-        connections.append(await self.reader.read(address, target))
-        connections.append(await self.mover.read(address, source))
-        connection = await Connection.open(address)
-        connections.append(connection)
+        await self.reader.read(connections, target)
+        await self.mover.read(connections, source)
+        connection = await connections.open()
         await self.publisher.publish(connection, source)
 
 
@@ -128,15 +126,14 @@ class DeadLetters(Role):
         self.rejecter.publisher = self.publisher
         self.reader = Reader(ledger, f"{name}.r", grave)
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
+    async def run(self, connections: Connections) -> None:
         """Works until its connections are lost."""
         source, grave = self.queues.values()
         # Its order is that of the rejections.
         self.reader.ledger.disturbed(self.reader.queue)
-        connections.append(await self.reader.read(address, grave))
-        connections.append(await self.rejecter.read(address, source))
-        connection = await Connection.open(address)
-        connections.append(connection)
+        await self.reader.read(connections, grave)
+        await self.rejecter.read(connections, source)
+        connection = await connections.open()
         await self.publisher.publish(connection, source)
 
 
@@ -176,11 +173,10 @@ class Perishing(Role):
         self.arguments = {name: {**arguments, **death}}
         self.publisher = Publisher(ledger, f"{name}.p", name, ahead=150)
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
+    async def run(self, connections: Connections) -> None:
         """Works until its connection is lost."""
         source, grave = self.queues.values()
-        connection = await Connection.open(address)
-        connections.append(connection)
+        connection = await connections.open()
         # A queue that is declared by a reader, which is gone before there is something to read.
         for destination in (grave, source):
             arguments = self.arguments[self.name] if destination == source else {}

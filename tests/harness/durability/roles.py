@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 
 from harness.durability.ledger import Ledger, message
-from harness.durability.wire import Connection, Headers
+from harness.durability.wire import Connection, Connections, Headers
 
 Address = tuple[str, int]
 
@@ -114,14 +114,13 @@ class Reader:
         # With what its queue is declared.
         self.arguments: Mapping[str, str] = {}
 
-    async def read(self, address: Address, destination: str) -> Connection:
+    async def read(self, connections: Connections, destination: str) -> None:
         """Opens a connection that reads."""
         self.kept = 0
-        connection = await Connection.open(address)
+        connection = await connections.open()
         connection.on_message = partial(self._take, connection)
         headers = {"id": "s", "ack": "client-individual", "prefetch-count": "100"}
         await connection.ask("SUBSCRIBE", {"destination": destination, **headers, **self.arguments})
-        return connection
 
     def _take(self, connection: Connection, headers: Headers, body: bytes) -> None:
         marked = headers["redelivered"] == "true"
@@ -163,8 +162,8 @@ class Role:
     # With what its queues are declared, by their name; nothing for most.
     arguments: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
-        """Works until its connections, which it appends to `connections`, are lost."""
+    async def run(self, connections: Connections) -> None:
+        """Works until its connections are lost."""
         raise NotImplementedError
 
 
@@ -190,12 +189,11 @@ class Durable(Role):
             reader.publisher = publisher
             reader.arguments = self.arguments[reader.queue]
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
+    async def run(self, connections: Connections) -> None:
         """Works until its connections are lost."""
         for reader in self.readers:
-            connections.append(await reader.read(address, self.queues[reader.queue]))
-        opened = [await Connection.open(address) for _ in self.publishers]
-        connections += opened
+            await reader.read(connections, self.queues[reader.queue])
+        opened = [await connections.open() for _ in self.publishers]
         pairs = zip(self.publishers, opened, strict=True)
         await asyncio.gather(*(p.publish(c, self.queues[p.queue]) for p, c in pairs))
 
@@ -210,10 +208,9 @@ class Names(Role):
         # The ledger knows them.
         self.queues = {}
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
+    async def run(self, connections: Connections) -> None:
         """Works until its connection is lost."""
-        connection = await Connection.open(address)
-        connections.append(connection)
+        connection = await connections.open()
         for _ in range(self.each_life):
             number, body = self.publisher.next()
             queue = f"{self.name}{number}"

@@ -6,8 +6,8 @@ import asyncio
 import time
 from functools import partial
 
-from harness.durability.roles import Address, Role
-from harness.durability.wire import Connection, Headers
+from harness.durability.roles import Role
+from harness.durability.wire import Connection, Connections, Headers
 
 # Between two calls of a caller.
 PAUSE_S = 0.002
@@ -23,16 +23,19 @@ class Rpc(Role):
         self.calls: list[tuple[float, float]] = []
         self.number = 0
 
-    async def run(self, address: Address, connections: list[Connection]) -> None:
+    async def run(self, connections: Connections) -> None:
         """Works until its connections are lost."""
-        responder = await Connection.open(address)
-        responder.on_message = partial(_respond, responder)
-        caller = await Connection.open(address)
-        connections += [responder, caller]
-        await responder.ask("SUBSCRIBE", {"destination": self.destination, "id": "s"})
+        caller = await self.prepare(connections)
         while not caller.is_lost:
             await self.call(caller)
             await asyncio.sleep(PAUSE_S)
+
+    async def prepare(self, connections: Connections) -> Connection:
+        """Starts a responder and gives the connection of a caller."""
+        responder = await connections.open()
+        responder.on_message = partial(_respond, responder)
+        await responder.ask("SUBSCRIBE", {"destination": self.destination, "id": "s"})
+        return await connections.open()
 
     async def call(self, caller: Connection) -> None:
         """Calls once and waits for the answer."""

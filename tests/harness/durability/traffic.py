@@ -12,7 +12,7 @@ from harness.durability.ledger import Kind, Ledger
 from harness.durability.moves import Batches, DeadLetters, Perishing, Transfer
 from harness.durability.roles import Address, Durable, Names, Reader, Role
 from harness.durability.rpc import Rpc
-from harness.durability.wire import Connection, Headers
+from harness.durability.wire import Connection, Connections, Headers
 
 
 @dataclass
@@ -46,75 +46,54 @@ class Traffic:
 
         Returns when all connections are lost.
         """
-        asyncio.run(self._run(address, seconds, end))
+        asyncio.run(self._run(Connections(address), seconds, end))
 
     def run_for(self, address: Address, seconds: float) -> None:
         """Loads the broker for so long and leaves it without a word."""
-        connections: list[Connection] = []
-
-        def leave() -> None:
-            for connection in connections:
-                connection.close()
-
-        asyncio.run(self._run(address, seconds, leave, connections))
+        connections = Connections(address)
+        asyncio.run(self._run(connections, seconds, connections.drop))
 
     async def _run(
-        self,
-        address: Address,
-        seconds: float,
-        end: Callable[[], object],
-        connections: list[Connection] | None = None,
+        self, connections: Connections, seconds: float, end: Callable[[], object]
     ) -> None:
-        loop = asyncio.get_running_loop()
-        connections = [] if connections is None else connections
-        timer = loop.call_later(seconds, end)
+        timer = asyncio.get_running_loop().call_later(seconds, end)
         try:
-            async with asyncio.TaskGroup() as group:
+            async with connections, asyncio.TaskGroup() as group:
                 for role in self.roles:
-                    group.create_task(_until_lost(role, address, connections))
-            lost = [connection.lost for connection in connections]
-            async with asyncio.timeout(DEADLINE_S):
-                await asyncio.gather(*lost)
+                    group.create_task(_until_lost(role, connections))
         finally:
             timer.cancel()
-            for connection in connections:
-                connection.close()
             self._note(connections)
 
     def drain(self, address: Address) -> None:
         """Takes and settles all that waits in any queue."""
-        asyncio.run(self._drain(address))
+        asyncio.run(self._drain(Connections(address)))
 
-    async def _drain(self, address: Address) -> None:
-        connections: list[Connection] = []
+    async def _drain(self, connections: Connections) -> None:
         queues = self.ledger.queues()
         graves = [queue for queue in queues if queue.endswith(".grave")]
         try:
-            # Graves come last: what others empty themselves into.
-            for together in ([queue for queue in queues if queue not in graves], graves):
-                async with asyncio.timeout(DEADLINE_S):
-                    drains = [self._drain_queue(address, queue, connections) for queue in together]
-                    await asyncio.gather(*drains)
+            async with connections:
+                # Graves come last: what others empty themselves into.
+                for together in ([queue for queue in queues if queue not in graves], graves):
+                    async with asyncio.timeout(DEADLINE_S):
+                        drains = [self._drain_queue(connections, queue) for queue in together]
+                        await asyncio.gather(*drains)
         finally:
-            for connection in connections:
-                connection.close()
             self._note(connections)
 
-    async def _drain_queue(
-        self, address: Address, queue: str, connections: list[Connection]
-    ) -> None:
+    async def _drain_queue(self, connections: Connections, queue: str) -> None:
         # What no role knows was made by one that makes queues.
         role = next((role for role in self.roles if queue in role.queues), None)
-        connection = await Connection.open(address)
-        connections.append(connection)
         if queue.endswith(".grave") or queue in self.ledger.graves.values():
             self.ledger.disturbed(self.ledger.graves.get(queue, queue))
         drain = _Drain(self.ledger, queue)
         drain.arguments = role.arguments.get(queue, {}) if role else {}
-        await drain.run(connection, role.queues[queue] if role else f"/queue/{queue}")
+        destination = role.queues[queue] if role else f"/queue/{queue}"
+        await drain.run(await connections.open(), destination)
 
-    def _note(self, connections: Sequence[Connection]) -> None:
-        for connection in connections:
+    def _note(self, connections: Connections) -> None:
+        for connection in connections.all:
             for text in connection.disorder:
                 self.ledger.wronged(Kind.DISORDER, text)
             if connection.error is not None:
@@ -152,6 +131,8 @@ class _Drain(Reader):
         self.accept(connection, ack, publisher, number, is_asked=True)
 
 
-async def _until_lost(role: Role, address: Address, connections: list[Connection]) -> None:
+async def _until_lost(role: Role, connections: Connections) -> None:
     with contextlib.suppress(ConnectionError, OSError):
-        await role.run(address, connections)
+        await role.run(connections)
+    for connection in connections.all:
+        await connection.lost

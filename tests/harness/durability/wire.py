@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -21,8 +22,8 @@ class Connection(asyncio.Protocol):
     The broker promises receipts in the order of their frames; one that is not is `disorder`.
     """
 
-    def __init__(self, on_message: Callable[[Headers, bytes], None] | None = None) -> None:
-        self.on_message = on_message
+    def __init__(self) -> None:
+        self.on_message: Callable[[Headers, bytes], None] | None = None
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.error: str | None = None
         self.disorder: list[str] = []
@@ -34,19 +35,11 @@ class Connection(asyncio.Protocol):
         self._room = asyncio.Event()
         self._room.set()
 
-    @classmethod
-    async def open(
-        cls, address: tuple[str, int], on_message: Callable[[Headers, bytes], None] | None = None
-    ) -> Connection:
-        """Connects and logs in."""
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(lambda: cls(on_message), *address)
-        connection.send(
-            "CONNECT",
-            {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"},
-        )
-        await connection._connected
-        return connection
+    async def login(self) -> None:
+        """Says who it is, and returns when the broker has answered."""
+        headers = {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"}
+        self.send("CONNECT", headers)
+        await self._connected
 
     @property
     def is_lost(self) -> bool:
@@ -98,8 +91,8 @@ class Connection(asyncio.Protocol):
         if not self._room.is_set():
             await self._room.wait()
 
-    def close(self) -> None:
-        """Drops the connection without a word."""
+    def drop(self) -> None:
+        """Ends the connection without a word."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -174,3 +167,41 @@ class Connection(asyncio.Protocol):
             expected = receipt
         self._waiting.remove((expected, answered))
         answered(headers)
+
+
+class Connections:
+    """Connections to one broker; whatever becomes of them, none is left behind."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+        self.all: list[Connection] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> Connection:
+        """Connects and logs in."""
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(Connection, *self.address)
+        self.all.append(connection)
+        await connection.login()
+        return connection
+
+    def drop(self) -> None:
+        """Ends all without a word."""
+        for connection in self.all:
+            connection.drop()
+
+    async def close(self) -> None:
+        """Ends all, and returns when they are gone."""
+        self.drop()
+        for connection in self.all:
+            await connection.lost
