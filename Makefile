@@ -6,7 +6,7 @@ STALL_CAUSES ?= 44
 FUZZ_SECONDS ?= 5
 KILLS ?= 30
 CUTS ?= 40
-FLIPS ?= 400
+FLIPS ?= 2000
 DATA ?= .data
 
 .PHONY: help run test check advisories unit sim fuzz interop stalls durability docs bench peers soak setup fmt clean
@@ -80,7 +80,7 @@ soak: ## The simulator, the fuzzers, the stalls and the ends of brokers for long
 	$(MAKE) sim SEEDS=1000000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) stalls STALL_CAUSES=200
-	$(MAKE) durability KILLS=1000 CUTS=400 FLIPS=10000
+	$(MAKE) durability KILLS=1000 CUTS=400 FLIPS=20000
 
 fmt: ## Formats everything.
 	$(CARGO) fmt --all
