@@ -6,7 +6,7 @@ STALL_CAUSES ?= 44
 FUZZ_SECONDS ?= 5
 KILLS ?= 30
 CUTS ?= 40
-FLIPS ?= 2000
+FLIPS ?= 400
 DATA ?= .data
 
 .PHONY: help run test check advisories unit sim fuzz interop stalls durability docs bench peers soak setup fmt clean

@@ -26,7 +26,7 @@ from harness.durability.server import IMORI, Server, StartError, toy
 from harness.durability.traffic import Traffic
 from harness.durability.wire import Connection, Connections
 
-FLIPS = int(os.environ.get("FLIPS", "2000"))
+FLIPS = int(os.environ.get("FLIPS", "400"))
 SEED = int(os.environ.get("SEED", "1"))
 
 # Starts that run side by side.
