@@ -13,7 +13,7 @@ use crate::delivery::About;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use crate::message::{AddressView, Deaths, HeaderReader, MessageView, Publication, Value};
+use crate::message::{AddressView, Deaths, Head, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::queue::{Arrival, Dead, Effects};
@@ -47,8 +47,13 @@ pub(super) struct Letter<'a> {
 }
 
 impl Letter<'_> {
+    /// Nobody is given it yet. A dead letter waited before.
+    fn is_delayed(&self) -> bool {
+        self.deaths.is_none() && self.run.first().is_some_and(|first| first.view().head.delay_ms.is_some())
+    }
+
     /// The same with one of its messages, the one that has so many before it.
-    fn of_one<'a>(&'a self, index: usize, publication: &'a Publication<'a>) -> Letter<'a> {
+    pub(super) fn of_one<'a>(&'a self, index: usize, publication: &'a Publication<'a>) -> Letter<'a> {
         let (run, first) = (slice::from_ref(publication), self.first.plus(index));
         Letter { run, first, deaths: self.deaths.clone(), ..*self }
     }
@@ -141,6 +146,18 @@ pub(super) fn distribute<W: World>(
     report
 }
 
+/// Sees to it that a delayed message has a queue to wait in: nobody else keeps it until it is due.
+///
+/// # Errors
+/// [`BrokerError::NotKept`].
+#[inline]
+pub(super) fn check_kept(head: &Head, queues: &[QueueId], subject: &[u8]) -> Result<(), BrokerError> {
+    if head.delay_ms.is_some() && queues.is_empty() {
+        return Err(BrokerError::NotKept(Name::new(subject)));
+    }
+    Ok(())
+}
+
 /// How many receivers of a route may share the headers of a delivery.
 pub(super) fn live_receivers(route: &Route) -> usize {
     route.subscriptions.len() + route.groups.len()
@@ -198,7 +215,8 @@ pub(super) fn distribute_live<W: World>(
     shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
-    if live_receivers(route) == 0 {
+    // Nothing keeps a message for them until it is due.
+    if live_receivers(route) == 0 || letter.is_delayed() {
         return;
     }
     let about = About { address: letter.address, deaths: letter.deaths.as_ref() };
