@@ -22,6 +22,7 @@ use crate::open::Opened;
 use crate::planted::Fault;
 use crate::pool::Pool;
 use crate::record::RecordType;
+use crate::space::{Space, Watermark};
 
 /// Who is told what became of records; called on the store's threads, and does not block them.
 pub trait Listener: Send + Sync + 'static {
@@ -54,7 +55,7 @@ pub struct Commit {
 /// A journal with its threads.
 pub struct Committer<D: Disk> {
     shared: Arc<Shared<D>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Shared<D: Disk> {
@@ -110,15 +111,16 @@ impl<D: Disk> Committer<D> {
             released: AtomicU64::new(released),
             flush_since: Mutex::new(None),
         });
-        let mut committer = Committer { shared, threads: Vec::new() };
+        let committer = Committer { shared, threads: Mutex::new(Vec::new()) };
         committer.spawn("journal", move |shared| shared.commit(journal))?;
         committer.spawn("journal-pool", Shared::fill)?;
         Ok(committer)
     }
 
-    fn spawn(&mut self, name: &str, run: impl FnOnce(&Shared<D>) + Send + 'static) -> io::Result<()> {
+    fn spawn(&self, name: &str, run: impl FnOnce(&Shared<D>) + Send + 'static) -> io::Result<()> {
         let (shared, builder) = (self.shared.clone(), std::thread::Builder::new());
-        self.threads.push(builder.name(name.to_string()).spawn(move || run(&shared))?);
+        let thread = builder.name(name.to_string()).spawn(move || run(&shared))?;
+        self.threads.lock().expect("nothing panics while it holds them").push(thread);
         Ok(())
     }
 
@@ -172,6 +174,26 @@ impl<D: Disk> Committer<D> {
         *self.shared.flush_since.lock().expect("nothing panics while it holds this")
     }
 
+    /// Tells whether a file could not be made for want of space.
+    #[must_use]
+    pub fn is_out_of_space(&self) -> bool {
+        self.shared.lock().pool.is_stalled()
+    }
+
+    /// Looks at how much space is left, and makes files again if they could not be made before and there
+    /// is space now. What is queued when this becomes high should be less than a file: the one behind it
+    /// is for settles.
+    pub fn look_at_space(&self, space: &mut Space) -> io::Result<Watermark> {
+        let free_bytes = self.shared.disk.free_bytes()?;
+        let mut state = self.shared.lock();
+        let is_stalled = state.pool.is_stalled();
+        if is_stalled && space.has_room(free_bytes) {
+            state.pool.retry();
+            self.shared.room.notify_one();
+        }
+        Ok(space.look(free_bytes, is_stalled))
+    }
+
     /// The files in which something is needed, with the one that is written to.
     #[must_use]
     pub fn live_files(&self) -> usize {
@@ -186,16 +208,25 @@ impl<D: Disk> Committer<D> {
     }
 }
 
-/// Commits what is queued, unless there is no space for it, and ends the threads.
-impl<D: Disk> Drop for Committer<D> {
-    fn drop(&mut self) {
+impl<D: Disk> Committer<D> {
+    /// Commits what is queued, unless there is no space for it, and ends the threads. What is appended later
+    /// is never released.
+    pub fn finish(&self) {
         self.shared.lock().is_ending = true;
         self.shared.work.notify_all();
         self.shared.room.notify_all();
-        for thread in self.threads.drain(..) {
+        let threads = std::mem::take(&mut *self.threads.lock().expect("nothing panics while it holds them"));
+        for thread in threads {
             // A thread that panicked has nothing left to say.
             let _ = thread.join();
         }
+    }
+}
+
+/// As [`Committer::finish`].
+impl<D: Disk> Drop for Committer<D> {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 

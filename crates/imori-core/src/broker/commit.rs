@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{
-    Letter, PublishReport, bury, check_kept, distribute_live, live_receivers, reply, resolve,
-};
+use super::distribute::{PublishReport, bury, check_kept, distribute_live, live_receivers, reply, resolve};
+use super::letter::Letter;
 use super::once::{Sifted, find, note, sift};
 use super::record::{Keepers, message_record, record_effects};
 use crate::authorize::{Action, Object, authorize};

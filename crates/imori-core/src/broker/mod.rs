@@ -17,6 +17,7 @@ mod deliver;
 mod once;
 mod distribute;
 mod record;
+mod letter;
 mod offer;
 mod actor;
 

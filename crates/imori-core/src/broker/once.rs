@@ -4,7 +4,8 @@
 //! A look at the ids, the record and the place in the queue are one step, under the locks of all queues of the
 //! route, taken by rising id: else one of two publishers could be confirmed what the other then is refused.
 
-use super::distribute::{Letter, PublishReport};
+use super::distribute::PublishReport;
+use super::letter::Letter;
 use super::offer::offer;
 use super::record::{Keepers, message_record, record_effects};
 use crate::confirm::{Confirm, Level, Lsn};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::distribute::{
-    Letter, PublishReport, bury, check_kept, distribute, distribute_live, live_receivers, reply, resolve,
+    PublishReport, bury, check_kept, distribute, distribute_live, live_receivers, reply, resolve,
     resolve_passing, send_to_own,
 };
+use super::letter::Letter;
 use super::once::{enqueue_once, is_for_once};
 use super::record::record_letter;
 use crate::authorize::{Action, Object, authorize};

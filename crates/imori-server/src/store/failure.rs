@@ -1,0 +1,70 @@
+//! The disk fails: nothing is promised any more, the end is marked, the broker ends.
+
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, OnceLock};
+
+use imori_store::folder::StoreFolder;
+use tracing::{error, warn};
+
+use crate::slots::unpoisoned;
+
+/// What ends the broker; it is told why.
+pub(crate) type EndOfBroker = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Whether the disk failed, and who is told.
+pub(super) struct Failure {
+    folder: StoreFolder,
+    end: OnceLock<EndOfBroker>,
+    cause: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure").field("folder", &self.folder).field("cause", &self.cause).finish()
+    }
+}
+
+impl Failure {
+    /// Nothing has failed in this folder yet.
+    pub(super) fn new(folder: StoreFolder) -> Failure {
+        Failure { folder, end: OnceLock::new(), cause: Mutex::new(None) }
+    }
+
+    /// The folder of the store.
+    pub(super) fn folder(&self) -> &StoreFolder {
+        &self.folder
+    }
+
+    /// Says what ends the broker if the disk fails.
+    pub(super) fn ends(&self, end: EndOfBroker) {
+        let _ = self.end.set(end);
+    }
+
+    /// A write or a sync failed, in what is called so.
+    pub(super) fn tell(&self, what: &'static str, cause: &io::Error) {
+        let errno = cause.raw_os_error();
+        let folder = self.folder.path().display();
+        error!(
+            error = %cause, errno, what, %folder,
+            "the disk failed: nothing is confirmed any more and the broker ends; check the disk, then start again"
+        );
+        unpoisoned(self.cause.lock()).get_or_insert_with(|| cause.to_string());
+        if let Some(end) = self.end.get() {
+            end(&format!("the disk of `{folder}` failed: {cause}"));
+        }
+        if let Err(error) = self.folder.disk_failed() {
+            warn!(%error, "the failure cannot be marked; what the last process wrote is written anew in any case");
+        }
+    }
+
+    /// Marks that all is written, unless something failed.
+    pub(super) fn end_clean(&self) {
+        if unpoisoned(self.cause.lock()).is_some() {
+            return;
+        }
+        if let Err(error) = self.folder.end_clean() {
+            warn!(%error, "the end cannot be marked as a clean one; the next start takes all messages for redelivered");
+        }
+    }
+}
