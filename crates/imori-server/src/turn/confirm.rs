@@ -1,5 +1,6 @@
 //! The journal came further: the answers that waited for that leave.
 
+use imori_core::broker::wake_consumers;
 use imori_core::confirm::Progress;
 
 use super::host::Host;
@@ -21,16 +22,18 @@ pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl 
 /// Lets go what waited for the journal to come so far, on all connections of the cell.
 pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
     for id in host.desk().take_awaiting(journal) {
-        let waits = with_outbound(host, id, |outbound| {
-            outbound.confirmed(journal);
-            outbound.has_held_answers()
+        let told = with_outbound(host, id, |outbound| {
+            let wakes = outbound.confirmed(journal);
+            (outbound.has_held_answers(), wakes)
         });
+        let (waits, wakes) = told.unwrap_or_default();
         match waits {
-            Some(true) => host.desk().note_awaiting_on(id),
+            true => host.desk().note_awaiting_on(id),
             // What it answers from now on puts it on the list again.
-            _ => {
+            false => {
                 host.with_link(id, |link| link.awaits_journal = false);
             }
         }
+        wake_consumers(host, id, &wakes);
     }
 }
