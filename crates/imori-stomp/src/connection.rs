@@ -13,7 +13,7 @@ use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
-use imori_core::world::World;
+use imori_core::world::{Event, World};
 
 use crate::command::Command;
 use crate::commit::{abort, begin, commit};
@@ -425,9 +425,18 @@ impl Connection {
     #[inline]
     fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, level: Option<Level>) {
         if self.parked.is_empty() {
-            world.with_outbound(self.session.connection, |outbound| {
-                outbound.answer(confirm, |out| push_receipt(out, receipt, level));
+            let given = world.with_outbound(self.session.connection, |outbound| match level {
+                Some(promised) => outbound
+                    .promise(confirm, promised, |out| push_receipt(out, receipt, level))
+                    .then_some(promised),
+                None => {
+                    outbound.answer(confirm, |out| push_receipt(out, receipt, None));
+                    None
+                }
             });
+            if let Some(given) = given.flatten() {
+                world.count(Event::confirmed(given));
+            }
         } else {
             self.parked.park_receipt(receipt, world.gauge());
         }

@@ -12,7 +12,7 @@ use super::encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
 use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Source, Subscription};
 use super::session::{Numbers, Session, SessionId, Unsettled};
-use crate::confirm::{Confirm, Progress};
+use crate::confirm::{Confirm, Given, Level, Progress};
 use crate::delivery::{About, Delivery, Place, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
@@ -102,6 +102,14 @@ pub struct Remains {
     pub is_all: bool,
 }
 
+/// An answer that waits for the journal.
+struct Held {
+    confirm: Confirm,
+    /// What it promises, if it is a confirm.
+    promised: Option<Level>,
+    bytes: Vec<u8>,
+}
+
 /// The outbound half of a connection.
 pub struct Outbound {
     id: ConnectionId,
@@ -120,7 +128,7 @@ pub struct Outbound {
     exhausted: Vec<ReaderId>,
     inboxes: Vec<Inbox>,
     /// Answers that wait for the journal, in their order.
-    held: VecDeque<(Confirm, Vec<u8>)>,
+    held: VecDeque<Held>,
     /// How far the journal has come, as far as it was told.
     journal: Progress,
     /// Some reader was refused for want of room.
@@ -226,26 +234,45 @@ impl Outbound {
 
     /// Sends an answer once `confirm` is reached, behind all earlier answers.
     pub fn answer(&mut self, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
+        self.send_or_hold(confirm, None, write);
+    }
+
+    /// The same with an answer that promises a level; tells whether it left at once. One that waits is
+    /// counted by [`Outbound::confirmed`] when it leaves.
+    pub fn promise(&mut self, confirm: Confirm, level: Level, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        self.send_or_hold(confirm, Some(level), write)
+    }
+
+    fn send_or_hold(
+        &mut self,
+        confirm: Confirm,
+        promised: Option<Level>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
         if self.has_last_word() {
-            return;
+            return false;
         }
         if self.held.is_empty() && confirm.is_reached(self.journal) {
             self.append(write);
-            return;
+            return true;
         }
         let mut bytes = Vec::new();
         write(&mut bytes);
-        self.held.push_back((confirm, bytes));
+        self.held.push_back(Held { confirm, promised, bytes });
+        false
     }
 
-    /// Lets go the answers that waited for the journal to come so far.
-    pub fn confirmed(&mut self, journal: Progress) {
+    /// Lets go the answers that waited for the journal to come so far, and gives what they promise.
+    pub fn confirmed(&mut self, journal: Progress) -> Given {
+        let mut given = Given::default();
         self.journal = self.journal.max(journal);
-        while self.held.front().is_some_and(|(confirm, _)| confirm.is_reached(self.journal)) {
-            if let Some((_, bytes)) = self.held.pop_front() {
-                self.append(|out| out.extend_from_slice(&bytes));
+        while self.held.front().is_some_and(|held| held.confirm.is_reached(self.journal)) {
+            if let Some(held) = self.held.pop_front() {
+                self.append(|out| out.extend_from_slice(&held.bytes));
+                held.promised.into_iter().for_each(|level| given.add(level));
             }
         }
+        given
     }
 
     /// Sends bytes that answer nothing, such as heart-beats: they wait for no journal.

@@ -68,6 +68,11 @@ impl Waiters {
         self.wants_all.store(wanted, Ordering::SeqCst);
     }
 
+    /// Wakes every cell: something else changed for those who wait.
+    pub(crate) fn wake_all(&self) {
+        self.cells.iter().for_each(|waiter| waiter.woken.notify_one());
+    }
+
     fn wake(&self) {
         let wants_all = self.wants_all.load(Ordering::SeqCst);
         for waiter in &self.cells {

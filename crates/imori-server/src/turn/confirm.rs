@@ -1,6 +1,7 @@
 //! The journal came further: the answers that waited for that leave.
 
 use imori_core::confirm::Progress;
+use imori_core::world::Event;
 
 use super::host::Host;
 use super::lend::with_outbound;
@@ -9,9 +10,13 @@ use super::lend::with_outbound;
 pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
     for id in host.desk().take_awaiting() {
         let waits = with_outbound(host, id, |outbound| {
-            outbound.confirmed(journal);
-            outbound.has_held_answers()
+            let given = outbound.confirmed(journal);
+            (outbound.has_held_answers(), given)
         });
+        let (waits, given) = waits.unzip();
+        for (level, count) in given.unwrap_or_default().by_level() {
+            host.count_many(Event::confirmed(level), count);
+        }
         match waits {
             Some(true) => host.desk().note_awaiting(id),
             // What it answers from now on puts it on the list again.

@@ -468,6 +468,29 @@ fn answers_that_nobody_reads_end_the_connection() {
 }
 
 #[test]
+fn a_promise_is_counted_when_it_leaves() {
+    let mut stage = Stage::new();
+    let mut promise = |level, position| {
+        let confirm = Confirm::of(level, Lsn(position));
+        stage.outbound.promise(confirm, level, |out| out.push(b'p'))
+    };
+    assert!(promise(Level::Memory, 0), "it leaves at once");
+    for (level, position) in [(Level::Disk, 2), (Level::Memory, 0), (Level::Os, 1), (Level::Disk, 9)] {
+        assert!(!promise(level, position), "what stands behind one that waits waits too");
+    }
+    stage.answer(Confirm::NOW, "a;");
+    for (position, expected) in [
+        (1, vec![]),
+        (2, vec![(Level::Memory, 1), (Level::Os, 1), (Level::Disk, 1)]),
+        (9, vec![(Level::Disk, 1)]),
+        (9, vec![]),
+    ] {
+        let given = stage.outbound.confirmed(synced(position));
+        assert_eq!(given.by_level().collect::<Vec<_>>(), expected, "at {position}");
+    }
+}
+
+#[test]
 fn held_answers_are_dropped_with_the_connection_and_kept_by_a_good_bye() {
     let mut stage = Stage::new();
     stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
