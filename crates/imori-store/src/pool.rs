@@ -72,7 +72,7 @@ impl<F: DiskFile> Pool<F> {
     }
 
     /// Takes a file that nothing needs any more.
-    pub(crate) fn free(&mut self, file: JournalFile<F>) {
+    pub fn free(&mut self, file: JournalFile<F>) {
         self.free.push_back(file);
     }
 

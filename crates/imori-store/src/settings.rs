@@ -68,6 +68,14 @@ impl Settings {
         Settings { read_from, ..self }
     }
 
+    /// Settings with files of a few blocks, smaller than a broker may have: for simulations, which roll often.
+    #[must_use]
+    pub fn with_few_blocks(store: StoreId, blocks: usize) -> Settings {
+        let (file_bytes, on_damage) = (blocks * BLOCK_BYTES, OnDamage::Quarantine);
+        let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
+        Settings { store, shard: 0, file_bytes, on_damage, read_from, seal }
+    }
+
     /// The header of a file in its `generation`.
     pub(crate) fn header(&self, generation: u32, first: Option<Lsn>) -> FileHeader {
         FileHeader { store: self.store, shard: self.shard, generation, first }

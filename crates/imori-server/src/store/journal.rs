@@ -20,7 +20,7 @@ use imori_store::space::{Space, Watermark};
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
 use super::{Commits, Waiters};
-use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_LOW};
+use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
 /// The journal, from opened to closed.
 pub(crate) struct Journal {
@@ -120,9 +120,16 @@ impl Journal {
         self.committer.get().map_or(0, Committer::queued_bytes)
     }
 
-    /// Tells whether so little waits for the disk, and there is so much space on it, that publishers may go on.
+    /// Tells whether so much waits for the disk that publishers have to wait too. What settles then still finds
+    /// room in the file that is kept for it.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.queued_bytes() > self.mark_bytes()
+    }
+
+    /// Tells whether so little waits for the disk, and there is so much space on it, that publishers
+    /// may go on.
     pub(crate) fn has_caught_up(&self) -> bool {
-        self.queued_bytes() < QUEUED_BYTES_LOW && !self.is_space_low()
+        self.queued_bytes() < self.mark_bytes() / 2 && !self.is_space_low()
     }
 
     /// Tells whether publishers wait for space on the disk.
@@ -175,6 +182,10 @@ impl Journal {
         if self.told.definitions.close(through) {
             self.told.failure.end_clean();
         }
+    }
+
+    fn mark_bytes(&self) -> usize {
+        QUEUED_BYTES_MARK.min(self.file_bytes / 2)
     }
 
     fn hand_over(&self, records: Vec<NewRecord>, is_group: bool) -> Appended {
