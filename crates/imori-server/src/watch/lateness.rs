@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use imori_core::time::Time;
 
-use crate::stall::{Device, DeviceLook, Evidence, ThreadLook, look_at_thread, others_that_wait, pressure};
+use crate::stall::{
+    Cause, Device, DeviceLook, Evidence, ThreadLook, look_at_thread, others_that_wait, pressure,
+};
 
 /// One thing that is looked at again and again.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ struct Watched {
     since: Time,
     first: (Option<ThreadLook>, Option<DeviceLook>),
     evidence: Evidence,
+    /// How many looks spoke for which cause.
+    votes: [u32; Cause::ALL.len()],
 }
 
 /// What a look says.
@@ -80,6 +84,7 @@ impl Lateness {
                 since: now,
                 first: first(),
                 evidence: Evidence::default(),
+                votes: Default::default(),
             });
             return ended.map_or(Late::No, Late::Ends);
         }
@@ -100,6 +105,16 @@ impl Lateness {
     /// When it began, as far as it is watched.
     pub(super) fn began(&self) -> Time {
         self.watched.as_ref().map_or(Time::default(), |watched| watched.began)
+    }
+
+    /// The cause for which most looks spoke, this one among them: the last may see how it ends, and not why it lasted.
+    pub(super) fn cause(&mut self, judged: Cause) -> Cause {
+        let Some(watched) = &mut self.watched else { return judged };
+        if let Some(votes) = watched.votes.get_mut(judged as usize) {
+            *votes += 1;
+        }
+        let by_votes = Cause::ALL.into_iter().zip(watched.votes);
+        by_votes.max_by_key(|(_, votes)| *votes).map_or(judged, |(cause, _)| cause)
     }
 
     /// What was seen.

@@ -11,7 +11,7 @@ use super::lateness::{Late, Lateness};
 use super::space::SpaceWatch;
 use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
 use crate::shared::{Phase, Shared};
-use crate::stall::{Device, Stall, Step, What};
+use crate::stall::{Device, Stall, Step, What, judge_cell, judge_flush};
 
 /// From when on what is told of.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,8 @@ impl Watch<'_> {
     }
 
     fn stall_of_flush(&mut self, now: Time) -> Stall {
-        let (journal, flush) = (&self.shared.journal, &self.flush);
+        let (journal, flush) = (&self.shared.journal, &mut self.flush);
+        let cause = flush.cause(judge_flush(flush.evidence()));
         let progress = journal.waiters().progress();
         let unsynced = progress.written.0.saturating_sub(progress.synced.0);
         Stall {
@@ -109,7 +110,7 @@ impl Watch<'_> {
             began: flush.began(),
             lasted: now.since(flush.began()),
             is_over: false,
-            cause: crate::stall::judge_flush(flush.evidence()),
+            cause,
             evidence: *flush.evidence(),
             // One batch is under way at a time: what is written and not synced is its.
             step: Some(if unsynced > 0 { Step::Sync } else { Step::Write }),
@@ -124,27 +125,16 @@ impl Watch<'_> {
             let lag = cell.pulse.lag(now, cell.load.is_parked());
             cell.pulse.note(lag);
             let late = lateness.look(now, Some(lag), CELL_LATE);
-            let stall = Stall {
-                what: What::Cell(id),
-                began: lateness.began(),
-                lasted: now.since(lateness.began()),
-                is_over: false,
-                cause: crate::stall::judge_cell(lateness.evidence()),
-                evidence: *lateness.evidence(),
-                step: None,
-                queued_bytes: 0,
-                unsynced: 0,
-            };
             match late {
                 Late::No => {}
                 Late::Begins => {
+                    let stall = stall_of_cell(id, lateness, now);
                     lateness.number = Some(self.shared.stalls.begin(stall));
                     tell(&stall, "a cell comes late to its work: its connections wait");
                 }
                 Late::GoesOn => {
-                    if let Some(number) = lateness.number {
-                        self.shared.stalls.renew(number, stall);
-                    }
+                    let stall = stall_of_cell(id, lateness, now);
+                    lateness.number.into_iter().for_each(|number| self.shared.stalls.renew(number, stall));
                 }
                 Late::Ends(number) => {
                     if let Some(stall) = self.shared.stalls.end(number, now) {
@@ -160,6 +150,21 @@ impl Watch<'_> {
         if let Some(number) = number {
             self.shared.stalls.renew(number, stall);
         }
+    }
+}
+
+fn stall_of_cell(id: u16, lateness: &mut Lateness, now: Time) -> Stall {
+    let cause = lateness.cause(judge_cell(lateness.evidence()));
+    Stall {
+        what: What::Cell(id),
+        began: lateness.began(),
+        lasted: now.since(lateness.began()),
+        is_over: false,
+        cause,
+        evidence: *lateness.evidence(),
+        step: None,
+        queued_bytes: 0,
+        unsynced: 0,
     }
 }
 
