@@ -96,11 +96,14 @@ def settled(publisher: Persistent) -> int:
 
 def fill(file: Path, mount: Path, free: int) -> None:
     """Makes a file so large that so many bytes are left."""
-    file.unlink(missing_ok=True)
     found = os.statvfs(mount)
-    size = found.f_bavail * found.f_frsize - free
-    with file.open("wb") as out:
-        os.posix_fallocate(out.fileno(), 0, size)
+    with file.open("ab") as out:
+        # Never smaller than it has to be meanwhile.
+        size = out.tell() + found.f_bavail * found.f_frsize - free
+        if size > out.tell():
+            os.posix_fallocate(out.fileno(), 0, size)
+        else:
+            out.truncate(size)
 
 
 def until(is_so: Callable[[], object]) -> None:

@@ -132,6 +132,8 @@ struct ShownStall {
     #[serde(skip_serializing_if = "Option::is_none")]
     device_completed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    device_silent_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     device_busy_ms: Option<u64>,
     ran_ms: u64,
     without_processor_ms: u64,
@@ -309,6 +311,7 @@ fn shown(stall: &Stall) -> ShownStall {
         unsynced_records: stall.unsynced,
         device_in_flight: seen.in_flight_max,
         device_completed: seen.completed,
+        device_silent_ms: seen.completed.map(|_| millis(seen.silent)),
         device_busy_ms: seen.device_busy.map(millis),
         ran_ms: millis(seen.ran),
         without_processor_ms: millis(seen.starved),

@@ -62,6 +62,17 @@ impl Cause {
     }
 }
 
+/// A thread and the device at one moment, as far as the system tells of them.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) thread: Option<ThreadLook>,
+    pub(crate) device: Option<DeviceLook>,
+}
+
+/// A device that does nothing for so long is silent, whatever it did before: a file system is written out before it
+/// is frozen.
+const SILENT: Duration = Duration::from_millis(200);
+
 /// What was seen from the first look at something late to the last.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Evidence {
@@ -75,8 +86,10 @@ pub(crate) struct Evidence {
     pub(crate) ran: Duration,
     /// The time that it could run and had none.
     pub(crate) starved: Duration,
-    /// The most operations that the device had to answer at one look.
+    /// The most operations that the device had to answer at one look, since it last did one.
     pub(crate) in_flight_max: Option<u64>,
+    /// For how long the device has done nothing.
+    pub(crate) silent: Duration,
     /// Operations that the device did meanwhile.
     pub(crate) completed: Option<u64>,
     /// For how long of it the device had something to answer.
@@ -90,23 +103,30 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Takes one more look at the thread and the device in; `first` is what the first one saw.
-    pub(crate) fn add(
-        &mut self,
-        first: &(Option<ThreadLook>, Option<DeviceLook>),
-        now: &(Option<ThreadLook>, Option<DeviceLook>),
-    ) {
-        if let (Some(first), Some(now)) = (first.0, now.0) {
+    /// Takes one more look at the thread and the device in, so long after the last one; `first` is what the first
+    /// one saw.
+    pub(crate) fn add(&mut self, first: &Seen, now: &Seen, after: Duration) {
+        self.watched += after;
+        if let (Some(first), Some(now)) = (first.thread, now.thread) {
             self.looks += 1;
             self.disk_waits += u32::from(now.waits_for_disk);
             self.ran = now.ran.saturating_sub(first.ran);
             self.starved = now.starved.saturating_sub(first.starved);
         }
-        if let (Some(first), Some(now)) = (first.1, now.1) {
-            self.in_flight_max = self.in_flight_max.max(Some(now.in_flight));
-            self.completed = Some(now.completed.saturating_sub(first.completed));
+        if let (Some(first), Some(now)) = (first.device, now.device) {
+            let completed = Some(now.completed.saturating_sub(first.completed));
+            let is_silent = completed == self.completed.or(Some(0));
+            self.silent = if is_silent { self.silent + after } else { Duration::ZERO };
+            let before = self.in_flight_max.filter(|_| is_silent);
+            self.in_flight_max = before.max(Some(now.in_flight));
+            self.completed = completed;
             self.device_busy = Some(now.busy.saturating_sub(first.busy));
         }
+    }
+
+    /// The device has done nothing for long, or for most of the time.
+    fn is_device_silent(&self) -> bool {
+        self.silent >= SILENT || self.silent * 2 > self.watched
     }
 
     fn is_starved(&self) -> bool {
@@ -123,8 +143,8 @@ pub(crate) fn judge_flush(seen: &Evidence) -> Cause {
     match (seen.in_flight_max, seen.completed) {
         _ if seen.is_starved() => Cause::Cpu,
         _ if !seen.waits_for_disk() => Cause::Unknown,
-        (Some(0), Some(0)) => Cause::Frozen,
-        (Some(_), Some(0)) => Cause::Device,
+        (Some(0), Some(_)) if seen.is_device_silent() => Cause::Frozen,
+        (Some(_), Some(_)) if seen.is_device_silent() => Cause::Device,
         (Some(_), Some(_)) => Cause::BusyDevice,
         _ => Cause::Unknown,
     }
@@ -147,16 +167,17 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Seen for 100 ms, in ten looks.
-    fn seen(disk_waits: u32, ran: u32, starved: u32, device: Option<(u64, u64)>) -> Evidence {
+    /// Seen for 100 ms, in ten looks; of the device what is in flight, what was done, and since when nothing was.
+    fn seen(disk_waits: u32, ran: u32, starved: u32, device: Option<(u64, u64, u32)>) -> Evidence {
         Evidence {
             watched: 100 * MS,
             looks: 10,
             disk_waits,
             ran: ran * MS,
             starved: starved * MS,
-            in_flight_max: device.map(|(in_flight, _)| in_flight),
-            completed: device.map(|(_, completed)| completed),
+            in_flight_max: device.map(|(in_flight, ..)| in_flight),
+            completed: device.map(|(_, completed, _)| completed),
+            silent: device.map_or(Duration::ZERO, |(.., silent)| silent * MS),
             ..Evidence::default()
         }
     }
@@ -164,14 +185,17 @@ mod tests {
     #[test]
     fn a_late_flush_is_explained() {
         for (evidence, expected) in [
-            (seen(10, 0, 0, Some((0, 0))), Cause::Frozen),
-            (seen(10, 0, 0, Some((3, 0))), Cause::Device),
-            (seen(10, 0, 0, Some((3, 40))), Cause::BusyDevice),
-            (seen(10, 0, 0, Some((0, 4))), Cause::BusyDevice),
-            (seen(6, 0, 0, Some((1, 0))), Cause::Device),
-            (seen(4, 0, 0, Some((1, 0))), Cause::Unknown),
+            (seen(10, 0, 0, Some((0, 0, 100))), Cause::Frozen),
+            (seen(10, 0, 0, Some((0, 90, 60))), Cause::Frozen),
+            (seen(10, 0, 0, Some((3, 0, 100))), Cause::Device),
+            (seen(10, 0, 0, Some((3, 40, 10))), Cause::BusyDevice),
+            (seen(10, 0, 0, Some((0, 4, 0))), Cause::BusyDevice),
+            (Evidence { watched: 900 * MS, ..seen(10, 0, 0, Some((0, 4, 200))) }, Cause::Frozen),
+            (Evidence { watched: 900 * MS, ..seen(10, 0, 0, Some((0, 4, 150))) }, Cause::BusyDevice),
+            (seen(6, 0, 0, Some((1, 0, 100))), Cause::Device),
+            (seen(4, 0, 0, Some((1, 0, 100))), Cause::Unknown),
             (seen(10, 0, 0, None), Cause::Unknown),
-            (seen(4, 10, 60, Some((1, 9))), Cause::Cpu),
+            (seen(4, 10, 60, Some((1, 9, 0))), Cause::Cpu),
             (Evidence::default(), Cause::Unknown),
         ] {
             assert_eq!(judge_flush(&evidence), expected, "{evidence:?}");
@@ -184,8 +208,8 @@ mod tests {
             (seen(0, 90, 0, None), Cause::Work),
             (seen(0, 10, 80, None), Cause::Cpu),
             (seen(0, 5, 5, None), Cause::Thread),
-            (seen(9, 0, 0, Some((0, 0))), Cause::Frozen),
-            (seen(9, 0, 0, Some((2, 0))), Cause::Device),
+            (seen(9, 0, 0, Some((0, 0, 90))), Cause::Frozen),
+            (seen(9, 0, 0, Some((2, 0, 90))), Cause::Device),
             (Evidence::default(), Cause::Unknown),
         ] {
             assert_eq!(judge_cell(&evidence), expected, "{evidence:?}");
@@ -194,20 +218,24 @@ mod tests {
 
     #[test]
     fn looks_are_held_against_the_first() {
-        let thread = |ran: u32, waits_for_disk| {
-            Some(ThreadLook { waits_for_disk, ran: ran * MS, starved: 2 * ran * MS })
+        let look = |ran: u32, waits_for_disk, completed, in_flight| Seen {
+            thread: Some(ThreadLook { waits_for_disk, ran: ran * MS, starved: 2 * ran * MS }),
+            device: Some(DeviceLook { completed, in_flight, busy: Duration::from_millis(completed) }),
         };
-        let device = |completed, in_flight| {
-            Some(DeviceLook { completed, in_flight, busy: Duration::from_millis(completed) })
-        };
-        let first = (thread(5, false), device(100, 1));
+        let first = look(5, false, 100, 1);
         let mut evidence = Evidence::default();
-        evidence.add(&first, &(thread(6, true), device(100, 4)));
-        evidence.add(&first, &(thread(8, false), device(107, 0)));
-        assert_eq!((evidence.looks, evidence.disk_waits), (2, 1));
+        for (now, silent, in_flight_max) in [
+            (look(6, true, 100, 4), 10, 4),
+            (look(6, true, 100, 1), 20, 4),
+            (look(8, false, 107, 0), 0, 0),
+            (look(8, false, 107, 0), 10, 0),
+        ] {
+            evidence.add(&first, &now, 10 * MS);
+            assert_eq!((evidence.silent, evidence.in_flight_max), (silent * MS, Some(in_flight_max)));
+        }
+        assert_eq!((evidence.looks, evidence.disk_waits, evidence.watched), (4, 2, 40 * MS));
         assert_eq!((evidence.ran, evidence.starved), (3 * MS, 6 * MS));
-        assert_eq!((evidence.in_flight_max, evidence.completed), (Some(4), Some(7)));
-        evidence.add(&first, &(None, None));
-        assert_eq!((evidence.looks, evidence.completed), (2, Some(7)), "what is not told changes nothing");
+        evidence.add(&first, &Seen::default(), 10 * MS);
+        assert_eq!((evidence.looks, evidence.completed), (4, Some(7)), "what is not told changes nothing");
     }
 }

@@ -217,6 +217,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::intake::NewR
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
         RecordKind::Count => RecordType::Count,
+        RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };
     imori_store::intake::NewRecord { kind, payload: Bytes::from(payload) }

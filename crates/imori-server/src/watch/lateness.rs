@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use imori_core::time::Time;
 
-use crate::stall::{
-    Cause, Device, DeviceLook, Evidence, ThreadLook, look_at_thread, others_that_wait, pressure,
-};
+use crate::stall::{Cause, Device, Evidence, Seen, look_at_thread, others_that_wait, pressure};
 
 /// One thing that is looked at again and again.
 #[derive(Debug)]
@@ -22,8 +20,8 @@ pub(super) struct Lateness {
 #[derive(Debug)]
 struct Watched {
     began: Time,
-    since: Time,
-    first: (Option<ThreadLook>, Option<DeviceLook>),
+    looked: Time,
+    first: Seen,
     evidence: Evidence,
     /// How many looks spoke for which cause.
     votes: [u32; Cause::ALL.len()],
@@ -52,6 +50,7 @@ static NOTHING: Evidence = Evidence {
     ran: Duration::ZERO,
     starved: Duration::ZERO,
     in_flight_max: None,
+    silent: Duration::ZERO,
     completed: None,
     device_busy: None,
     others_waiting: 0,
@@ -78,10 +77,10 @@ impl Lateness {
         };
         if !is_same {
             let ended = self.number.take();
-            let first = || (look_at_thread(&self.thread), self.device.and_then(Device::look));
+            let first = || seen(&self.thread, self.device);
             self.watched = began.map(|began| Watched {
                 began,
-                since: now,
+                looked: now,
                 first: first(),
                 evidence: Evidence::default(),
                 votes: Default::default(),
@@ -89,9 +88,8 @@ impl Lateness {
             return ended.map_or(Late::No, Late::Ends);
         }
         let Some(watched) = &mut self.watched else { return Late::No };
-        let seen = (look_at_thread(&self.thread), self.device.and_then(Device::look));
-        watched.evidence.add(&watched.first, &seen);
-        watched.evidence.watched = now.since(watched.since);
+        let after = now.since(std::mem::replace(&mut watched.looked, now));
+        watched.evidence.add(&watched.first, &seen(&self.thread, self.device), after);
         watched.evidence.others_waiting = others_that_wait(&self.thread);
         watched.evidence.io_pressure = pressure("io");
         watched.evidence.cpu_pressure = pressure("cpu");
@@ -121,6 +119,10 @@ impl Lateness {
     pub(super) fn evidence(&self) -> &Evidence {
         self.watched.as_ref().map_or(&NOTHING, |watched| &watched.evidence)
     }
+}
+
+fn seen(thread: &str, device: Option<Device>) -> Seen {
+    Seen { thread: look_at_thread(thread), device: device.and_then(Device::look) }
 }
 
 fn micros(duration: Duration) -> u64 {

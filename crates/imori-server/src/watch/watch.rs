@@ -183,6 +183,7 @@ fn tell(stall: &Stall, what: &'static str) {
         unsynced_records = (stall.what == What::Flush).then_some(stall.unsynced),
         device_in_flight = seen.in_flight_max,
         device_completed = seen.completed,
+        device_silent_ms = seen.completed.map(|_| seen.silent.as_millis()),
         device_busy_ms = seen.device_busy.map(|busy| busy.as_millis()),
         ran_ms = seen.ran.as_millis(),
         without_processor_ms = seen.starved.as_millis(),
