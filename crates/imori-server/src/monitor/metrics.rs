@@ -57,7 +57,7 @@ fn push_store(page: &mut Exposition, monitored: &Monitored) {
         (String::from("of=\"disk\""), f64::from(u8::from(shared.memory.is_disk_alarmed()))),
     ];
     page.gauges("imori_alarm", help, &alarms);
-    let help = "Late flushes and cells, by what was behind them as it was judged when they were told of.";
+    let help = "Late flushes and cells that are over, by what was behind them.";
     let stalls =
         Cause::ALL.map(|cause| (format!("cause=\"{}\"", cause.label()), shared.stalls.count(cause) as f64));
     page.counters("imori_stalls_total", help, &stalls);

@@ -57,7 +57,7 @@ pub(crate) struct Stall {
     pub(crate) unsynced: u64,
 }
 
-/// Every stall, counted, and the last of them in full.
+/// Every stall that is over, counted, and the last of all in full.
 #[derive(Debug, Default)]
 pub(crate) struct Stalls {
     last: Mutex<Last>,
@@ -74,9 +74,6 @@ struct Last {
 impl Stalls {
     /// Notes a stall that goes on; gives the number by which it is told how it goes on.
     pub(crate) fn begin(&self, stall: Stall) -> u64 {
-        if let Some(count) = self.counts.get(stall.cause as usize) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
         let mut last = unpoisoned(self.last.lock());
         if last.stalls.len() == STALLS_KEPT {
             last.stalls.pop_front();
@@ -95,8 +92,17 @@ impl Stalls {
         }
     }
 
-    /// A stall is over; gives it, unless it is forgotten.
+    /// A stall is over and is counted; gives it, unless it is forgotten.
     pub(crate) fn end(&self, number: u64, now: Time) -> Option<Stall> {
+        let ended = self.end_kept(number, now);
+        let cause = ended.map_or(Cause::Unknown, |stall| stall.cause);
+        if let Some(count) = self.counts.get(cause as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        ended
+    }
+
+    fn end_kept(&self, number: u64, now: Time) -> Option<Stall> {
         let mut last = unpoisoned(self.last.lock());
         let index = usize::try_from(number.checked_sub(last.dropped)?).ok()?;
         let stall = last.stalls.get_mut(index)?;
@@ -117,7 +123,7 @@ impl Stalls {
         (!flush.is_over).then_some(flush.cause)
     }
 
-    /// How many there were of a cause, as it was judged when they began.
+    /// How many of a cause are over: what is behind one is judged better the longer it lasts.
     pub(crate) fn count(&self, cause: Cause) -> u64 {
         self.counts.get(cause as usize).map_or(0, |count| count.load(Ordering::Relaxed))
     }
@@ -147,13 +153,18 @@ mod tests {
         let numbers: Vec<u64> = (0..STALLS_KEPT as u64 + 3)
             .map(|millis| stalls.begin(stall(What::Flush, Cause::Device, millis)))
             .collect();
-        assert_eq!(stalls.count(Cause::Device), numbers.len() as u64);
+        assert_eq!(stalls.count(Cause::Device), 0, "none is over");
         let last = stalls.last();
         assert_eq!((last.len(), last[0].lasted), (STALLS_KEPT, Duration::from_millis(3)));
         stalls.renew(numbers[0], stall(What::Flush, Cause::Cpu, 999));
         assert_eq!(stalls.last(), last, "the first is forgotten");
         stalls.renew(numbers[3], stall(What::Flush, Cause::Cpu, 999));
         assert_eq!(stalls.last()[0].lasted, Duration::from_millis(999));
+        for number in &numbers {
+            let _ = stalls.end(*number, Time(2));
+        }
+        let counts = [Cause::Device, Cause::Cpu, Cause::Unknown].map(|cause| stalls.count(cause));
+        assert_eq!(counts, [STALLS_KEPT as u64 - 1, 1, 3], "those that are forgotten are counted too");
     }
 
     #[test]
