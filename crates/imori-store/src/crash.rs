@@ -264,7 +264,7 @@ impl Life {
             self.job = self.pool.next_job();
             return Ok(true);
         };
-        let made = job.run(&self.disk).map_err(|_| None)?;
+        let made = job.run(&self.disk, &|| true).map_err(|_| None)?;
         if let Made::Ready(file) = &made {
             let bytes = disk::read_all(&*file.file).map_err(|_| None)?;
             let scan = scan::scan(&bytes.into(), self.settings.seal);

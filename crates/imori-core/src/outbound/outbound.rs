@@ -129,6 +129,10 @@ pub struct Outbound {
     inboxes: Vec<Inbox>,
     /// Answers that wait for the journal, in their order.
     held: VecDeque<Held>,
+    /// How many of them there were before the first of these.
+    held_before: u64,
+    /// Readers that get nothing before so many have left, in this order.
+    starting: VecDeque<(u64, ReaderId)>,
     /// How far the journal has come, as far as it was told.
     journal: Progress,
     /// Some reader was refused for want of room.
@@ -167,6 +171,8 @@ impl Outbound {
             exhausted: Vec::new(),
             inboxes: Vec::new(),
             held: VecDeque::new(),
+            held_before: 0,
+            starting: VecDeque::new(),
             journal: Progress::default(),
             is_starved: false,
             rounds: 0,
@@ -262,17 +268,39 @@ impl Outbound {
         false
     }
 
-    /// Lets go the answers that waited for the journal to come so far, and gives what they promise.
-    pub fn confirmed(&mut self, journal: Progress) -> Given {
+    /// Lets go the answers that waited for the journal to come so far; tells which consumers can take
+    /// something from now on, and what those answers promise.
+    #[must_use]
+    pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
         let mut given = Given::default();
         self.journal = self.journal.max(journal);
         while self.held.front().is_some_and(|held| held.confirm.is_reached(self.journal)) {
             if let Some(held) = self.held.pop_front() {
+                self.held_before += 1;
                 self.append(|out| out.extend_from_slice(&held.bytes));
                 held.promised.into_iter().for_each(|level| given.add(level));
             }
         }
-        given
+        let mut wakes = Vec::new();
+        while self.starting.front().is_some_and(|(answers, _)| *answers <= self.held_before) {
+            let Some((_, id)) = self.starting.pop_front() else { break };
+            if let Some(record) = self.readers.get_mut(id) {
+                record.is_held = false;
+                wakes.extend(self.wake(id));
+            }
+        }
+        (wakes, given)
+    }
+
+    /// Lets a reader have nothing before all answers that were given have left.
+    pub fn start_after_answers(&mut self, id: ReaderId) {
+        if self.held.is_empty() {
+            return;
+        }
+        if let Some(record) = self.readers.get_mut(id) {
+            record.is_held = true;
+            self.starting.push_back((self.held_before + self.held.len() as u64, id));
+        }
     }
 
     /// Sends bytes that answer nothing, such as heart-beats: they wait for no journal.
@@ -389,7 +417,7 @@ impl Outbound {
         let Some(record) = self.readers.get_mut(id) else {
             return Taken::Gone;
         };
-        if !has_room || !record.spec.credit.has_any() {
+        if !has_room || record.is_held || !record.spec.credit.has_any() {
             record.is_starved = true;
             self.is_starved |= !has_room;
             return Taken::Full;
@@ -624,6 +652,7 @@ impl Outbound {
             for (reader, record) in self.readers.iter_mut() {
                 if let Source::Queue(queue) = record.spec.source
                     && record.is_starved
+                    && !record.is_held
                     && record.spec.credit.has_any()
                 {
                     record.is_starved = false;
@@ -668,6 +697,7 @@ impl Outbound {
         self.inboxes.clear();
         self.exhausted.clear();
         self.held.clear();
+        self.starting.clear();
         let mut remains = Remains {
             readers: self.readers.take(readers_max),
             pressing: mem::take(&mut self.pressing),
@@ -699,7 +729,7 @@ impl Outbound {
         let Source::Queue(queue) = record.spec.source else {
             return None;
         };
-        if !record.is_starved || !record.spec.credit.has_any() {
+        if !record.is_starved || record.is_held || !record.spec.credit.has_any() {
             return None;
         }
         if !has_room {
