@@ -92,7 +92,11 @@ impl Cell {
 
     /// A connection begins a turn: from here on it is now.
     pub(crate) fn begin_turn(&self) {
-        self.now.set(self.shared.clock.now());
+        let now = self.shared.clock.now();
+        self.now.set(now);
+        if let Some(handle) = self.shared.cell(self.id) {
+            handle.pulse.at_boundary(now);
+        }
     }
 
     /// How many messages this cell took in.
@@ -120,6 +124,14 @@ impl Cell {
         self.rest();
         if let Some(handle) = self.shared.cell(self.id) {
             handle.load.park();
+        }
+    }
+
+    /// The thread goes on.
+    pub(crate) fn unpark(&self) {
+        self.begin_turn();
+        if let Some(handle) = self.shared.cell(self.id) {
+            handle.load.unpark();
         }
     }
 

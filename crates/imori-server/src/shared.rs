@@ -24,7 +24,9 @@ use crate::config::{ProtocolName, WritePolicy};
 use crate::counters::Counters;
 use crate::limits::DISK_FAILURE_GOODBYE;
 use crate::load::Load;
+use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
+use crate::stall::Stalls;
 use crate::store::Journal;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
@@ -104,6 +106,7 @@ pub(crate) struct CellHandle {
     /// Connections for it to take over.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
+    pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
     /// What its connections did that are gone.
     pub(crate) gone: Gone,
@@ -117,6 +120,7 @@ impl CellHandle {
             connections: Slots::new(connections_max),
             arrivals,
             load: Load::new(),
+            pulse: Pulse::default(),
             counters: Counters::default(),
             gone: Gone::default(),
             emptied: Notify::new(),
@@ -164,6 +168,7 @@ pub(crate) struct Shared {
     pub(crate) complaints: Complaints,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
+    pub(crate) stalls: Stalls,
     /// Whether there is a memory alarm, for those who wait for that to change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,

@@ -124,7 +124,7 @@ pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], says: Says, level:
         out.extend_from_slice(b"\nimori-cancelled:");
         push_u64(out, count as u64);
     }
-    if !matches!(says, Says::Nothing | Says::Cancelled(0)) {
+    if says.promises() {
         out.extend_from_slice(b"\nimori-level:");
         out.extend_from_slice(level.as_str().as_bytes());
     }

@@ -13,7 +13,7 @@ use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
-use imori_core::world::World;
+use imori_core::world::{Event, World};
 
 use crate::command::Command;
 use crate::commit::{abort, begin, commit};
@@ -425,9 +425,19 @@ impl Connection {
     #[inline]
     fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, says: Says) {
         if self.parked.is_empty() {
-            world.with_outbound(self.session.connection, |outbound| {
-                outbound.answer(confirm, |out| push_receipt(out, receipt, says, confirm.level));
+            let given = world.with_outbound(self.session.connection, |outbound| match says.promises() {
+                true => {
+                    let write = |out: &mut Vec<u8>| push_receipt(out, receipt, says, confirm.level);
+                    outbound.promise(confirm, confirm.level, write)
+                }
+                false => {
+                    outbound.answer(confirm, |out| push_receipt(out, receipt, says, confirm.level));
+                    false
+                }
             });
+            if given == Some(true) {
+                world.count(Event::confirmed(confirm.level));
+            }
         } else {
             self.parked.park_receipt(receipt, world.gauge());
         }

@@ -15,6 +15,13 @@ pub(crate) enum Says {
     Cancelled(usize),
 }
 
+impl Says {
+    /// Tells whether it says how safe something is.
+    pub(crate) fn promises(self) -> bool {
+        !matches!(self, Says::Nothing | Says::Cancelled(0))
+    }
+}
+
 /// What one frame came to.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Done<'a> {

@@ -11,7 +11,7 @@ mod failure;
 mod commits;
 mod progress;
 
-pub(crate) use commits::Commits;
+pub(crate) use commits::{BOUNDS_US, Commits};
 pub(crate) use journal::Journal;
 pub use open::StoreError;
 pub(crate) use open::{OpenedStore, Opening, open};

@@ -2,6 +2,7 @@
 
 use imori_core::broker::wake_consumers;
 use imori_core::confirm::Progress;
+use imori_core::world::Event;
 
 use super::host::Host;
 use super::lend::with_outbound;
@@ -23,10 +24,13 @@ pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl 
 pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
     for id in host.desk().take_awaiting(journal) {
         let told = with_outbound(host, id, |outbound| {
-            let wakes = outbound.confirmed(journal);
-            (outbound.has_held_answers(), wakes)
+            let (wakes, given) = outbound.confirmed(journal);
+            (outbound.has_held_answers(), wakes, given)
         });
-        let (waits, wakes) = told.unwrap_or_default();
+        let (waits, wakes, given) = told.unwrap_or_default();
+        for (level, count) in given.by_level() {
+            host.count_many(Event::confirmed(level), count);
+        }
         match waits {
             true => host.desk().note_awaiting_on(id),
             // What it answers from now on puts it on the list again.
