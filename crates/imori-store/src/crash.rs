@@ -132,7 +132,9 @@ impl Run {
                     break;
                 }
             }
-            state = life.disk.state().crash(&mut run.random);
+            let left = life.disk.state();
+            let is_killed = !left.has_lost() && run.random.below(2) == 0;
+            state = if is_killed { left } else { left.crash(&mut run.random) };
         }
         Ok(run.points)
     }
