@@ -133,7 +133,7 @@ impl Cell {
     /// Sees to it that the cell is woken when the journal comes further, if answers wait for that.
     fn await_journal(&self) {
         let waiters = self.shared.journal.waiters();
-        await_journal(self, || waiters.wait(self.id), || waiters.progress());
+        await_journal(self, |write_too| waiters.wait(self.id, write_too), || waiters.progress());
     }
 
     /// The journal came further.

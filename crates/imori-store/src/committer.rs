@@ -22,6 +22,7 @@ use crate::open::Opened;
 use crate::planted::Fault;
 use crate::pool::Pool;
 use crate::record::RecordType;
+use crate::space::{Space, Watermark};
 
 /// Who is told what became of records; called on the store's threads, and does not block them.
 pub trait Listener: Send + Sync + 'static {
@@ -171,6 +172,26 @@ impl<D: Disk> Committer<D> {
     #[must_use]
     pub fn flush_since(&self) -> Option<Instant> {
         *self.shared.flush_since.lock().expect("nothing panics while it holds this")
+    }
+
+    /// Tells whether a file could not be made for want of space.
+    #[must_use]
+    pub fn is_out_of_space(&self) -> bool {
+        self.shared.lock().pool.is_stalled()
+    }
+
+    /// Looks at how much space is left, and makes files again if they could not be made before and there
+    /// is space now. What is queued when this becomes high should be less than a file: the one behind it
+    /// is for settles.
+    pub fn look_at_space(&self, space: &mut Space) -> io::Result<Watermark> {
+        let free_bytes = self.shared.disk.free_bytes()?;
+        let mut state = self.shared.lock();
+        let is_stalled = state.pool.is_stalled();
+        if is_stalled && space.has_room(free_bytes) {
+            state.pool.retry();
+            self.shared.room.notify_one();
+        }
+        Ok(space.look(free_bytes, is_stalled))
     }
 
     /// The files in which something is needed, with the one that is written to.

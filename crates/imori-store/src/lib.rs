@@ -1,7 +1,8 @@
 //! The journal: records that are on disk before anybody is told so.
 //!
 //! Reading down follows a record from who appends it to the device, and back after a crash.
-//! Beside it stand the folder that is a store and the definitions, a checkpoint of what was declared.
+//! Beside it stand the segments, where pages of entries outlive journal files, the folder that is a
+//! store, and the definitions, a checkpoint of what was declared.
 //! What is absent: queues, which will stand on it, and any policy of who has to wait for a record.
 //! The broker does not use this crate yet.
 
@@ -9,10 +10,14 @@ pub mod committer;
 pub mod open;
 pub mod recover;
 pub mod report;
+mod read_files;
 mod scan;
+pub mod walk;
 pub mod journal;
 pub mod intake;
 pub mod pool;
+pub mod segment;
+pub mod space;
 pub mod folder;
 mod folder_lock;
 pub mod definitions;
@@ -33,6 +38,7 @@ pub mod lsn;
 pub mod read_only_disk;
 pub mod sim_disk;
 pub mod disk;
+pub mod whole_file;
 pub mod limits;
 #[cfg(test)]
 mod crash;

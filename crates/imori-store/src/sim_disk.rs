@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use bytes::Bytes;
+
 use crate::disk::{Disk, DiskFile};
+use crate::whole_file::ReadFrom;
 
 const SECTOR: usize = 512;
 
@@ -96,6 +99,8 @@ pub struct State {
     durable_names: BTreeMap<String, usize>,
     changes: Vec<Vec<NameChange>>,
     next_inode: usize,
+    /// What `free_bytes` says.
+    pub(crate) free_bytes: u64,
     /// What the owner of the disk has promised so far.
     pub promised: Promised,
 }
@@ -105,6 +110,8 @@ struct Shared {
     state: State,
     snapshots: Option<Vec<State>>,
     trouble: Option<(Call, usize, Trouble)>,
+    /// A sync says that it is done and does nothing.
+    lies: bool,
     calls: usize,
     trace: Vec<(Call, usize, u64, usize)>,
 }
@@ -183,6 +190,18 @@ fn torn(inode: &Inode, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// The device's bytes with the last version of each dirty sector.
+fn written_back(inode: &Inode) -> Vec<u8> {
+    let mut bytes = inode.durable.to_vec();
+    inode.lens.iter().for_each(|len| bytes.resize(*len, 0));
+    for (sector, versions) in inode.dirty.iter() {
+        let (at, version) = (sector * SECTOR, versions.last().expect("a dirty sector has one"));
+        bytes.resize(bytes.len().max(at + SECTOR), 0);
+        bytes[at..at + SECTOR].copy_from_slice(version);
+    }
+    bytes
+}
+
 fn apply(names: &mut BTreeMap<String, usize>, changes: &[NameChange]) {
     for change in changes {
         match change {
@@ -227,9 +246,19 @@ impl SimDisk {
         shared.snapshot();
     }
 
+    /// Says from now on that so much is free, though nothing takes of it.
+    pub(crate) fn set_free_bytes(&self, bytes: u64) {
+        self.lock().state.free_bytes = bytes;
+    }
+
     /// The `nth` call of this kind from now on, from 0, has this trouble.
     pub fn trouble(&self, call: Call, nth: usize, trouble: Trouble) {
         self.lock().trouble = Some((call, nth, trouble));
+    }
+
+    /// From now on a sync of a file says that it is done and does nothing, as bad devices do.
+    pub fn lie(&self) {
+        self.lock().lies = true;
     }
 
     /// No trouble comes any more.
@@ -306,6 +335,21 @@ impl Disk for SimDisk {
         Ok(SimFile { disk: self.clone(), inode })
     }
 
+    /// What the cache shows, or what the device holds once the cache has given it what is dirty.
+    fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        let shared = self.lock();
+        let inode = shared.state.names.get(name).and_then(|inode| shared.state.inodes.get(inode));
+        let inode = inode.ok_or(io::ErrorKind::NotFound)?;
+        let is_shown = from == ReadFrom::Cache || !inode.has_lost;
+        let mut bytes = if is_shown { inode.now.to_vec() } else { written_back(inode) };
+        bytes.truncate(bytes_max);
+        Ok(Bytes::from(bytes))
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(self.lock().state.free_bytes)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.change_names(|state| {
             let inode = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
@@ -360,21 +404,16 @@ impl DiskFile for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut shared = self.disk.lock();
         let met = shared.meet(Call::Sync, self.inode, 0, 0);
+        if shared.lies {
+            return met.map(drop);
+        }
         let inode = shared.state.inodes.get_mut(&self.inode).expect("a file that is open is there");
-        let (dirty, lens) = (std::mem::take(&mut inode.dirty), std::mem::take(&mut inode.lens));
         match (&met, inode.has_lost) {
             (Err(_), _) => inode.has_lost = true,
             (Ok(_), false) => inode.durable = inode.now.clone(),
-            (Ok(_), true) => {
-                let durable = Arc::make_mut(&mut inode.durable);
-                lens.iter().for_each(|len| durable.resize(*len, 0));
-                for (sector, versions) in dirty.iter() {
-                    let (at, version) = (sector * SECTOR, versions.last().expect("a dirty sector has one"));
-                    durable.resize(durable.len().max(at + SECTOR), 0);
-                    durable[at..at + SECTOR].copy_from_slice(version);
-                }
-            }
+            (Ok(_), true) => inode.durable = Arc::new(written_back(inode)),
         }
+        (inode.dirty, inode.lens) = Default::default();
         shared.snapshot();
         met.map(drop)
     }

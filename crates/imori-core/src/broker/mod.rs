@@ -15,6 +15,7 @@ mod declare;
 mod deliver;
 mod distribute;
 mod record;
+mod letter;
 mod offer;
 mod actor;
 

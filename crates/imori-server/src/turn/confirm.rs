@@ -6,12 +6,12 @@ use super::host::Host;
 use super::lend::with_outbound;
 
 /// Sees to it that the cell is told when the journal comes further, if answers wait for that: `wait` asks for
-/// it, and `progress` is how far the journal is after that.
-pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(), progress: impl FnOnce() -> Progress) {
+/// it, of what is written too or only of what is synced, and `progress` is how far the journal is after that.
+pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl FnOnce() -> Progress) {
     if !host.desk().awaits_journal() {
         return;
     }
-    wait();
+    wait(host.desk().take_write_awaited());
     let progress = progress();
     if host.desk().is_behind(progress) {
         release_confirms(host, progress);

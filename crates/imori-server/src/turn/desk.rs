@@ -27,6 +27,8 @@ pub struct Desk {
     touched_in: Cell<Option<ConnectionId>>,
     /// Connections of this cell with answers that wait for the journal.
     awaiting: RefCell<Vec<ConnectionId>>,
+    /// Some of them wait for no more than that it is written.
+    awaits_write: Cell<bool>,
     /// How far the journal was when they were told last.
     journal_told: Cell<Progress>,
     /// Some of them have begun to wait since, and were told nothing.
@@ -48,6 +50,7 @@ impl Desk {
             changed_at: Cell::default(),
             touched_in: Cell::default(),
             awaiting: RefCell::default(),
+            awaits_write: Cell::new(false),
             journal_told: Cell::default(),
             has_untold: Cell::new(false),
             spare: RefCell::default(),
@@ -118,6 +121,16 @@ impl Desk {
     /// Tells whether answers wait for the journal.
     pub fn awaits_journal(&self) -> bool {
         !self.awaiting.borrow().is_empty()
+    }
+
+    /// Tells whether some of them wait for no more than that it is written, and forgets it.
+    pub(super) fn take_write_awaited(&self) -> bool {
+        self.awaits_write.take()
+    }
+
+    /// Notes an answer that waits for no more than that the journal is written.
+    pub(super) fn note_write_awaited(&self) {
+        self.awaits_write.set(true);
     }
 
     /// Notes a connection with answers that wait.
