@@ -269,6 +269,7 @@ impl Client {
         }
         let accepted = transaction.settled.iter().filter(|(_, outcome)| *outcome == Outcome::Accept);
         model.transactions.push(TransactionRecord {
+            session: self.session,
             messages: transaction.messages.clone(),
             accepted: accepted.map(|(unsettled, _)| (unsettled.message, unsettled.queue)).collect(),
         });

@@ -134,7 +134,11 @@ impl CellWorld<'_> {
         self.check_memory();
         let told = Progress::default();
         let progress = || if self.shared.has(Bug::JournalUnlooked) { told } else { self.progress() };
-        await_journal(self, || self.state().awaits_journal.set(true), progress);
+        let wait = |write_too| {
+            self.state().awaits_sync.set(true);
+            self.state().awaits_write.set(write_too || self.state().awaits_write.get());
+        };
+        await_journal(self, wait, progress);
     }
 
     /// The journal came further.

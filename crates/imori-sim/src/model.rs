@@ -107,6 +107,7 @@ pub(crate) struct Fate {
 /// What a transaction did, once it was committed.
 #[derive(Debug)]
 pub(crate) struct TransactionRecord {
+    pub(crate) session: usize,
     pub(crate) messages: Vec<usize>,
     /// Messages that it accepted, and from which queue.
     pub(crate) accepted: Vec<(usize, usize)>,
@@ -146,6 +147,8 @@ pub(crate) struct Model {
     live_keys: BTreeMap<(usize, usize), (u64, u64)>,
     /// The latest key of first deliveries, by publisher, receiver, queue and priority.
     queue_keys: BTreeMap<(usize, usize, usize, u8), (u64, u64)>,
+    /// The latest key of restored messages, by receiver, publisher and queue.
+    restored_keys: BTreeMap<(usize, usize, usize), (u64, u64)>,
     /// The latest sending of what was delivered first, by receiver, queue and priority.
     queue_sent: BTreeMap<(usize, usize, u8), u64>,
     /// Header bytes of each message, as it came last.
@@ -387,6 +390,10 @@ impl Model {
                 });
             }
         }
+        if is_restored && !spec.is_dead_letter_queue {
+            self.check_restored_order(shared, arrived.session, message, queue);
+        }
+        let spec = self.queue(queue);
         // One that died again, as the broker forgot that it had, is delivered as if it had never been.
         let may_be_unmarked = spec.is_dead_letter_queue;
         let Some(fate) = self.fates.get(&(message, queue)).copied() else {
@@ -414,6 +421,28 @@ impl Model {
                 format!("message {message} of queue {queue} came again without the mark")
             });
         }
+    }
+
+    /// What is restored comes in its order, as long as nobody went who had some of it, and nothing was given back.
+    fn check_restored_order(&mut self, shared: &Shared, session: usize, message: usize, queue: usize) {
+        let begin = self.last_crash().unwrap_or(0);
+        let is_disturbed = |session: &SessionRecord| session.ended_at.is_some_and(|at| at > begin);
+        let is_released = |fate: &Fate| {
+            !fate.is_of_earlier_life && matches!(fate.outcome, Outcome::Release | Outcome::Reject)
+        };
+        let disturbed = self.sessions.iter().any(is_disturbed) || self.fates.values().any(is_released);
+        let has_priorities = self.queue(queue).has_priorities;
+        let Some(record) = self.messages.get(message).filter(|_| !disturbed && !has_priorities) else {
+            return;
+        };
+        let (publisher, key) = (record.publisher, record.key);
+        let latest = self.restored_keys.entry((session, publisher, queue)).or_default();
+        if key < *latest {
+            shared.violate(Property::Order, || {
+                format!("message {message} of queue {queue} is restored behind a later one of its publisher")
+            });
+        }
+        *latest = key;
     }
 
     fn check_queue_order(&mut self, shared: &Shared, session: usize, message: usize, queue: usize) {

@@ -69,8 +69,6 @@ pub enum Bug {
     ConfirmAfterFailure,
     /// Two receipts in one write change their places.
     ReceiptsOvertake,
-    /// The answer to a confirm is another connection's, which has got its slot.
-    ConfirmToWrongSession,
     /// A cell is not woken when the journal comes further.
     LostJournalWake,
     /// A cell that begins to wait for the journal does not look how far that is.
@@ -101,7 +99,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 46] = [
+    pub const ALL: [(Bug, &'static [Property]); 45] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -134,7 +132,6 @@ impl Bug {
         (Bug::ConfirmOneTooFew, &[Property::Durability, Property::Loss]),
         (Bug::ConfirmAfterFailure, &[Property::Durability, Property::Recovery, Property::Loss]),
         (Bug::ReceiptsOvertake, &[Property::Receipts]),
-        (Bug::ConfirmToWrongSession, &[Property::Receipts]),
         (Bug::LostJournalWake, &[Property::Receipts]),
         (Bug::JournalUnlooked, &[Property::Receipts]),
         (Bug::SettleUnrecorded, &[Property::Durability, Property::Duplication]),

@@ -70,8 +70,10 @@ pub(crate) struct CellState {
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     /// Queues that were restored and are to be looked after.
     pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
-    /// It wants to be woken when the journal comes further.
-    pub(crate) awaits_journal: Cell<bool>,
+    /// It wants to be woken when more of the journal is durable.
+    pub(crate) awaits_sync: Cell<bool>,
+    /// It wants to be woken when more of it is written.
+    pub(crate) awaits_write: Cell<bool>,
     /// The journal came further.
     pub(crate) is_woken: Cell<bool>,
 }
@@ -87,7 +89,8 @@ impl CellState {
             desk: Desk::new(read_bytes),
             timers: RefCell::default(),
             awakenings: RefCell::default(),
-            awaits_journal: Cell::new(false),
+            awaits_sync: Cell::new(false),
+            awaits_write: Cell::new(false),
             is_woken: Cell::new(false),
         }
     }

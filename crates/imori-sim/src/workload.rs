@@ -182,7 +182,7 @@ impl Workload {
                 persistent_share: *random.pick(&[4, 7, 8, 8]),
                 crashes: random.below(4),
                 crash_every: *random.pick(&[200, 600, 2_000]),
-                has_disk_trouble: random.chance(1, 4),
+                has_disk_trouble: random.chance(1, 3),
                 has_expirations: workload.has_expirations && random.chance(1, 4),
                 ..workload
             },
@@ -272,7 +272,7 @@ fn queues(random: &Random, flavour: Flavour) -> Vec<QueueSpec> {
             argue("durable", &"false");
             queue.is_transient = true;
         }
-        if random.chance(1, 6) {
+        if random.chance(1, 4) {
             let level = *random.pick(&[Level::Os, Level::Os, Level::Disk, Level::Memory]);
             argue("x-level", &level);
             queue.level = Some(level);

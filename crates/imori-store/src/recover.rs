@@ -237,7 +237,9 @@ fn damaged<F>(
         let has_lost_header = scan.header.is_err();
         let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
         let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter(is_acknowledged);
-        let is_hurt = unverified.any(|range| !lsn::holes(range, whole).is_empty());
+        // What is announced behind all whole batches was not acknowledged, also where it is written anew
+        // together with what was.
+        let is_hurt = unverified.any(|range| lsn::holes(range, whole).iter().any(is_acknowledged));
         if is_hurt || has_lost_header || !missing.is_empty() {
             damaged.push(DamagedFile { name: pool::name(*number), missing, has_lost_header });
         }

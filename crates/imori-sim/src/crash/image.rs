@@ -102,6 +102,7 @@ impl Image {
 
     fn check(&self, shared: &Shared, model: &Model, kind: Kind) {
         self.check_kept(shared, model, kind);
+        self.check_dead(shared, model, kind);
         self.check_settled(shared, model, kind);
         self.check_one_place(shared, model, kind);
         self.check_order(shared, model, kind);
@@ -145,6 +146,32 @@ impl Image {
                         format!("after a {kind:?}, message {number} of `{name}` is lost, which was confirmed")
                     });
                 }
+            }
+        }
+    }
+
+    /// What was rejected is still where it was, or where the dead go.
+    fn check_dead(&self, shared: &Shared, model: &Model, kind: Kind) {
+        for ((number, queue), fate) in &model.fates {
+            let Some(dead) = model.queue(*queue).dead_letter else { continue };
+            let is_settled =
+                model.fates.get(&(*number, dead)).is_some_and(|fate| fate.outcome != Outcome::Open);
+            let reads = Reads::Queue(dead);
+            let may_be_gone = is_settled
+                || model.messages.get(*number).is_some_and(|message| message.has_ttl)
+                || model.subscriptions.iter().any(|other| other.mode == Mode::Auto && other.reads == reads);
+            if fate.outcome == Outcome::Reject
+                && !may_be_gone
+                && model.is_kept(*number, *queue, kind, shared.step.get())
+                && !model.may_be_lost(*number, *queue)
+                && model.queue(dead).keeps(kind)
+                && !self.waiting.contains_key(&(*queue, *number))
+                && !self.waiting.contains_key(&(dead, *number))
+            {
+                let name = &model.queue(*queue).name;
+                shared.violate(Property::Atomicity, || {
+                    format!("after a {kind:?}, message {number} is lost on its way from `{name}` to the dead")
+                });
             }
         }
     }
@@ -214,7 +241,9 @@ impl Image {
                     parts.push(self.recorded.contains_key(number));
                 }
             }
-            for (number, queue) in &transaction.accepted {
+            // Once its session has gone, others may accept them.
+            let is_there = model.sessions.get(transaction.session).is_some_and(|own| own.ended_at.is_none());
+            for (number, queue) in transaction.accepted.iter().filter(|_| is_there) {
                 // What died has a record of its own there.
                 if model.queue(*queue).is_dead_letter_queue {
                     continue;
