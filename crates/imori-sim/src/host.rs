@@ -55,8 +55,8 @@ impl Host for CellWorld<'_> {
         let generation = if shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
         let link = slot.of(generation)?;
         if self.ending.get() == Some(id) {
+            // Each time until it is closed: others may have something for it until then.
             self.keep_unsent(link);
-            self.ending.set(None);
         }
         if shared.has(Bug::QueueAfterOutbound) && is_blocked {
             self.lock(Lock::Queue(0));

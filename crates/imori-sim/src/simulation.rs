@@ -365,7 +365,9 @@ impl Simulation {
             disk.watch();
         }
         // Clients may know more than when the disk was changed last.
-        self.look_at(&disk.state());
+        if shared.random.chance(1, 2) {
+            self.look_at(&disk.state());
+        }
         let shared = &self.shared;
         let before = shared.log.borrow().progress;
         shared.log.borrow_mut().step(step);
