@@ -11,13 +11,15 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
 use crate::confirm::Lsn;
-use crate::delivery::{Count, Holding};
+use crate::delivery::{Count, Holding, Seen};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{AddressView, Message, Publication};
+use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
 use crate::queue::{Arrival, Queue};
-use crate::record::{Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_settle};
+use crate::record::{
+    Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_seen, decode_settle,
+};
 use crate::route::{BindingKey, ExchangeKind, Settings};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -54,6 +56,7 @@ pub struct Restore {
     bindings: Vec<(DurableQueueId, Name, BindingKey)>,
     settled: HashSet<Holding, FixedState>,
     counts: HashMap<Holding, Count, FixedState>,
+    seen: BTreeMap<DurableQueueId, Vec<(Seen, Lsn)>>,
     messages: usize,
 }
 
@@ -71,6 +74,7 @@ impl Restore {
             bindings: Vec::new(),
             settled: HashSet::default(),
             counts: HashMap::default(),
+            seen: BTreeMap::new(),
             messages: 0,
         }
     }
@@ -140,12 +144,35 @@ impl Restore {
         })
     }
 
+    /// Takes ids of messages that a queue took; they may come at any time after the definitions.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn seen(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        decode_seen(payload, &mut |queue, seen| self.note_seen(queue, seen, lsn))
+    }
+
+    fn note_seen(&mut self, queue: DurableQueueId, seen: Seen, lsn: Lsn) {
+        let settings = self.queues.get(&queue).map(|(queue, _)| queue.settings());
+        let window = settings.and_then(|settings| settings.dedup_window);
+        if window.is_some_and(|window| seen.time.after(window) > self.now) {
+            self.seen.entry(queue).or_default().push((seen, lsn));
+        }
+    }
+
     /// Takes a message; they come by rising number.
     ///
     /// # Errors
     /// [`RecordError`].
     pub fn message(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
         let record = MessageRecord::decode(payload)?;
+        if let Some(id) = record.view().property(Property::MessageId).filter(|_| record.deaths.is_none()) {
+            // Also where the queue is done with it.
+            let id: Arc<[u8]> = Arc::from(id);
+            for queue in &record.queues {
+                self.note_seen(*queue, Seen { id: Arc::clone(&id), time: record.time }, lsn);
+            }
+        }
         let waits = |queue: &&DurableQueueId| {
             self.queues.contains_key(*queue) && !self.settled.contains(&Holding { queue: **queue, lsn })
         };
@@ -183,7 +210,14 @@ impl Restore {
         }
         let mut awakenings = Vec::new();
         let mut ids = BTreeMap::new();
-        for (durable, (queue, failed)) in self.queues {
+        let mut seen = self.seen;
+        for (durable, (mut queue, failed)) in self.queues {
+            let mut of_queue = seen.remove(&durable).unwrap_or_default();
+            of_queue.sort_by_key(|(seen, _)| seen.time);
+            if let Some(dedup) = queue.dedup() {
+                of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
+            }
+            queue.all_restored(self.now);
             let (vhost, name) = (queue.vhost(), queue.name().clone());
             let Some(id) = add_queue(queue) else {
                 restored.passed_over += 1;

@@ -27,7 +27,7 @@ use imori_core::world::{Event, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUED_BYTES_MARK, READ_BYTES};
+use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES};
 use crate::protocol::header_reader;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
@@ -161,9 +161,9 @@ impl Cell {
 
     /// Lets publishers of persistent messages wait if the disk is behind.
     fn check_journal(&self) {
-        let queued_bytes = self.shared.journal.queued_bytes();
-        if queued_bytes > QUEUED_BYTES_MARK && self.shared.memory.raise_disk_alarm() {
+        if self.shared.journal.is_behind() && self.shared.memory.raise_disk_alarm() {
             self.shared.journal.waiters().want_all(true);
+            let queued_bytes = self.shared.journal.queued_bytes();
             warn!(queued_bytes, "the disk is behind, publishers of persistent messages wait");
         }
     }

@@ -260,7 +260,10 @@ impl<D: Disk> Shared<D> {
         while let Some(batch) = self.next_batch(&mut journal) {
             match self.commit_batch(&mut journal, &batch) {
                 Ok(commit) => self.listener.committed(&commit),
-                Err(error) => return self.poison(&error),
+                Err(error) => {
+                    self.mark_flush(None);
+                    return self.poison(&error);
+                }
             }
             journal.recycle(batch);
         }

@@ -13,6 +13,8 @@ pub(crate) enum Fault {
     UseUnfinishedFile,
     /// Recovery drops the record at the floor with those below it.
     FloorOffByOne,
+    /// Recovery leaves the last file as it is, though what it read of it may be in the cache alone.
+    TailStays,
     /// A batch is not synced at all.
     SkipSync,
     /// After a failed sync there is another, and its success is believed.

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use crate::disk::Disk;
 use crate::file_header::HeaderError;
 use crate::lsn::{self, Lsn, LsnRange};
+use crate::planted::Fault;
 use crate::pool::{self, JournalFile};
 use crate::read_files::{Found, read_files};
 use crate::record::{Record, RecordType};
@@ -140,7 +141,7 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     let lost = lost(&accounted, lowest, floor, last_whole);
     let next = accounted.last().map_or(Lsn::FIRST, |range| range.last.next());
     report.torn = torn(&found, &accounted, last_whole);
-    report.damaged = damaged(&found, &whole, &lost, last_whole);
+    report.damaged = damaged(&found, &whole, &lost, (floor, last_whole));
     report.file_count = found.len();
     report.record_count = records.len();
     report.floor = floor;
@@ -151,7 +152,8 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
         return Err(RecoverError::Damaged(Box::new(report)));
     }
 
-    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, Lsn(next.0 - 1))).collect();
+    let end = if settings.seal.planted.has(Fault::TailStays) { next } else { Lsn(next.0 - 1) };
+    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, end)).collect();
     let rewrites = rewrites(&found, &fates, &records, &accounted, &lost);
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
@@ -227,19 +229,23 @@ fn damaged<F>(
     found: &[Found<F>],
     whole: &[LsnRange],
     lost: &[LsnRange],
-    last_whole: Option<Lsn>,
+    (floor, last_whole): (Option<Lsn>, Option<Lsn>),
 ) -> Vec<DamagedFile> {
-    let is_acknowledged = |range: &LsnRange| last_whole.is_some_and(|last| range.first <= last);
+    // What a batch announces behind all whole ones was its torn end, also where its beginning was saved
+    // and written anew, and the power went before the old was gone. Below the floor nothing is needed.
+    let acknowledged = |range: LsnRange| {
+        let first = floor.map_or(range.first, |floor| range.first.max(floor));
+        let last = range.last.min(last_whole?);
+        (first <= last).then_some(LsnRange { first, last })
+    };
     let mut damaged = Vec::new();
     for (index, Found { number, scan, .. }) in found.iter().enumerate() {
         let owns = |range: &&LsnRange| owner(found, range) == Some(index);
         let missing: Vec<LsnRange> = lost.iter().filter(owns).copied().collect();
         let has_lost_header = scan.header.is_err();
         let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
-        let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter(is_acknowledged);
-        // What is announced behind all whole batches was not acknowledged, also where it is written anew
-        // together with what was.
-        let is_hurt = unverified.any(|range| lsn::holes(range, whole).iter().any(is_acknowledged));
+        let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter_map(acknowledged);
+        let is_hurt = unverified.any(|range| !lsn::holes(range, whole).is_empty());
         if is_hurt || has_lost_header || !missing.is_empty() {
             damaged.push(DamagedFile { name: pool::name(*number), missing, has_lost_header });
         }

@@ -247,6 +247,7 @@ impl SimDisk {
     }
 
     /// Says from now on that so much is free, though nothing takes of it.
+    #[cfg(test)]
     pub(crate) fn set_free_bytes(&self, bytes: u64) {
         self.lock().state.free_bytes = bytes;
     }

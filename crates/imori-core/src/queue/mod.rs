@@ -6,8 +6,11 @@
 mod queue;
 mod settings;
 mod consumers;
+mod delayed;
+mod dedup;
 mod ready;
 
 pub use consumers::ConsumeRefusal;
+pub use dedup::Dedup;
 pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
 pub use settings::{DeadLetter, Overflow, QueueSettings};

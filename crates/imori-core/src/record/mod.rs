@@ -5,12 +5,14 @@
 
 mod message;
 mod settle;
+mod seen;
 mod definition;
 mod fields;
 
 pub use definition::{Definition, Row, Table};
 pub use fields::RecordError;
 pub use message::{MessageRecord, encode_message};
+pub use seen::{decode_seen, encode_seen};
 pub use settle::{decode_counts, decode_settle, encode_counts, encode_settle};
 
 use crate::confirm::Lsn;
@@ -24,6 +26,8 @@ pub enum RecordKind {
     Settle,
     /// Deliveries of messages that failed.
     Count,
+    /// Ids of messages that a queue took lately.
+    Seen,
     /// Something is declared, bound or deleted.
     Definition,
 }

@@ -17,7 +17,7 @@ use imori_store::record::RecordType;
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
 use super::{Commits, Waiters};
-use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_LOW};
+use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
 /// The journal, from opened to closed.
 pub(crate) struct Journal {
@@ -98,9 +98,19 @@ impl Journal {
         self.committer.get().map_or(0, Committer::queued_bytes)
     }
 
+    /// Tells whether so much waits for the disk that publishers have to wait too. What settles then still finds
+    /// room in the file that is kept for it.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.queued_bytes() > self.mark_bytes()
+    }
+
     /// Tells whether so little waits for the disk that publishers may go on.
     pub(crate) fn has_caught_up(&self) -> bool {
-        self.queued_bytes() < QUEUED_BYTES_LOW
+        self.queued_bytes() < self.mark_bytes() / 2
+    }
+
+    fn mark_bytes(&self) -> usize {
+        QUEUED_BYTES_MARK.min(self.file_bytes / 2)
     }
 
     /// Commits what was appended, makes the definitions and the end durable. Nobody appends any more.
@@ -143,6 +153,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::intake::NewR
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
         RecordKind::Count => RecordType::Count,
+        RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };
     imori_store::intake::NewRecord { kind, payload: Bytes::from(payload) }

@@ -153,6 +153,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     read(&settles, |record| restore.settle(&record.payload))?;
     let counts: Vec<_> = records(&opened, RecordType::Count).collect();
     read(&counts, |record| restore.count(&record.payload))?;
+    let seen: Vec<_> = records(&opened, RecordType::Seen).collect();
+    read(&seen, |record| restore.seen(Lsn(record.lsn.0), &record.payload))?;
     let messages: Vec<_> = records(&opened, RecordType::Message).collect();
     read(&messages, |record| restore.message(Lsn(record.lsn.0), &record.payload))?;
 
