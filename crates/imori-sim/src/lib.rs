@@ -1,4 +1,4 @@
-//! Runs the real core and the real STOMP on virtual cells, with a false network and a false clock.
+//! Runs the real core, STOMP and journal on virtual cells, with a false network, disk and clock.
 //!
 //! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
 //! The same seed makes the same run. What is found is named by a [`Property`].

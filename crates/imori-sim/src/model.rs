@@ -416,7 +416,7 @@ impl Model {
                 format!("message {message} of queue {queue} came to session {session} although {fate:?}")
             });
         }
-        if !arrived.is_redelivered && !(may_be_unmarked && fate.is_of_earlier_life) {
+        if !(arrived.is_redelivered || may_be_unmarked && fate.is_of_earlier_life) {
             shared.violate(Property::Duplication, || {
                 format!("message {message} of queue {queue} came again without the mark")
             });

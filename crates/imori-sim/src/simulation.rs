@@ -443,7 +443,7 @@ impl Simulation {
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
         }
         self.model.crash(Crash { at, kind });
-        let log = self.reopen(state, kind)?;
+        let log = self.reopen(&state, kind)?;
         let shared = Rc::get_mut(&mut self.shared).expect("nobody else keeps it");
         let (log, recovered) = log;
         self.shared = Rc::new(shared.next_life(&self.workload, log));
@@ -465,7 +465,7 @@ impl Simulation {
     }
 
     /// Opens what an end has left; that can end too, and is done again.
-    fn reopen(&mut self, state: State, kind: Kind) -> Option<(Log, Recovered)> {
+    fn reopen(&mut self, state: &State, kind: Kind) -> Option<(Log, Recovered)> {
         let shared = &self.shared;
         let file_bytes = self.workload.file_blocks * BLOCK_BYTES;
         let left = |state: &State, kind: Kind| match kind {
@@ -481,7 +481,7 @@ impl Simulation {
             let device = Device::new(disk, shared.bug);
             Log::open(device, &shared.settings, file_bytes, definitions, shared.bug)
         };
-        let mut state = left(&state, kind);
+        let mut state = left(state, kind);
         if shared.random.chance(1, 4)
             && let Ok((log, _)) = open(state.clone(), true)
         {

@@ -147,7 +147,7 @@ impl<'a> CellWorld<'a> {
         self.shared.log.borrow().progress
     }
 
-    fn hand_over(&self, records: Vec<NewRecord>, is_group: bool) -> Appended {
+    fn hand_over(&self, records: &[NewRecord], is_group: bool) -> Appended {
         self.pause();
         let count = records.len() as u64;
         let (mut appended, queued) = {
@@ -240,7 +240,7 @@ impl World for CellWorld<'_> {
         if is_settle && self.shared.has(Bug::SettleUnrecorded) {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
         }
-        self.hand_over(records, false)
+        self.hand_over(&records, false)
     }
 
     fn append_group(&self, mut records: Vec<NewRecord>) -> Appended {
@@ -248,19 +248,19 @@ impl World for CellWorld<'_> {
             if message.kind == RecordKind::Message && settle.kind == RecordKind::Settle);
         if self.shared.has(Bug::MoveUngrouped) && is_move {
             let settle = records.split_off(1);
-            self.hand_over(settle, false);
-            return self.hand_over(records, false);
+            self.hand_over(&settle, false);
+            return self.hand_over(&records, false);
         }
         if self.shared.has(Bug::TransactionUngrouped) {
             // The numbers are those of one call after the other, with others' between.
             let mut all: Option<Appended> = None;
             for record in records {
-                let appended = self.hand_over(vec![record], false);
+                let appended = self.hand_over(&[record], false);
                 all = Some(Appended { first: all.map_or(appended.first, |all| all.first), ..appended });
             }
             return all.unwrap_or(Appended { first: Lsn::NONE, through: Lsn::NONE });
         }
-        self.hand_over(records, true)
+        self.hand_over(&records, true)
     }
 
     fn appended(&self) -> Lsn {

@@ -156,10 +156,14 @@ impl Image {
             let Some(dead) = model.queue(*queue).dead_letter else { continue };
             let is_settled =
                 model.fates.get(&(*number, dead)).is_some_and(|fate| fate.outcome != Outcome::Open);
-            let reads = Reads::Queue(dead);
+            // What an automatic reader was given may be on its way to it.
+            let reads = [Reads::Queue(dead), Reads::Queue(*queue)];
             let may_be_gone = is_settled
                 || model.messages.get(*number).is_some_and(|message| message.has_ttl)
-                || model.subscriptions.iter().any(|other| other.mode == Mode::Auto && other.reads == reads);
+                || model
+                    .subscriptions
+                    .iter()
+                    .any(|other| other.mode == Mode::Auto && reads.contains(&other.reads));
             if fate.outcome == Outcome::Reject
                 && !may_be_gone
                 && model.is_kept(*number, *queue, kind, shared.step.get())

@@ -39,6 +39,7 @@ pub(crate) fn restore(shared: &Shared, mut records: Vec<Record>) -> Result<Vec<A
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
     of(RecordType::Count).try_for_each(|(_, payload)| restore.count(payload))?;
+    of(RecordType::Seen).try_for_each(|(lsn, payload)| restore.seen(lsn, payload))?;
     of(RecordType::Message).try_for_each(|(lsn, payload)| restore.message(lsn, payload))?;
     for record in &records {
         if let Some(kind) = kind(record.kind) {
@@ -61,6 +62,7 @@ fn kind(kind: RecordType) -> Option<RecordKind> {
         RecordType::Message => Some(RecordKind::Message),
         RecordType::Settle => Some(RecordKind::Settle),
         RecordType::Count => Some(RecordKind::Count),
+        RecordType::Seen => Some(RecordKind::Seen),
         RecordType::Definition => Some(RecordKind::Definition),
         _ => None,
     }

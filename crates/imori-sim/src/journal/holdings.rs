@@ -35,7 +35,7 @@ impl Holdings {
                     self.0.retain(|_, queues| !queues.is_empty());
                 }
             }
-            RecordKind::Count => {}
+            RecordKind::Count | RecordKind::Seen => {}
         }
     }
 

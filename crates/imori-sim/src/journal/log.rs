@@ -118,7 +118,7 @@ impl Log {
     }
 
     /// Takes records.
-    pub(crate) fn append(&mut self, records: Vec<NewRecord>, is_group: bool) -> Appended {
+    pub(crate) fn append(&mut self, records: &[NewRecord], is_group: bool) -> Appended {
         const NEVER: Appended = Appended { first: Lsn::NEVER, through: Lsn::NEVER };
         if self.has_failed && self.bug != Some(Bug::ConfirmAfterFailure) {
             return NEVER;
@@ -287,6 +287,7 @@ fn of_store(record: &NewRecord) -> imori_store::intake::NewRecord {
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
         RecordKind::Count => RecordType::Count,
+        RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };
     imori_store::intake::NewRecord { kind, payload: Bytes::from(record.payload.clone()) }
