@@ -169,6 +169,10 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     wake_consumers(world, actor.connection, &wakes);
     let dead = record_effects(world, effects);
     bury(world, actor.vhost, dead);
+    if let Some(level) = settles {
+        // What it rejected has moved by records of its own, which are among those up to now.
+        report.confirm = report.confirm.after(Confirm::of(level, world.appended()));
+    }
     Ok(report)
 }
 
