@@ -84,9 +84,9 @@ impl Ledger {
                 return Err(format!("group: {there} records of {first} to {last}"));
             }
         }
-        match recovered.report.damaged.is_empty() {
-            true => Ok(()),
-            false => Err(format!("damage where there is none: {}", recovered.report)),
+        match recovered.report.is_damaged() {
+            false => Ok(()),
+            true => Err(format!("damage where there is none: {}", recovered.report)),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::seal::StoreId;
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"imorijnl";
-const USED_BYTES: usize = 48;
+const USED_BYTES: usize = 56;
 
 /// What a journal file says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct FileHeader {
     pub generation: u32,
     /// The number of its first record, once there is one.
     pub first: Option<Lsn>,
+    /// How long the file is: one that is shorter was cut off, which its end alone does not tell.
+    pub file_bytes: u64,
 }
 
 /// Why 4 KiB are not a header.
@@ -52,13 +54,14 @@ impl FileHeader {
     pub fn encode(&self) -> [u8; BLOCK_BYTES] {
         let mut block = [0; BLOCK_BYTES];
         let first = self.first.map_or(0, |lsn| lsn.0);
-        let fields: [&[u8]; 6] = [
+        let fields: [&[u8]; 7] = [
             &MAGIC,
             &VERSION.to_le_bytes(),
             &self.shard.to_le_bytes(),
             &self.store.0,
             &self.generation.to_le_bytes(),
             &first.to_le_bytes(),
+            &self.file_bytes.to_le_bytes(),
         ];
         let mut at = 0;
         for field in fields {
@@ -79,6 +82,7 @@ impl FileHeader {
         let (store, rest) = take::<16>(rest)?;
         let (generation, rest) = take::<4>(rest)?;
         let (first, rest) = take::<8>(rest)?;
+        let (file_bytes, rest) = take::<8>(rest)?;
         let (expected, _) = take::<4>(rest)?;
         if magic != MAGIC || u32::from_le_bytes(expected) != sum(block) {
             return Err(HeaderError::Damaged);
@@ -94,6 +98,7 @@ impl FileHeader {
             shard: u32::from_le_bytes(shard),
             generation,
             first: (first > 0).then_some(Lsn(first)),
+            file_bytes: u64::from_le_bytes(file_bytes),
         })
     }
 }
@@ -115,8 +120,13 @@ mod tests {
 
     use super::*;
 
-    const SAMPLE: FileHeader =
-        FileHeader { store: StoreId([7; 16]), shard: 3, generation: 9, first: Some(Lsn(1234)) };
+    const SAMPLE: FileHeader = FileHeader {
+        store: StoreId([7; 16]),
+        shard: 3,
+        generation: 9,
+        first: Some(Lsn(1234)),
+        file_bytes: 1 << 20,
+    };
 
     #[test]
     fn decode_after_encode_is_identity() {
@@ -132,6 +142,7 @@ mod tests {
         assert_eq!(block[12..16], [3, 0, 0, 0]);
         assert_eq!(block[16..32], [7; 16]);
         assert_eq!(block[32..44], [9, 0, 0, 0, 0xd2, 4, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(block[44..52], [0, 0, 0x10, 0, 0, 0, 0, 0]);
         assert!(block[USED_BYTES..].iter().all(|byte| *byte == 0));
     }
 
@@ -153,7 +164,7 @@ mod tests {
         let mut block = SAMPLE.encode();
         block[8] = 2;
         let sum = sum(&block);
-        block[44..48].copy_from_slice(&sum.to_le_bytes());
+        block[USED_BYTES - 4..USED_BYTES].copy_from_slice(&sum.to_le_bytes());
         assert_eq!(FileHeader::decode(&block), Err(HeaderError::Version(2)));
     }
 

@@ -9,6 +9,7 @@
 pub mod committer;
 pub mod open;
 pub mod recover;
+mod damage;
 pub mod report;
 mod read_files;
 mod scan;

@@ -37,6 +37,8 @@ pub(crate) enum Fault {
     KeepPartOfGroup,
     /// The old tail is discarded before the new one is synced.
     DiscardBeforeSync,
+    /// Nobody compares how long a file is with what its header says.
+    LengthNotCompared,
     /// The folder is not synced after a new file got its name.
     SkipFolderSync,
     /// Numbers begin anew below those that were found.

@@ -24,6 +24,8 @@ pub(crate) struct Found<F> {
     pub(crate) file: Arc<F>,
     pub(crate) name: String,
     pub(crate) number: u32,
+    /// How long it is.
+    pub(crate) bytes: u64,
     pub(crate) scan: FileScan,
 }
 
@@ -31,6 +33,7 @@ struct Unread<F> {
     file: F,
     name: String,
     number: u32,
+    bytes: u64,
     /// What the header says, as far as it can be read; only the order hangs on it.
     generation: u32,
     /// Its first blocks, if nothing of it was ever acknowledged.
@@ -49,9 +52,10 @@ pub(crate) fn read_files<D: Disk>(
         let start = folder.read(&name, settings.read_from, 2 * BLOCK_BYTES)?;
         let header = FileHeader::decode(&start);
         let untouched = Some(start).filter(|start| is_untouched(&header, start, settings.seal));
-        bytes += if untouched.is_some() { 0 } else { file.size()? };
+        let size = file.size()?;
+        bytes += if untouched.is_some() { 0 } else { size };
         let generation = header.map_or(0, |header| header.generation);
-        unread.push(Unread { file, name, number, generation, untouched });
+        unread.push(Unread { file, name, number, bytes: size, generation, untouched });
     }
     unread.sort_by_key(|unread| std::cmp::Reverse(unread.generation));
     let (next, floor) = (AtomicUsize::new(0), AtomicU64::new(0));
@@ -80,9 +84,9 @@ pub(crate) fn read_files<D: Disk>(
     scans.sort_by(|(one, _), (other, _)| one.cmp(other));
     unread.sort_by(|one, other| one.name.cmp(&other.name));
     let pairs = unread.into_iter().zip(scans);
-    let found = pairs.map(|(Unread { file, name, number, .. }, (_, scan))| {
+    let found = pairs.map(|(Unread { file, name, number, bytes, .. }, (_, scan))| {
         let file = Arc::new(file);
-        Found { file, name, number, scan }
+        Found { file, name, number, bytes, scan }
     });
     Ok(found.collect())
 }

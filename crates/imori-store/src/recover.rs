@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::damage;
 use crate::disk::Disk;
 use crate::file_header::HeaderError;
 use crate::lsn::{self, Lsn, LsnRange};
@@ -17,7 +18,7 @@ use crate::planted::Fault;
 use crate::pool::{self, JournalFile};
 use crate::read_files::{Found, read_files};
 use crate::record::{Record, RecordType};
-use crate::report::{DamagedFile, Report};
+use crate::report::Report;
 use crate::settings::{OnDamage, Settings};
 
 /// Why a journal cannot be read.
@@ -142,24 +143,22 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     let accounted = accounted(&whole, &found);
     records.retain(|record| floor.is_none_or(|floor| record.lsn >= floor) && record.kind != RecordType::Pad);
 
-    let lowest = found.iter().filter_map(|found| found.scan.lowest()).min();
-    let lost = lost(&accounted, lowest, floor, last_whole);
-    let next = accounted.last().map_or(Lsn::FIRST, |range| range.last.next());
-    report.torn = torn(&found, &accounted, last_whole);
-    report.damaged = damaged(&found, &whole, &lost, (floor, last_whole));
+    let judged = damage::judge(&found, &whole, &accounted, floor, settings);
+    (report.torn, report.damaged, report.absent) = (judged.torn, judged.damaged, judged.absent);
+    let next = judged.next;
     report.file_count = found.len();
     report.record_count = records.len();
     report.floor = floor;
     let ends = records.first().zip(records.last());
     report.records = ends.map(|(first, last)| LsnRange { first: first.lsn, last: last.lsn });
     report.took = begin.elapsed();
-    if settings.on_damage == OnDamage::Refuse && !report.damaged.is_empty() {
+    if settings.on_damage == OnDamage::Refuse && report.is_damaged() {
         return Err(RecoverError::Damaged(Box::new(report)));
     }
 
     let end = if settings.seal.planted.has(Fault::TailStays) { next } else { Lsn(next.0 - 1) };
     let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, end)).collect();
-    let rewrites = rewrites(&found, &fates, &records, &accounted, &lost);
+    let rewrites = rewrites(&found, &fates, &records, (floor, next));
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
         (JournalFile { file: found.file, number: found.number, generation }, fate)
@@ -206,64 +205,6 @@ fn accounted<F>(whole: &[LsnRange], found: &[Found<F>]) -> Vec<LsnRange> {
     lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
 }
 
-/// The numbers that something was acknowledged under and that are not there.
-fn lost(
-    accounted: &[LsnRange],
-    lowest: Option<Lsn>,
-    floor: Option<Lsn>,
-    last_whole: Option<Lsn>,
-) -> Vec<LsnRange> {
-    let (Some(lowest), Some(last)) = (lowest, last_whole) else { return Vec::new() };
-    let first = floor.map_or(lowest, |floor| floor.max(lowest));
-    match first <= last {
-        true => lsn::holes(LsnRange { first, last }, accounted),
-        false => Vec::new(),
-    }
-}
-
-/// What was being written at the end and is not there, as far as its headers tell.
-fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_whole: Option<Lsn>) -> Vec<LsnRange> {
-    let first = last_whole.map_or(Lsn::FIRST, Lsn::next);
-    let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
-    let holes = announced
-        .flat_map(|range| lsn::holes(LsnRange { first: range.first.max(first), ..*range }, accounted));
-    lsn::join(holes.collect())
-}
-
-fn damaged<F>(
-    found: &[Found<F>],
-    whole: &[LsnRange],
-    lost: &[LsnRange],
-    (floor, last_whole): (Option<Lsn>, Option<Lsn>),
-) -> Vec<DamagedFile> {
-    // What a batch announces behind all whole ones was its torn end, also where its beginning was saved
-    // and written anew, and the power went before the old was gone. Below the floor nothing is needed.
-    let acknowledged = |range: LsnRange| {
-        let first = floor.map_or(range.first, |floor| range.first.max(floor));
-        let last = range.last.min(last_whole?);
-        (first <= last).then_some(LsnRange { first, last })
-    };
-    let mut damaged = Vec::new();
-    for (index, Found { number, scan, .. }) in found.iter().enumerate() {
-        let owns = |range: &&LsnRange| owner(found, range) == Some(index);
-        let missing: Vec<LsnRange> = lost.iter().filter(owns).copied().collect();
-        let has_lost_header = scan.header.is_err();
-        let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
-        let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter_map(acknowledged);
-        let is_hurt = unverified.any(|range| !lsn::holes(range, whole).is_empty());
-        if is_hurt || has_lost_header || !missing.is_empty() {
-            damaged.push(DamagedFile { name: pool::name(*number), missing, has_lost_header });
-        }
-    }
-    damaged
-}
-
-/// The file in which a lost range stood: the one that begins closest before it.
-fn owner<F>(found: &[Found<F>], range: &LsnRange) -> Option<usize> {
-    let begins = found.iter().enumerate().filter_map(|(index, found)| Some((found.scan.lowest()?, index)));
-    begins.filter(|(lowest, _)| *lowest <= range.first).max().map(|(_, index)| index)
-}
-
 fn fate<F>(found: &Found<F>, report: &Report, last: Lsn) -> Fate {
     let scan = &found.scan;
     if report.damaged.iter().any(|damaged| damaged.name == pool::name(found.number)) {
@@ -278,13 +219,13 @@ fn fate<F>(found: &Found<F>, report: &Report, last: Lsn) -> Fate {
     }
 }
 
-/// The records of files that do not stay, and a pad for each range of numbers that is gone for good.
+/// The records of files that do not stay, and a pad for each range of numbers that is gone for good, so
+/// that they are not missed again and are not given again.
 fn rewrites<F>(
     found: &[Found<F>],
     fates: &[Fate],
     records: &[Record],
-    accounted: &[LsnRange],
-    lost: &[LsnRange],
+    (floor, next): (Option<Lsn>, Lsn),
 ) -> Vec<(Lsn, Record)> {
     let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_)));
     let staying = lsn::join(staying.flat_map(|(found, _)| found.scan.whole.iter().copied()).collect());
@@ -295,16 +236,9 @@ fn rewrites<F>(
         taken.push(LsnRange::one(record.lsn));
         rewrites.push((record.lsn, record.clone()));
     }
-    let Some(last) = accounted.last() else { return rewrites };
-    // Where nothing is left, the highest number is kept, so that it is not given again.
-    let first = records
-        .iter()
-        .map(|record| record.lsn)
-        .chain(lost.iter().map(|range| range.first))
-        .min()
-        .unwrap_or(last.last);
     taken.extend(staying);
-    for hole in lsn::holes(LsnRange { first, last: last.last }, &lsn::join(taken)) {
+    let all = LsnRange { first: floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST), last: Lsn(next.0 - 1) };
+    for hole in lsn::holes(all, &lsn::join(taken)) {
         let pad = Record { lsn: hole.last, kind: RecordType::Pad, flags: 0, payload: Bytes::new() };
         rewrites.push((hole.first, pad));
     }

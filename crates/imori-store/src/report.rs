@@ -15,6 +15,10 @@ pub struct DamagedFile {
     pub missing: Vec<LsnRange>,
     /// Its header does not verify.
     pub has_lost_header: bool,
+    /// Bytes that it lacks at its end.
+    pub shortened_by: u64,
+    /// It was the last, so that nothing tells what stood in those: numbers from this one on, perhaps.
+    pub lost_from: Option<Lsn>,
 }
 
 /// What was found in a journal.
@@ -32,10 +36,20 @@ pub struct Report {
     pub torn: Vec<LsnRange>,
     /// Files with damage inside.
     pub damaged: Vec<DamagedFile>,
+    /// Numbers that stood in files that are not there.
+    pub absent: Vec<LsnRange>,
     /// Files that were set aside by an earlier recovery and are still there.
     pub set_aside: Vec<String>,
     /// How long it took to read.
     pub took: Duration,
+}
+
+impl Report {
+    /// Tells whether something is damaged or missing inside of what was acknowledged.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        !self.damaged.is_empty() || !self.absent.is_empty()
+    }
 }
 
 impl fmt::Display for Report {
@@ -54,10 +68,20 @@ impl fmt::Display for Report {
             if file.has_lost_header {
                 f.write_str("the file header does not verify, ")?;
             }
-            match file.missing.is_empty() {
-                true => f.write_str("no record is lost")?,
-                false => write!(f, "numbers {} are lost", Ranges(&file.missing))?,
+            if file.shortened_by > 0 {
+                write!(f, "it is shortened by {} bytes, ", file.shortened_by)?;
             }
+            match (file.missing.is_empty(), file.lost_from) {
+                (true, None) => f.write_str("no record is lost")?,
+                (true, Some(from)) => write!(f, "numbers from {from} on may be lost")?,
+                (false, None) => write!(f, "numbers {} are lost", Ranges(&file.missing))?,
+                (false, Some(from)) => {
+                    write!(f, "numbers {} are lost, and from {from} on may be", Ranges(&file.missing))?;
+                }
+            }
+        }
+        if !self.absent.is_empty() {
+            write!(f, "\ndamage: no file has numbers {}, which are lost", Ranges(&self.absent))?;
         }
         for name in &self.set_aside {
             write!(f, "\n`{name}` was set aside earlier; remove it once nobody needs it")?;
@@ -92,13 +116,23 @@ mod tests {
     #[test]
     fn a_report_names_files_and_numbers() {
         let missing = vec![range(7, 7), range(9, 12)];
-        let damaged = DamagedFile { name: "journal-0000000002".to_string(), missing, has_lost_header: true };
+        let whole = DamagedFile {
+            name: "journal-0000000002".to_string(),
+            missing,
+            has_lost_header: true,
+            shortened_by: 0,
+            lost_from: None,
+        };
+        let (name, missing) = ("journal-0000000003".to_string(), Vec::new());
+        let (shortened_by, lost_from) = (8192, Some(Lsn(31)));
+        let short = DamagedFile { name, missing, has_lost_header: false, shortened_by, lost_from };
         let report = Report {
             file_count: 3,
             record_count: 20,
             records: Some(range(4, 30)),
             torn: vec![range(31, 33)],
-            damaged: vec![damaged],
+            damaged: vec![whole, short],
+            absent: vec![range(1, 3)],
             set_aside: vec!["journal-0000000001.damaged".to_string()],
             took: Duration::from_millis(4),
             ..Report::default()
@@ -106,6 +140,8 @@ mod tests {
         let expected = "20 records in 3 files, numbers 4-30, read in 4 ms\n\
             torn end: numbers 31-33 were being written and are dropped\n\
             damage in `journal-0000000002`: the file header does not verify, numbers 7, 9-12 are lost\n\
+            damage in `journal-0000000003`: it is shortened by 8192 bytes, numbers from 31 on may be lost\n\
+            damage: no file has numbers 1-3, which are lost\n\
             `journal-0000000001.damaged` was set aside earlier; remove it once nobody needs it";
         assert_eq!(report.to_string(), expected);
     }

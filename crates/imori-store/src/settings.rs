@@ -78,7 +78,8 @@ impl Settings {
 
     /// The header of a file in its `generation`.
     pub(crate) fn header(&self, generation: u32, first: Option<Lsn>) -> FileHeader {
-        FileHeader { store: self.store, shard: self.shard, generation, first }
+        let file_bytes = self.file_bytes as u64;
+        FileHeader { store: self.store, shard: self.shard, generation, first, file_bytes }
     }
 }
 

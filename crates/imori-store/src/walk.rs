@@ -176,7 +176,9 @@ mod tests {
 
     /// A file with batches of one, three and one records, and nothing behind them.
     fn file() -> Vec<u8> {
-        let header = FileHeader { store: STORE, shard: 0, generation: GENERATION, first: Some(Lsn(1)) };
+        let first = Some(Lsn(1));
+        let file_bytes = 6 * BLOCK_BYTES as u64;
+        let header = FileHeader { store: STORE, shard: 0, generation: GENERATION, first, file_bytes };
         let mut bytes = header.encode().to_vec();
         let mut next = 1;
         for count in [1, 3, 1] {

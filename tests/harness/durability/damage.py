@@ -10,6 +10,9 @@ from pathlib import Path
 
 SECTOR = 512
 
+# What each batch of the journal is aligned to; those of these tests are no longer.
+BATCH = 4096
+
 # What is written before the bytes of a message for it alone: heads of record and batch, headers.
 HEAD = 1024
 
@@ -113,6 +116,14 @@ class Store:
             while at >= 0:
                 yield name, at - HEAD, at + len(body)
                 at = data.find(body, at + 1)
+
+    def is_in_last_batch(self, damage: Damage) -> bool:
+        """Whether some damage is in the last batch of a journal file that was written to."""
+        blocks = self.blocks.get(damage.file, [])
+        if not damage.file.startswith("journal/") or not blocks or blocks[-1] < BATCH:
+            return False
+        begin = blocks[-1] - blocks[-1] % BATCH
+        return damage.touches(begin, begin + BATCH)
 
     def may_cost(self, damage: Damage, body: bytes) -> bool:
         """Whether a message may be lost by some damage."""

@@ -139,7 +139,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     }
     let opened = imori_store::open::open(&folder.journal(), &settings)?;
     let report = &opened.recovered.report;
-    if report.damaged.is_empty() {
+    if !report.is_damaged() {
         info!(%last_end, %report, took_ms = begin.elapsed().as_millis(), "the journal is read");
     } else {
         warn!(%last_end, %report, "the journal is damaged; the files are set aside, `imori verify` shows them");

@@ -5,16 +5,14 @@ use std::path::Path;
 
 use clap::Args;
 use imori_store::definitions::{self, DefinitionsError, DefinitionsLook};
-use imori_store::disk::{Disk as _, DiskFile as _};
 use imori_store::folder::{FolderError, FolderLook, JOURNAL};
 use imori_store::identity::IdentityError;
-use imori_store::limits::{BLOCK_BYTES, FILE_BYTES_DEFAULT};
+use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
 use imori_store::read_only_disk::ReadOnlyDisk;
 use imori_store::recover::{self, RecoverError};
 use imori_store::seal::StoreId;
 use imori_store::settings::{OnDamage, Settings};
-use imori_store::walk;
 
 use super::argument::DataFolder;
 use crate::output::{complain, print};
@@ -115,13 +113,12 @@ fn look_at_journal(path: &Path, store: StoreId, findings: &mut Findings) -> Resu
         return Ok(None);
     }
     let disk = ReadOnlyDisk::new(folder);
-    look_at_sizes(&disk, findings)?;
     let settings = Settings::new(store, 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine);
     let settings = settings.map_err(|error| error.to_string())?;
     match recover::recover(&disk, &settings) {
         Ok(recovered) => {
             let report = &recovered.report;
-            findings.damage_count += report.damaged.len();
+            findings.damage_count += report.damaged.len() + report.absent.len();
             findings.note(&format!("journal: {report}"));
             Ok(Some(recovered.next))
         }
@@ -131,30 +128,6 @@ fn look_at_journal(path: &Path, store: StoreId, findings: &mut Findings) -> Resu
         }
         Err(error) => Err(error.to_string()),
     }
-}
-
-/// Journal files are of one size and end with a block. What is cut off at the end of the journal leaves
-/// no other trace.
-fn look_at_sizes(disk: &ReadOnlyDisk, findings: &mut Findings) -> Result<(), String> {
-    let told = |error: std::io::Error| RecoverError::Disk(error).to_string();
-    let mut sizes = Vec::new();
-    for name in walk::files(disk).map_err(told)? {
-        let size = disk.open(&name).and_then(|file| file.size()).map_err(told)?;
-        sizes.push((name, size));
-    }
-    let largest = sizes.iter().map(|(_, size)| *size).max().unwrap_or(0);
-    for (name, size) in sizes {
-        if !size.is_multiple_of(BLOCK_BYTES as u64) {
-            findings
-                .damage(&format!("journal: `{name}` ends within a block, at {size} bytes: it was cut off"));
-        } else if size < largest {
-            findings.note(&format!(
-                "journal: `{name}` has {size} bytes and another file {largest}: it was cut off, unless the size of \
-                 journal files was changed"
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn look_at_definitions(
