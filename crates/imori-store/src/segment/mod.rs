@@ -5,6 +5,7 @@
 //! goes when nobody needs a page of it. What an entry says is not interpreted.
 
 mod segments;
+mod verify;
 mod open;
 mod report;
 mod segment;
@@ -28,3 +29,4 @@ pub use self::report::{DamagedSegment, SegmentReport};
 pub use self::row::{PageFacts, PageRef, Place, ROW_BYTES, Row};
 pub use self::segments::{PageError, Segments};
 pub use self::settings::SegmentSettings;
+pub use self::verify::{DamagedPage, SegmentsLook, verify};

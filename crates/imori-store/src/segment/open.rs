@@ -153,15 +153,21 @@ pub(crate) fn find<D: Disk>(
 }
 
 /// What was seen in one file.
-struct Looked {
+pub(super) struct Looked {
     /// By index; none where neither row of a page verifies, or where it is gone.
-    rows: Vec<Option<Row>>,
+    pub(super) rows: Vec<Option<Row>>,
     lost: Vec<u32>,
-    is_whole: bool,
+    pub(super) is_whole: bool,
     has_lost_count: bool,
 }
 
 impl Looked {
+    fn new(header: Option<SegmentHeader>, rows: Vec<Option<Row>>, is_whole: bool) -> Looked {
+        let lost = (0..).zip(&rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
+        let has_lost_count = header.is_none() && rows.iter().all(Option::is_none);
+        Looked { rows, lost, is_whole, has_lost_count }
+    }
+
     fn discard(&mut self, index: u32) {
         self.lost.retain(|lost| *lost != index);
         if let Some(row) = usize::try_from(index).ok().and_then(|index| self.rows.get_mut(index)) {
@@ -169,7 +175,7 @@ impl Looked {
         }
     }
 
-    fn report(&self, aside: String, name: &str) -> DamagedSegment {
+    pub(super) fn report(&self, aside: String, name: &str) -> DamagedSegment {
         let page_count = u32::try_from(self.rows.iter().flatten().count()).expect("the limit of pages fits");
         let is_known = aside == name;
         let (lost, has_lost_count) = (self.lost.clone(), self.has_lost_count);
@@ -185,16 +191,7 @@ fn look<D: Disk>(
 ) -> Result<Looked, SegmentOpenError> {
     let file = disk.open(name)?;
     let mut head = read(&file, 0, SEGMENT_HEAD_BYTES)?;
-    let header = match SegmentHeader::decode(&head) {
-        Ok(header) if header.store != settings.store => {
-            return Err(SegmentOpenError::Foreign { name: name.to_string() });
-        }
-        Err(SegmentHeaderError::Version(version)) => {
-            return Err(SegmentOpenError::Version { name: name.to_string(), version });
-        }
-        // Under the name of another segment it says nothing of this one.
-        header => header.ok().filter(|header| header.segment == segment),
-    };
+    let header = header(&head, settings, segment, name)?;
     let table_end = file::table_end(header.map_or(SEGMENT_PAGES_MAX, |header| header.page_count as usize));
     if table_end > head.len() {
         head = read(&file, 0, table_end)?;
@@ -208,9 +205,45 @@ fn look<D: Disk>(
     if !is_whole && !settings.seal.planted.has(Fault::TableNotSalvaged) {
         salvage(&disk::read_all(&file)?, settings, segment, &mut rows);
     }
-    let lost = (0..).zip(&rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
-    let has_lost_count = header.is_none() && rows.iter().all(Option::is_none);
-    Ok(Looked { rows, lost, is_whole, has_lost_count })
+    Ok(Looked::new(header, rows, is_whole))
+}
+
+/// Looks at all bytes of a file.
+pub(super) fn look_at(
+    bytes: &[u8],
+    settings: &SegmentSettings,
+    segment: u32,
+    name: &str,
+) -> Result<Looked, SegmentOpenError> {
+    let header = header(bytes, settings, segment, name)?;
+    let table_end = file::table_end(header.map_or(SEGMENT_PAGES_MAX, |header| header.page_count as usize));
+    let head = bytes.get(..table_end).unwrap_or(bytes);
+    let mut rows = table(head, settings, segment, header.map(|header| header.page_count));
+    let is_long_enough = header.is_some_and(|header| bytes.len() as u64 >= header.file_bytes);
+    let is_whole = is_long_enough && rows.iter().all(Option::is_some);
+    if !is_whole {
+        salvage(bytes, settings, segment, &mut rows);
+    }
+    Ok(Looked::new(header, rows, is_whole))
+}
+
+/// The header of a segment, if it verifies.
+fn header(
+    head: &[u8],
+    settings: &SegmentSettings,
+    segment: u32,
+    name: &str,
+) -> Result<Option<SegmentHeader>, SegmentOpenError> {
+    match SegmentHeader::decode(head) {
+        Ok(header) if header.store != settings.store => {
+            Err(SegmentOpenError::Foreign { name: name.to_string() })
+        }
+        Err(SegmentHeaderError::Version(version)) => {
+            Err(SegmentOpenError::Version { name: name.to_string(), version })
+        }
+        // Under the name of another segment it says nothing of this one.
+        header => Ok(header.ok().filter(|header| header.segment == segment)),
+    }
 }
 
 /// The rows of the table that verify; as many as the header says, or one of the rows.

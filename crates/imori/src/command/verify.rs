@@ -5,13 +5,14 @@ use std::path::Path;
 
 use clap::Args;
 use imori_store::definitions::{self, DefinitionsError, DefinitionsLook};
-use imori_store::folder::{FolderError, FolderLook, JOURNAL};
+use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
 use imori_store::identity::IdentityError;
 use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
 use imori_store::read_only_disk::ReadOnlyDisk;
 use imori_store::recover::{self, RecoverError};
 use imori_store::seal::StoreId;
+use imori_store::segment::{self, SegmentOpenError};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -19,7 +20,7 @@ use crate::output::{complain, print};
 
 /// Say whether what a broker stored is sound. The broker is stopped for it; nothing is changed.
 ///
-/// Reads the journal and the definitions whole and prints what is there, what is damaged, where, and what
+/// Reads the journal, the segments and the definitions whole and prints what is there, what is damaged, where, and what
 /// is lost by it.
 ///
 /// Exit codes: 0 sound, 1 damage, 2 it cannot be looked at.
@@ -92,6 +93,7 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
         findings.note("the folder is open to other users of this host; `chmod 700` closes it");
     }
     let end = look_at_journal(path, folder.store, findings)?;
+    look_at_segments(path, folder.store, findings)?;
     let definitions = look_at_definitions(path, folder.store, findings)?;
     // A definition is applied once its record is durable, so that they cannot be ahead of it.
     match (end, definitions) {
@@ -125,6 +127,27 @@ fn look_at_journal(path: &Path, store: StoreId, findings: &mut Findings) -> Resu
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
             Ok(None)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads all pages; what a checkpoint says is gone of them is looked at too.
+fn look_at_segments(path: &Path, store: StoreId, findings: &mut Findings) -> Result<(), String> {
+    let folder = path.join(SEGMENTS);
+    if !folder.is_dir() {
+        findings.damage(&format!("the folder `{SEGMENTS}` is missing; restore it"));
+        return Ok(());
+    }
+    match segment::verify(&ReadOnlyDisk::new(folder), store) {
+        Ok(seen) => {
+            findings.damage_count += seen.damage_count();
+            findings.note(&format!("segments: {seen}"));
+            Ok(())
+        }
+        Err(error @ SegmentOpenError::Foreign { .. }) => {
+            findings.damage(&format!("segments: {error}"));
+            Ok(())
         }
         Err(error) => Err(error.to_string()),
     }

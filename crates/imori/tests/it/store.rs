@@ -13,6 +13,7 @@ use imori_store::intake::NewRecord;
 use imori_store::lsn::Lsn;
 use imori_store::open;
 use imori_store::record::RecordType;
+use imori_store::segment::{Census, Durability, NewPage, PageEntry, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
 
 use crate::binary::{Run, run};
@@ -20,6 +21,7 @@ use crate::binary::{Run, run};
 const RECORDS: u64 = 40;
 /// The journal file in which they are, and where: a block each, behind that of the file's header.
 const FILE: &str = "journal/journal-0000000001";
+const SEGMENT: &str = "segments/segment-0000000000";
 const BLOCK: usize = 4096;
 
 struct Teller(Sender<Lsn>);
@@ -49,6 +51,16 @@ fn store(name: &str) -> PathBuf {
         while told.recv().unwrap() < lsn {}
     }
     drop(committer);
+    let settings = SegmentSettings::new(folder.store(), OnDamage::Refuse);
+    let (segments, ..) = Segments::open(folder.segments(), &settings, &Census::default()).unwrap();
+    let entry = |number: u64| PageEntry {
+        lsn: Lsn(number),
+        sequence: number,
+        payload: Bytes::from(vec![number as u8; 100]),
+    };
+    let page = |owner| NewPage { owner, level: 4, entries: (1..=5).map(entry).collect() };
+    segments.write(&[page(3), page(8)], Durability::Durable).unwrap();
+    drop(segments);
     let mut definitions = Definitions::open(&folder.root(), folder.store(), OnDamage::Refuse).unwrap();
     let row = |table, key: &str| Change {
         table,
@@ -101,6 +113,7 @@ fn a_sound_store_is_said_to_be_sound_and_stays_as_it_is() {
         ": ended cleanly\n",
         "journal: 40 records in ",
         " files, numbers 1-40, read in ",
+        "segments: 10 entries in 2 pages in 1 segments\n",
         "definitions: as of number 40, vhosts 1, exchanges 0, queues 200, bindings 0, meta 0\nsound\n",
     ] {
         assert!(verified.stdout.contains(told), "{told} is missing in {}", verified.stdout);
@@ -135,6 +148,46 @@ fn damage_is_told_with_what_is_lost() {
             ],
         ),
         ("gone-file", |path| fs::remove_file(path.join(FILE)).unwrap(), &["is of another time"]),
+        (
+            "entry-of-a-page",
+            |path| {
+                change(path, SEGMENT, |bytes| {
+                    let at = bytes.windows(50).position(|bytes| bytes == [2; 50]).unwrap();
+                    bytes[at] ^= 1;
+                });
+            },
+            &[
+                "damage in page 0 of `segment-0000000000`, of the queue with id 3: 1 entries are lost, among numbers 2",
+                "damaged: 1 finding\n",
+            ],
+        ),
+        (
+            "front-of-a-segment",
+            |path| change(path, SEGMENT, |bytes| bytes[30] ^= 1),
+            &[
+                "damage in front of `segment-0000000000`: 2 pages are found, 0 are lost",
+                "damaged: 1 finding\n",
+            ],
+        ),
+        (
+            "cut-segment",
+            |path| {
+                change(path, SEGMENT, |bytes| {
+                    let at = bytes.windows(50).rposition(|bytes| bytes == [5; 50]).unwrap();
+                    bytes.truncate(at);
+                });
+            },
+            &[
+                "segments: 9 entries in 2 pages in 1 segments\n",
+                "of the queue with id 8: 1 entries are lost, among numbers 5\n",
+                "damaged: 2 findings\n",
+            ],
+        ),
+        (
+            "no-segments",
+            |path| fs::remove_dir_all(path.join("segments")).unwrap(),
+            &["the folder `segments` is missing"],
+        ),
         (
             "mixed-journal",
             |path| {
