@@ -18,15 +18,17 @@ pub(super) fn change_and_deliver<W: World, R>(
 ) -> Option<R> {
     let now = world.now();
     let mut effects = Effects::default();
-    let (result, vhost, wake_up) = world.with_queue(id, |queue| {
+    let share = world.queue_memory_bytes();
+    let (result, vhost, wake_up, work) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         queue.deliver(
             now,
             &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
             &mut effects,
         );
-        (result, queue.vhost(), queue.new_wake_up())
+        (result, queue.vhost(), queue.new_wake_up(), queue.page_work(now, share))
     })?;
+    work.into_iter().for_each(|work| world.page(id, work));
     follow_up(world, id, vhost, wake_up, effects);
     Some(result)
 }

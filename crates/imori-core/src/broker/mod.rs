@@ -6,6 +6,7 @@
 
 mod publish;
 mod commit;
+mod page;
 mod disconnect;
 mod settle;
 mod consume;
@@ -30,5 +31,6 @@ pub use disconnect::disconnect;
 pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
 pub use expire::{queue_restored, queue_woken};
+pub use page::{page_failed, page_read, page_unreadable, page_written, spill, tally};
 pub use publish::{Repetition, notify, publish, publish_again};
 pub use settle::settle;
