@@ -13,24 +13,29 @@ use std::thread;
 
 use arc_swap::{ArcSwap, Cache};
 use imori_core::broker::queue_woken;
+use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
 use imori_core::queue::Queue;
+use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
 use tokio::sync::Notify;
+use tracing::{info, warn};
 
-use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES};
+use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUED_BYTES_MARK, READ_BYTES};
 use crate::protocol::header_reader;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::spin::Spin;
-use crate::turn::{Desk, Host, Memory, Signal, check_memory, flush_touched, give_signal, with_outbound};
+use crate::turn::{
+    Desk, Host, Memory, Signal, check_memory, flush_touched, give_signal, release_confirms, with_outbound,
+};
 
 /// The cell of this thread.
 pub(crate) struct Cell {
@@ -43,6 +48,8 @@ pub(crate) struct Cell {
     pub(crate) spin: Spin,
     /// There was a memory alarm when this cell looked last.
     was_alarmed: Slot<bool>,
+    /// How far the journal was when this cell looked last.
+    journal_seen: Slot<Progress>,
     table: RefCell<Cache<Arc<ArcSwap<Table>>, Arc<Table>>>,
     router: RefCell<Router>,
     timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
@@ -75,6 +82,7 @@ impl Cell {
             desk: Desk::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
             was_alarmed: Slot::new(false),
+            journal_seen: Slot::default(),
             spin: Spin::new(spin),
             table: RefCell::new(table),
             router: RefCell::new(Router::default()),
@@ -97,6 +105,7 @@ impl Cell {
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
     pub(crate) fn end_turn(&self) {
         self.check_memory();
+        self.await_journal();
         self.spin.begin(self.now.get());
         let touched = self.desk.touched_len();
         if touched == 0 {
@@ -123,11 +132,50 @@ impl Cell {
         self.check_memory();
     }
 
+    /// Sees to it that the cell is woken when the journal comes further, if answers wait for that.
+    fn await_journal(&self) {
+        if !self.desk.awaits_journal() {
+            return;
+        }
+        let waiters = self.shared.journal.waiters();
+        waiters.wait(self.id);
+        // It may have come further since they began to wait.
+        let progress = waiters.progress();
+        if self.journal_seen.replace(progress) != progress {
+            release_confirms(self, progress);
+        }
+    }
+
+    /// The journal came further.
+    pub(crate) fn release_confirms(&self) {
+        self.begin_turn();
+        let progress = self.shared.journal.waiters().progress();
+        self.journal_seen.set(progress);
+        release_confirms(self, progress);
+    }
+
     fn check_memory(&self) {
+        if self.shared.memory.is_disk_alarmed() && self.shared.journal.has_caught_up() {
+            self.shared.journal.waiters().want_all(false);
+            let parked = self.shared.memory.end_disk_alarm();
+            if !parked.is_empty() {
+                info!(connections = parked.len(), "the disk has caught up, publishers go on");
+            }
+            parked.into_iter().for_each(|id| give_signal(self, id, Signal::AlarmEnded));
+        }
         check_memory(self);
         let is_alarmed = self.shared.memory.is_alarmed();
         if self.was_alarmed.replace(is_alarmed) != is_alarmed {
             self.shared.alarm.send_if_modified(|told| std::mem::replace(told, is_alarmed) != is_alarmed);
+        }
+    }
+
+    /// Lets publishers of persistent messages wait if the disk is behind.
+    fn check_journal(&self) {
+        let queued_bytes = self.shared.journal.queued_bytes();
+        if queued_bytes > QUEUED_BYTES_MARK && self.shared.memory.raise_disk_alarm() {
+            self.shared.journal.waiters().want_all(true);
+            warn!(queued_bytes, "the disk is behind, publishers of persistent messages wait");
         }
     }
 
@@ -187,6 +235,10 @@ impl World for Cell {
         self.shared.memory.is_alarmed()
     }
 
+    fn is_disk_alarmed(&self) -> bool {
+        self.shared.memory.is_disk_alarmed()
+    }
+
     fn gauge(&self) -> &Gauge {
         self.shared.memory.gauge()
     }
@@ -211,6 +263,26 @@ impl World for Cell {
             self.shared.table.store(Arc::new(topology.table().clone()));
         }
         result
+    }
+
+    fn append(&self, records: Vec<NewRecord>) -> Appended {
+        let appended = self.shared.journal.append(records);
+        self.check_journal();
+        appended
+    }
+
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        let appended = self.shared.journal.append_group(records);
+        self.check_journal();
+        appended
+    }
+
+    fn appended(&self) -> Lsn {
+        self.shared.journal.appended()
+    }
+
+    fn group_bytes_max(&self) -> usize {
+        self.shared.journal.group_bytes_max()
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

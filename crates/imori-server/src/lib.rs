@@ -9,6 +9,7 @@ mod socket;
 mod stalled;
 mod cell;
 mod shared;
+mod store;
 pub mod turn;
 pub mod protocol;
 pub mod settings;
@@ -26,4 +27,6 @@ mod memory_limit;
 mod limits;
 pub mod config;
 
-pub use server::{Listener, ServeError, Server, StartError, StopHandle};
+pub use server::{Listener, Server, StartError, StopHandle};
+pub use shared::ServeError;
+pub use store::StoreError;

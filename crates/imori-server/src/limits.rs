@@ -90,3 +90,19 @@ pub(crate) const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of pongs that wait to be written. More: pings are not answered until there is room.
 pub(crate) const WEBSOCKET_CONTROL_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes that may wait for the disk. More: publishers of persistent messages wait.
+pub(crate) const QUEUED_BYTES_MARK: usize = 32 * 1024 * 1024;
+
+/// Bytes from which down they go on.
+pub(crate) const QUEUED_BYTES_LOW: usize = 16 * 1024 * 1024;
+
+/// Bytes of a journal file that a group of records leaves free: headers, and what marks the group.
+pub(crate) const JOURNAL_GROUP_SLACK_BYTES: usize = 16 * 1024;
+
+/// How often the disk is looked at from beside. Longer would tell of a flush that hangs too late.
+pub(crate) const STALL_WATCH_EVERY: Duration = Duration::from_millis(50);
+
+/// How long clients have to hear that the broker ends because its disk failed: with the rest of the end it is
+/// below a second.
+pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);

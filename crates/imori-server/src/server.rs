@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,30 +10,36 @@ use std::thread::{Builder, JoinHandle, available_parallelism};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use imori_core::id::VhostId;
+use imori_core::broker::queue_restored;
+use imori_core::id::{QueueId, VhostId};
 use imori_core::name::Name;
 use imori_core::outbound::OutboundLimits;
+use imori_core::restore::{Awakening, Restored};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::topology::Topology;
 use imori_core::world::Event;
 use imori_stomp::heart_beat::HeartBeat;
+use imori_store::open::Opened;
+use imori_store::settings::OnDamage;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use crate::admission::{Admission, AdmissionLimits};
+use crate::cell::Cell;
 use crate::clock::Clock;
 use crate::complaints::Complaints;
-use crate::config::{Config, ExposedListener, ListenAddress, ProtocolName, Service};
-use crate::limits::{INBOXES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::config::{Config, DamagePolicy, ExposedListener, ListenAddress, ProtocolName, Service};
+use crate::limits::{INBOXES_MAX, JOURNAL_GROUP_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::protocol::header_reader;
 use crate::settings::{ProtocolSettings, Settings};
-use crate::shared::{Arrival, CellHandle, Door, Phase, Shared};
-use crate::slots::{Slots, unpoisoned};
+use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared};
+use crate::slots::{SlotKey, Slots, unpoisoned};
+use crate::store::{self, OpenedStore, Opening, StoreError};
 use crate::thread;
 use crate::turn::Memory;
 use crate::websocket::Gate;
@@ -43,6 +50,7 @@ pub struct Server {
     shared: Arc<Shared>,
     cells: Vec<JoinHandle<()>>,
     monitor: Option<JoinHandle<()>>,
+    watch: Option<JoinHandle<()>>,
 }
 
 /// A bound listener.
@@ -92,13 +100,14 @@ impl Server {
             0 => available_parallelism().map_or(1, usize::from),
             count => usize::from(count),
         };
-        let vhosts: Vec<(Name, VhostId)> =
-            config.broker.vhosts.iter().map(Name::from).zip((0..).map(VhostId)).collect();
-        let shared = Arc::new(shared(config, &vhosts)?);
+        let Prepared { shared, vhosts, opened, awakenings } = prepare(config, count)?;
+        let shared = Arc::new(shared);
+        shared.journal.start(opened, &shared).map_err(StartError::Thread)?;
         let settings =
             Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
-        let mut server = Server { listeners, shared, cells: Vec::new(), monitor: None };
-        server.start_cells(count, config, &settings, sockets)?;
+        let mut server = Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None };
+        server.start_watch(config)?;
+        server.start_cells(count, config, &settings, sockets, awakenings)?;
         server.start_monitor(config, &settings, server_id, client_address, monitors)?;
         Ok(server)
     }
@@ -127,6 +136,10 @@ impl Server {
         if self.monitor.is_some_and(|monitor| monitor.join().is_err()) {
             warn!("the monitor ended in a panic");
         }
+        if self.watch.is_some_and(|watch| watch.join().is_err()) {
+            warn!("the disk's watch ended in a panic");
+        }
+        self.shared.journal.close();
         let counted = |event| {
             let cells = self.shared.cells.get().into_iter().flatten();
             cells.map(|cell| cell.counters.get(event)).sum::<u64>()
@@ -141,7 +154,7 @@ impl Server {
             "stopped"
         );
         match unpoisoned(self.shared.fault.lock()).take() {
-            Some(fault) => Err(ServeError(fault)),
+            Some(fault) => Err(fault),
             None => Ok(()),
         }
     }
@@ -152,6 +165,7 @@ impl Server {
         config: &Config,
         settings: &Arc<Settings>,
         sockets: Vec<(Door, TcpListener)>,
+        awakenings: Vec<Awakening>,
     ) -> Result<(), StartError> {
         let connections_max = config.limits.connections as usize;
         let (handles, arrivals): (Vec<_>, Vec<_>) = (0..count)
@@ -166,6 +180,7 @@ impl Server {
             sockets,
             busy_percent: config.cells.busy_percent,
             deadline: config.broker.shutdown_deadline_s.duration(),
+            awakenings,
         });
         let (started, starting) = std::sync::mpsc::channel();
         for (id, arrivals) in (0..).zip(arrivals) {
@@ -185,6 +200,14 @@ impl Server {
         drop(started);
         // Whoever is told that the broker is ready may send it signals. A cell that fails says so at the end.
         while starting.recv().is_ok() {}
+        Ok(())
+    }
+
+    fn start_watch(&mut self, config: &Config) -> Result<(), StartError> {
+        let (shared, slow) = (Arc::clone(&self.shared), config.journal.slow_flush_ms.duration());
+        let watch =
+            Builder::new().name(String::from("disk-watch")).spawn(move || store::watch(&shared, slow));
+        self.watch = Some(watch.map_err(StartError::Thread)?);
         Ok(())
     }
 
@@ -259,6 +282,7 @@ struct FirstCell {
     sockets: Vec<(Door, TcpListener)>,
     busy_percent: u8,
     deadline: Duration,
+    awakenings: Vec<Awakening>,
 }
 
 fn run_cell(
@@ -272,9 +296,13 @@ fn run_cell(
     let for_start = Arc::clone(&shared);
     thread::run(id, shared, settings, arrivals, move || {
         let _started = started;
-        let Some(FirstCell { sockets, busy_percent, deadline }) = first else {
+        let Some(FirstCell { sockets, busy_percent, deadline, awakenings }) = first else {
             return;
         };
+        Cell::current(|cell| {
+            cell.begin_turn();
+            awakenings.iter().for_each(|awakening| queue_restored(cell, awakening));
+        });
         for (door, socket) in sockets {
             tokio::spawn(accept(socket, door, Arc::clone(&for_start), busy_percent));
         }
@@ -288,7 +316,15 @@ fn run_cell(
     });
 }
 
-fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartError> {
+/// What all cells share, and what was found in the store for them.
+struct Prepared {
+    shared: Shared,
+    vhosts: Vec<(Name, VhostId)>,
+    opened: Opened<File>,
+    awakenings: Vec<Awakening>,
+}
+
+fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
     let limits = &config.limits;
     let table_limits = TableLimits {
         queues_max: limits.queues as usize,
@@ -298,17 +334,39 @@ fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartEr
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| StartError::Random(error.to_string()))?;
     let mut table = Table::new(Seed(u64::from_ne_bytes(seed)), table_limits);
-    for (_, vhost) in vhosts {
-        table.add_vhost(*vhost);
-    }
     let memory_bytes = memory_limit();
     let mark_bytes = memory_bytes / 100 * usize::from(config.broker.memory_mark_percent);
     info!(memory_bytes, mark_bytes, "memory mark is set");
-    Ok(Shared {
-        clock: Clock::start(),
-        table: Arc::new(ArcSwap::from_pointee(table.clone())),
-        topology: Mutex::new(Topology::new(table)),
-        queues: Slots::new(limits.queues as usize * vhosts.len()),
+    let (clock, memory) = (Clock::start(), Memory::new(mark_bytes));
+    let OpenedStore { journal, opened, restore, vhosts } = open_store(config, cells, &clock, &memory)?;
+    let of_store = restore.vhosts();
+    for vhost in vhosts.iter().map(|(_, vhost)| *vhost).chain(of_store.iter().copied()) {
+        table.add_vhost(vhost);
+    }
+    let unserved = of_store.iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == *id)).count();
+    if unserved > 0 {
+        warn!(
+            vhosts = unserved,
+            "queues are kept of vhosts that `broker.vhosts` does not name; nobody can reach them"
+        );
+    }
+    let queues = Slots::new(limits.queues as usize * vhosts.len().max(1) + limits.queues as usize * unserved);
+    let mut topology = Topology::new(table);
+    let mut add_queue = |queue| {
+        let SlotKey { slot, generation } = queues.insert(|_| queue)?;
+        Some(QueueId { slot, generation })
+    };
+    let (awakenings, restored) = restore.finish(&mut topology, &mut add_queue);
+    if restored != Restored::default() {
+        let Restored { queues, messages, passed_over } = restored;
+        info!(queues, messages, passed_over, "queues are restored");
+    }
+    let shared = Shared {
+        clock,
+        table: Arc::new(ArcSwap::from_pointee(topology.table().clone())),
+        topology: Mutex::new(topology),
+        queues,
+        journal,
         cells: OnceLock::new(),
         admission: Admission::new(AdmissionLimits {
             connections_max: limits.connections as usize,
@@ -316,11 +374,38 @@ fn shared(config: &Config, vhosts: &[(Name, VhostId)]) -> Result<Shared, StartEr
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
         complaints: Complaints::default(),
-        memory: Memory::new(mark_bytes),
+        memory,
         alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),
         fault: Mutex::new(None),
-    })
+    };
+    Ok(Prepared { shared, vhosts, opened, awakenings })
+}
+
+fn open_store(
+    config: &Config,
+    cells: usize,
+    clock: &Clock,
+    memory: &Memory,
+) -> Result<OpenedStore, StartError> {
+    let file_bytes = config.journal.file_bytes.as_usize();
+    let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
+    if message_bytes + JOURNAL_GROUP_SLACK_BYTES > file_bytes {
+        return Err(StartError::FilesTooSmall { file_bytes, message_bytes });
+    }
+    let opening = Opening {
+        folder: &config.broker.data_dir,
+        file_bytes: file_bytes as u64,
+        on_damage: match config.journal.on_damage {
+            DamagePolicy::Quarantine => OnDamage::Quarantine,
+            DamagePolicy::Refuse => OnDamage::Refuse,
+        },
+        cells,
+        vhosts: config.broker.vhosts.iter().map(Name::from).collect(),
+        gauge: memory.gauge().clone(),
+        now: clock.now(),
+    };
+    store::open(opening).map_err(|error| StartError::Store(Box::new(error)))
 }
 
 fn settings(
@@ -347,6 +432,7 @@ fn settings(
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
         header_readers: header_reader,
+        vhost: vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost),
         server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
     };
@@ -454,6 +540,15 @@ pub enum StartError {
     Random(String),
     /// A thread cannot be started.
     Thread(io::Error),
+    /// The largest message does not fit into a journal file.
+    FilesTooSmall {
+        /// Bytes of a file.
+        file_bytes: usize,
+        /// Bytes of the largest message with its headers.
+        message_bytes: usize,
+    },
+    /// The store cannot be opened.
+    Store(Box<StoreError>),
 }
 
 impl fmt::Display for StartError {
@@ -473,23 +568,17 @@ impl fmt::Display for StartError {
             StartError::Thread(error) => {
                 write!(f, "a thread cannot be started: {error}; lower `cells.count`")
             }
+            StartError::FilesTooSmall { file_bytes, message_bytes } => write!(
+                f,
+                "a message of `{message_bytes}` bytes with its headers does not fit into a journal file of \
+                 `{file_bytes}`; raise `journal.file_bytes` or lower `limits.message_bytes`"
+            ),
+            StartError::Store(error) => error.fmt(f),
         }
     }
 }
 
 impl Error for StartError {}
-
-/// Why a server ended by itself.
-#[derive(Debug)]
-pub struct ServeError(String);
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the broker ended by itself: {}", self.0)
-    }
-}
-
-impl Error for ServeError {}
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! What all cells share.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,8 +22,10 @@ use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{ProtocolName, WritePolicy};
 use crate::counters::Counters;
+use crate::limits::DISK_FAILURE_GOODBYE;
 use crate::load::Load;
 use crate::slots::{SlotKey, Slots, unpoisoned};
+use crate::store::Journal;
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
@@ -131,6 +135,24 @@ pub(crate) enum Phase {
     Ended,
 }
 
+/// Why a server ended by itself.
+#[derive(Debug)]
+pub enum ServeError {
+    /// A fault in the broker's own code.
+    Fault(String),
+    /// The disk failed; what is on it is recovered by the next start.
+    Disk(String),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ServeError::Fault(why) | ServeError::Disk(why)) = self;
+        write!(f, "the broker ended by itself: {why}")
+    }
+}
+
+impl Error for ServeError {}
+
 /// What all cells share.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
@@ -141,11 +163,12 @@ pub(crate) struct Shared {
     pub(crate) admission: Admission,
     pub(crate) complaints: Complaints,
     pub(crate) memory: Memory,
+    pub(crate) journal: Journal,
     /// Whether there is a memory alarm, for those who wait for that to change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,
     /// Why the broker had to end, if it had to.
-    pub(crate) fault: Mutex<Option<String>>,
+    pub(crate) fault: Mutex<Option<ServeError>>,
 }
 
 impl Shared {
@@ -165,7 +188,15 @@ impl Shared {
 
     /// Ends the broker because of a fault in its core.
     pub(crate) fn fail(&self, why: &str) {
-        unpoisoned(self.fault.lock()).get_or_insert_with(|| String::from(why));
+        unpoisoned(self.fault.lock()).get_or_insert_with(|| ServeError::Fault(String::from(why)));
+        self.phase.send_replace(Phase::Ended);
+    }
+
+    /// Ends the broker because its disk failed: its clients are told goodbye, as far as they listen at once.
+    pub(crate) fn fail_of_disk(&self, why: &str) {
+        unpoisoned(self.fault.lock()).get_or_insert_with(|| ServeError::Disk(String::from(why)));
+        self.phase.send_modify(|phase| *phase = (*phase).max(Phase::Stopping));
+        std::thread::sleep(DISK_FAILURE_GOODBYE);
         self.phase.send_replace(Phase::Ended);
     }
 }

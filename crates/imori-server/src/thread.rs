@@ -53,6 +53,7 @@ pub(crate) fn run(
 async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) {
     let mut phase = shared.phase.subscribe();
     tokio::spawn(fire_timers_for_ever());
+    tokio::spawn(release_confirms_for_ever(Arc::clone(&shared), id));
     tokio::spawn(cut_stalled_for_ever());
     tokio::spawn(spin_for_ever());
     loop {
@@ -95,6 +96,17 @@ async fn fire_timers_for_ever() {
         }
         Cell::current(|cell| {
             cell.fire_timers();
+            cell.end_turn();
+        });
+    }
+}
+
+/// Lets answers go that wait for the journal, whenever that comes further.
+async fn release_confirms_for_ever(shared: Arc<Shared>, cell: u16) {
+    while let Some(woken) = shared.journal.waiters().woken(cell) {
+        woken.notified().await;
+        Cell::current(|cell| {
+            cell.release_confirms();
             cell.end_turn();
         });
     }

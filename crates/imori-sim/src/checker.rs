@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imori_core::confirm::Lsn;
 use imori_core::id::VhostId;
 use imori_core::memory::Gauge;
 use imori_core::message::{Address, AddressView, Head, Message, MessageView, OriginId, Publication};
 use imori_core::name::Name;
-use imori_core::queue::{Arrival, Queue, QueueSettings};
+use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
 use imori_core::time::Time;
 
 use crate::client::Client;
@@ -287,7 +288,8 @@ fn charges() -> (usize, usize) {
     let name = Name::from("q");
     let mut queue = Queue::new(VhostId(0), name, QueueSettings::default(), gauge.clone(), Time(0));
     let address = Arc::new(Address::new(b"", b"q"));
-    let arrival = Arrival { address: &AddressView::new(&address), deaths: None, now: Time(0) };
-    queue.enqueue(&Publication::of_stored(&message), &arrival, &mut Vec::new());
+    let arrival =
+        Arrival { address: &AddressView::new(&address), deaths: None, lsn: Lsn::NONE, now: Time(0) };
+    queue.enqueue(&Publication::of_stored(&message), &arrival, &mut Effects::default());
     (message.charge(), gauge.bytes() - message.charge())
 }

@@ -54,7 +54,7 @@ pub struct Commit {
 /// A journal with its threads.
 pub struct Committer<D: Disk> {
     shared: Arc<Shared<D>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Shared<D: Disk> {
@@ -110,15 +110,16 @@ impl<D: Disk> Committer<D> {
             released: AtomicU64::new(released),
             flush_since: Mutex::new(None),
         });
-        let mut committer = Committer { shared, threads: Vec::new() };
+        let committer = Committer { shared, threads: Mutex::new(Vec::new()) };
         committer.spawn("journal", move |shared| shared.commit(journal))?;
         committer.spawn("journal-pool", Shared::fill)?;
         Ok(committer)
     }
 
-    fn spawn(&mut self, name: &str, run: impl FnOnce(&Shared<D>) + Send + 'static) -> io::Result<()> {
+    fn spawn(&self, name: &str, run: impl FnOnce(&Shared<D>) + Send + 'static) -> io::Result<()> {
         let (shared, builder) = (self.shared.clone(), std::thread::Builder::new());
-        self.threads.push(builder.name(name.to_string()).spawn(move || run(&shared))?);
+        let thread = builder.name(name.to_string()).spawn(move || run(&shared))?;
+        self.threads.lock().expect("nothing panics while it holds them").push(thread);
         Ok(())
     }
 
@@ -186,16 +187,25 @@ impl<D: Disk> Committer<D> {
     }
 }
 
-/// Commits what is queued, unless there is no space for it, and ends the threads.
-impl<D: Disk> Drop for Committer<D> {
-    fn drop(&mut self) {
+impl<D: Disk> Committer<D> {
+    /// Commits what is queued, unless there is no space for it, and ends the threads. What is appended later
+    /// is never released.
+    pub fn finish(&self) {
         self.shared.lock().is_ending = true;
         self.shared.work.notify_all();
         self.shared.room.notify_all();
-        for thread in self.threads.drain(..) {
+        let threads = std::mem::take(&mut *self.threads.lock().expect("nothing panics while it holds them"));
+        for thread in threads {
             // A thread that panicked has nothing left to say.
             let _ = thread.join();
         }
+    }
+}
+
+/// As [`Committer::finish`].
+impl<D: Disk> Drop for Committer<D> {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 

@@ -1,7 +1,8 @@
 //! The journal: records that are on disk before anybody is told so.
 //!
 //! Reading down follows a record from who appends it to the device, and back after a crash.
-//! Beside it stand the folder that is a store and the definitions, a checkpoint of what was declared.
+//! Beside it stand the segments, where pages of entries outlive journal files, the folder that is a
+//! store, and the definitions, a checkpoint of what was declared.
 //! What is absent: queues, which will stand on it, and any policy of who has to wait for a record.
 //! The broker does not use this crate yet.
 
@@ -13,6 +14,7 @@ mod scan;
 pub mod journal;
 pub mod intake;
 pub mod pool;
+pub mod segment;
 pub mod folder;
 mod folder_lock;
 pub mod definitions;

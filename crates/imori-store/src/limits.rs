@@ -32,6 +32,29 @@ pub const FILL_BYTES: usize = 1 << 20;
 /// Ranges that a report names one by one; more are counted.
 pub const REPORTED_RANGES_MAX: usize = 16;
 
+/// Bytes of a page that its owner aims at: one read that is worth its call, and little to hold for each
+/// queue that is read ahead. A message that is larger is a page by itself.
+pub const PAGE_BYTES_GOAL: usize = 256 << 10;
+
+/// Bytes to which pages are aligned: small ones waste little, and a search for them takes few steps.
+pub const PAGE_ALIGN_BYTES: usize = 64;
+
+/// Bytes of a segment that its owner aims at: large enough that folders stay small and syncs rare, small
+/// enough that a page which is still needed does not keep much.
+pub const SEGMENT_BYTES_GOAL: usize = 16 << 20;
+
+/// Bytes of the largest segment, which is refused beyond: salvage holds a damaged one in memory.
+pub const SEGMENT_BYTES_MAX: u64 = 512 << 20;
+
+/// Pages of a segment; more are refused. Its table is held in memory, and counts them in 16 bits.
+pub const SEGMENT_PAGES_MAX: usize = 4096;
+
+/// Bytes of one write while a segment is written: it stays in the cache of the processor while it is filled.
+pub const SEGMENT_WRITE_BYTES: usize = 1 << 20;
+
+/// Bytes that are read first of a segment that is opened: the header and the table of up to 112 pages.
+pub const SEGMENT_HEAD_BYTES: usize = 8 << 10;
+
 /// Bytes of the definitions that redb keeps in memory: all of them where there are few, and never much.
 pub const DEFINITIONS_CACHE_BYTES: usize = 16 << 20;
 

@@ -35,6 +35,36 @@ pub(crate) enum Fault {
     SkipFolderSync,
     /// Numbers begin anew below those that were found.
     NumberUsedTwice,
+    /// A segment gets its name before it is synced.
+    RenameBeforeSync,
+    /// The folder is not synced after a segment got its name.
+    SegmentWithoutFolderSync,
+    /// A segment is not synced at all.
+    SegmentWithoutSync,
+    /// The numbers of segments begin above those that exist, whatever the checkpoint says.
+    SegmentNumberUsedTwice,
+    /// A segment that is gone comes back with a file that does.
+    SegmentComesBack,
+    /// A segment goes with the first of its pages.
+    RemoveWithFirstPage,
+    /// The census has a number as past while its segment is being written.
+    CensusSkipsUnderWay,
+    /// What failed to be written is left under its name.
+    FailedSegmentStays,
+    /// Transient segments are kept.
+    TransientStays,
+    /// The checksum of a row of the table is not compared.
+    TableWithoutChecksum,
+    /// A page is not looked for where its row in the table is lost.
+    TableNotSalvaged,
+    /// The checksum of an entry leaves its number out.
+    EntryWithoutLsn,
+    /// The checksum of an entry leaves out where it stands.
+    EntryWithoutPlace,
+    /// The checksum of an entry leaves its payload out.
+    EntryWithoutPayload,
+    /// A page ends with the first entry that does not verify.
+    PageEndsAtDamage,
 }
 
 /// The fault that is planted, if there is one.

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use clap::Parser as _;
+use imori_server::ServeError;
 use imori_server::config::ExposedListener;
 
 use client::ClientError;
@@ -26,6 +27,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FAILED: u8 = 1;
 /// The command line or the configuration is wrong; clap exits with the same code.
 const MISUSED: u8 = 2;
+/// The disk failed while the broker ran: `EX_IOERR` of `sysexits.h`.
+const DISK_FAILED: u8 = 74;
 /// Nothing came within the time given.
 const TIMED_OUT: u8 = 3;
 
@@ -44,6 +47,9 @@ fn main() -> ExitCode {
 fn exit_code(error: &Error) -> u8 {
     if error.is::<Problems>() || error.is::<ExposedListener>() {
         return MISUSED;
+    }
+    if let Some(ServeError::Disk(_)) = error.downcast_ref() {
+        return DISK_FAILED;
     }
     match error.downcast_ref() {
         Some(ClientError::TimedOut(_)) => TIMED_OUT,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{Letter, PublishReport, bury, distribute_live, live_receivers, reply, resolve};
+use super::distribute::{PublishReport, bury, distribute_live, live_receivers, reply, resolve};
+use super::letter::Letter;
 use super::record::{Keepers, message_record, record_effects};
 use crate::authorize::{Action, Object, authorize};
 use crate::confirm::{Confirm, Level, Lsn};
@@ -118,7 +119,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
                 }
             }
         }
-        let (lsns, confirm) = record_all(world, messages, std::mem::take(&mut effects.settled), settles);
+        let (lsns, confirm) = record_all(world, messages, &std::mem::take(&mut effects.settled), settles);
         report.confirm = confirm;
         for (publish, lsn) in resolved.iter().zip(lsns) {
             let Some(route) = &publish.route else { continue };
@@ -167,7 +168,7 @@ type Kept = (NewRecord, Keepers);
 fn record_all<W: World>(
     world: &W,
     messages: Vec<Option<Kept>>,
-    settled: Vec<Holding>,
+    settled: &[Holding],
     settles: Option<Level>,
 ) -> (Vec<Lsn>, Confirm) {
     let mut records = Vec::new();
@@ -184,7 +185,7 @@ fn record_all<W: World>(
         }));
     }
     if !settled.is_empty() {
-        records.push(NewRecord::new(RecordKind::Settle, encode_settle(&settled)));
+        records.push(NewRecord::new(RecordKind::Settle, encode_settle(settled)));
     }
     if records.is_empty() {
         return (places.iter().map(|_| Lsn::NONE).collect(), Confirm::NOW);

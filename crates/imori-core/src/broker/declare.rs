@@ -71,7 +71,7 @@ pub fn declare_queue<W: World>(
         let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
         let wake_up = queue.new_wake_up();
         if settings.survives() {
-            let (vhost, name, settings) = (actor.vhost, name.clone(), settings.clone());
+            let (vhost, settings) = (actor.vhost, settings.clone());
             let definition = Definition::Queue { vhost, name, settings };
             queue.make_durable(DurableQueueId(define(world, &definition).0));
         }

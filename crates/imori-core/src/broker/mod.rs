@@ -16,6 +16,7 @@ mod declare;
 mod deliver;
 mod distribute;
 mod record;
+mod letter;
 mod offer;
 mod actor;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::distribute::{
-    Letter, PublishReport, bury, distribute, live_receivers, reply, resolve, resolve_passing, send_to_own,
+    PublishReport, bury, distribute, live_receivers, reply, resolve, resolve_passing, send_to_own,
 };
+use super::letter::Letter;
 use super::record::record_letter;
 use crate::authorize::{Action, Object, authorize};
 use crate::confirm::Lsn;

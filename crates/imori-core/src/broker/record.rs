@@ -1,7 +1,7 @@
 //! What durable queues get and let go becomes records: a message's before they have it, so that none is in
 //! a queue without its record.
 
-use super::distribute::Letter;
+use super::letter::Letter;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::Holding;
 use crate::id::DurableQueueId;

@@ -313,10 +313,11 @@ mod tests {
             delivery_limit: Some(0),
             level: Some(Level::Os),
             dead_letter: Some(DeadLetter { exchange: Name::from("x"), routing_key: Some(Name::from("")) }),
-            ..plain.clone()
+            is_durable: true,
+            ..QueueSettings::default()
         };
         let keyless = DeadLetter { exchange: Name::from(""), routing_key: None };
-        let dead = QueueSettings { dead_letter: Some(keyless), ..plain.clone() };
+        let dead = QueueSettings { is_durable: true, dead_letter: Some(keyless), ..QueueSettings::default() };
         let settings = Settings { is_durable: true, alternate: Some(name.clone()), ..Settings::default() };
         let queues = [plain, full, dead].map(|settings| {
             let name = name.clone();

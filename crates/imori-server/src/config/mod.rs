@@ -16,5 +16,7 @@ pub use declare::{Key, Section, SetError, parse};
 pub use exposure::ExposedListener;
 pub use origin::{NotAnOrigin, Origin};
 pub use quantity::{Bytes, Millis, Seconds};
-pub use sections::{Broker, Cells, Config, Limits, Listeners, Log, LogFormat, LogLevel, Stomp, WritePolicy};
+pub use sections::{
+    Broker, Cells, Config, DamagePolicy, Limits, Listeners, Log, LogFormat, LogLevel, Stomp, WritePolicy,
+};
 pub use setting::{Names, Setting, Value};

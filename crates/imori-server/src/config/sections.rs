@@ -93,6 +93,18 @@ sections! {
         queues: u32 = 200_000, in 1..=10_000_000;
     }
 
+    /// What is kept on disk, in the folder `broker.data_dir`.
+    journal: Journal {
+        /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever; the
+        /// largest message, and the persistent messages of a transaction together, have to fit into one.
+        file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256);
+        /// What becomes of files with damage inside of what was confirmed: they are set aside unchanged
+        /// and what verifies is served, `quarantine`, or the broker does not start, `refuse`.
+        on_damage: DamagePolicy = DamagePolicy::Quarantine;
+        /// A flush that takes longer is told of in the log, while it lasts.
+        slow_flush_ms: Millis = Millis(250), in Millis(10)..=Millis(60_000);
+    }
+
     /// What is particular to STOMP.
     stomp: Stomp {
         /// The broker offers heart-beats at least this far apart; a client that wants them rarer
@@ -154,6 +166,16 @@ choice! {
         Any = "any",
         /// Only the cell that owns it.
         Own = "own",
+    }
+}
+
+choice! {
+    /// What becomes of damaged files.
+    DamagePolicy {
+        /// They are set aside.
+        Quarantine = "quarantine",
+        /// The broker does not start.
+        Refuse = "refuse",
     }
 }
 

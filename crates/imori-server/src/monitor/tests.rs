@@ -7,25 +7,32 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use tempfile::TempDir;
+
 use crate::config::{Config, ProtocolName, Service};
 use crate::server::Server;
 
 /// A broker that stops when the value is dropped.
-struct Running(Option<Server>);
+struct Running {
+    server: Option<Server>,
+    _data: TempDir,
+}
 
 impl Running {
     fn start() -> Running {
+        let data = tempfile::tempdir().unwrap();
         let mut config = Config::default();
+        config.broker.data_dir = data.path().to_owned();
         config.listeners.stomp = vec!["127.0.0.1:0".parse().unwrap()];
         config.listeners.nats = vec!["127.0.0.1:0".parse().unwrap()];
         config.listeners.ws = Vec::new();
         config.listeners.nats_monitor = vec!["127.0.0.1:0".parse().unwrap()];
         config.broker.host_names = vec![String::from("mq.example")];
-        Running(Some(Server::start(&config).unwrap()))
+        Running { server: Some(Server::start(&config).unwrap()), _data: data }
     }
 
     fn address(&self, service: Service) -> SocketAddr {
-        let listeners = self.0.as_ref().map(Server::listeners).unwrap_or_default();
+        let listeners = self.server.as_ref().map(Server::listeners).unwrap_or_default();
         listeners.iter().find(|listener| listener.service == service).expect("it was bound").address
     }
 
@@ -66,7 +73,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(server) = self.0.take() {
+        if let Some(server) = self.server.take() {
             let stop = server.stop_handle();
             stop.stop();
             stop.stop();

@@ -8,17 +8,21 @@ use imori_core::delivery::Delivery;
 use imori_core::id::ConnectionId;
 use imori_core::limits::TURN_COMMANDS_MAX;
 use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+use tempfile::TempDir;
 
 use super::*;
 
 /// A broker that stops when the value is dropped.
 struct Running {
     server: Option<Server>,
+    _data: TempDir,
 }
 
 impl Running {
     fn start(cells: u16) -> Running {
+        let data = tempfile::tempdir().unwrap();
         let mut config = Config::default();
+        config.broker.data_dir = data.path().to_owned();
         config.listeners.stomp = vec!["127.0.0.1:0".parse().expect("an address")];
         config.listeners.nats = Vec::new();
         config.listeners.ws = Vec::new();
@@ -26,7 +30,7 @@ impl Running {
         config.cells.count = cells;
         // So that every cell gets some of the connections.
         config.cells.busy_percent = 1;
-        Running { server: Some(Server::start(&config).unwrap()) }
+        Running { server: Some(Server::start(&config).unwrap()), _data: data }
     }
 
     fn server(&self) -> &Server {

@@ -24,6 +24,8 @@ pub struct Desk {
     changed_at: Cell<Time>,
     /// In whose turn all of them were touched; none where that were several.
     touched_in: Cell<Option<ConnectionId>>,
+    /// Connections of this cell with answers that wait for the journal.
+    awaiting: RefCell<Vec<ConnectionId>>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -40,6 +42,7 @@ impl Desk {
             turn_of: Cell::default(),
             changed_at: Cell::default(),
             touched_in: Cell::default(),
+            awaiting: RefCell::default(),
             spare: RefCell::default(),
         }
     }
@@ -103,6 +106,21 @@ impl Desk {
             list.clear();
             *touched = list;
         }
+    }
+
+    /// Tells whether answers wait for the journal.
+    pub fn awaits_journal(&self) -> bool {
+        !self.awaiting.borrow().is_empty()
+    }
+
+    /// Notes a connection with answers that wait.
+    pub(super) fn note_awaiting(&self, id: ConnectionId) {
+        self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Takes the list of those connections.
+    pub(super) fn take_awaiting(&self) -> Vec<ConnectionId> {
+        std::mem::take(&mut self.awaiting.borrow_mut())
     }
 
     /// An empty buffer, if one is at hand.

@@ -53,6 +53,11 @@ fn lend<H: Host, R>(
         return (None, false);
     };
     let is_ended = outbound.is_ended();
+    // Only its own cell answers it.
+    if outbound.has_held_answers() && !link.awaits_journal && outbound.id().cell == host.id() {
+        link.awaits_journal = true;
+        host.desk().note_awaiting(outbound.id());
+    }
     let is_newly_touched = match outbound.has_unsent() {
         true => outbound.touch(),
         false => {

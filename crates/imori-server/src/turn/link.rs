@@ -17,6 +17,8 @@ pub struct Link<W> {
     signals: Arc<Signals>,
     /// Its task was told that it ends.
     pub(super) is_ending: bool,
+    /// It is on its cell's list of those with answers that wait for the journal.
+    pub(super) awaits_journal: bool,
 }
 
 /// How a connection's socket is written and its task woken, from any cell.
@@ -43,7 +45,7 @@ impl<W> fmt::Debug for Link<W> {
 impl<W: Wire> Link<W> {
     /// A connection whose task sees to these signals.
     pub fn new(outbound: Outbound, wire: W, signals: Arc<Signals>) -> Link<W> {
-        Link { outbound, wire, signals, is_ending: false }
+        Link { outbound, wire, signals, is_ending: false, awaits_journal: false }
     }
 
     /// Tells its task something and wakes it.

@@ -1,4 +1,4 @@
-//! The memory of what waits, and the alarm that makes publishers wait too.
+//! The memory of what waits, and the alarms that make publishers wait too: memory is short, or the disk is.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -14,6 +14,7 @@ pub struct Memory {
     gauge: Gauge,
     mark_bytes: usize,
     is_alarmed: AtomicBool,
+    is_disk_alarmed: AtomicBool,
     parked: Mutex<Vec<ConnectionId>>,
 }
 
@@ -24,6 +25,7 @@ impl Memory {
             gauge: Gauge::default(),
             mark_bytes,
             is_alarmed: AtomicBool::new(false),
+            is_disk_alarmed: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
         }
     }
@@ -43,6 +45,24 @@ impl Memory {
         self.is_alarmed.load(Ordering::Relaxed)
     }
 
+    /// Tells whether publishes of what is to be kept on disk have to wait.
+    pub fn is_disk_alarmed(&self) -> bool {
+        self.is_disk_alarmed.load(Ordering::Relaxed)
+    }
+
+    /// Lets such publishes wait; false where they do already.
+    pub fn raise_disk_alarm(&self) -> bool {
+        !self.is_disk_alarmed.swap(true, Ordering::SeqCst)
+    }
+
+    /// Lets them go on: gives the connections that waited. Those that have to wait for memory still will.
+    pub fn end_disk_alarm(&self) -> Vec<ConnectionId> {
+        match self.is_disk_alarmed.swap(false, Ordering::SeqCst) {
+            true => std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => Vec::new(),
+        }
+    }
+
     /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.
     pub fn check(&self) -> Vec<ConnectionId> {
         let bytes = self.gauge.bytes();
@@ -59,11 +79,11 @@ impl Memory {
         std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes that a connection waits for the end of the alarm; false where that has come already.
+    /// Notes that a connection waits for the end of an alarm; false where that has come already.
     pub fn park(&self, connection: ConnectionId) -> bool {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         // Looked at under the lock: whoever ends the alarm takes the list after it.
-        if !self.is_alarmed.load(Ordering::SeqCst) {
+        if !self.is_alarmed.load(Ordering::SeqCst) && !self.is_disk_alarmed.load(Ordering::SeqCst) {
             return false;
         }
         parked.push(connection);

@@ -7,6 +7,7 @@
 
 mod task;
 mod input;
+mod confirm;
 mod flush;
 mod lend;
 mod host;
@@ -15,6 +16,7 @@ mod desk;
 mod memory;
 mod signal;
 
+pub use confirm::release_confirms;
 pub use desk::Desk;
 pub use flush::{flush, flush_touched};
 pub use host::{Host, Transport};

@@ -95,11 +95,11 @@ impl Run {
             for _ in 0..CRASHES {
                 self.points += 1;
                 let left = SimDisk::new(state.crash(&mut self.random));
-                self.check(&left, state.promised);
+                self.check(&left, state.promised.disk);
                 if self.random.below(40) == 0 {
                     // A crash while opening what a crash left.
                     let again = left.state().crash(&mut self.random);
-                    self.check(&SimDisk::new(again), state.promised);
+                    self.check(&SimDisk::new(again), state.promised.disk);
                 }
             }
         }
@@ -127,7 +127,7 @@ fn no_crash_loses_what_was_applied() {
             for _ in 0..APPLIES / LIVES {
                 let (number, changes) = run.ledger.changes(&mut run.random);
                 definitions.apply(number, &changes).expect("the disk is well");
-                disk.promise(number.0);
+                disk.promise(|promised| promised.disk = number.0);
                 run.crash_everywhere(&disk);
             }
             // Both ways: it is closed, or the process is gone.
@@ -156,7 +156,7 @@ fn after_an_error_nothing_reaches_the_disk() {
             let mut definitions = open(&disk).expect("the disk is well");
             let (number, changes) = run.ledger.changes(&mut run.random);
             definitions.apply(number, &changes).expect("the disk is well");
-            disk.promise(number.0);
+            disk.promise(|promised| promised.disk = number.0);
             disk.trouble(call, nth as usize, trouble);
             let mut failed = false;
             for _ in 0..12 {
@@ -165,7 +165,7 @@ fn after_an_error_nothing_reaches_the_disk() {
                 match definitions.apply(number, &changes) {
                     Ok(()) => {
                         assert!(!failed, "an apply after the failed one succeeds");
-                        disk.promise(number.0);
+                        disk.promise(|promised| promised.disk = number.0);
                     }
                     Err(DefinitionsError::Disk(_)) => {
                         assert!(!failed || disk.trace().len() == calls, "{call:?} {nth}: it writes again");
@@ -179,10 +179,10 @@ fn after_an_error_nothing_reaches_the_disk() {
             drop(definitions);
             assert_eq!(disk.trace().len(), calls, "{call:?} {nth}: it writes when it is closed");
             // As the next process finds it: in this boot, and in the next.
-            run.check(&SimDisk::new(disk.state()), disk.state().promised);
+            run.check(&SimDisk::new(disk.state()), disk.state().promised.disk);
             for _ in 0..20 {
                 let left = SimDisk::new(disk.state().crash(&mut run.random));
-                run.check(&left, disk.state().promised);
+                run.check(&left, disk.state().promised.disk);
             }
         }
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
+mod segments;
+
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -5,19 +5,24 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use tempfile::TempDir;
+
 use crate::binary::{imori, run};
 
 /// A broker that is killed when the value is dropped.
 struct Broker {
     child: Child,
     lines: BufReader<ChildStdout>,
+    _data: TempDir,
 }
 
 impl Broker {
     fn start(command: &mut Command) -> Broker {
+        let data = tempfile::tempdir().unwrap();
+        command.env("IMORI__BROKER__DATA_DIR", data.path());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Broker { child, lines }
+        Broker { child, lines, _data: data }
     }
 
     fn line(&mut self) -> String {

@@ -1,0 +1,161 @@
+//! The thread that brings definitions from the journal to their own store, once they are durable.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{Builder, JoinHandle};
+
+use imori_core::confirm::Lsn;
+use imori_core::record::{Definition, Row, Table};
+use imori_store::definitions::{Change, Definitions};
+
+use super::failure::Failure;
+use crate::slots::unpoisoned;
+
+/// The thread, and what waits for it.
+pub(super) struct DefinitionsThread {
+    desk: Arc<Desk>,
+    thread: Mutex<Option<JoinHandle<bool>>>,
+}
+
+#[derive(Debug, Default)]
+struct Desk {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Payloads of definitions by rising number.
+    waiting: VecDeque<(Lsn, Vec<u8>)>,
+    /// The journal is durable up to here.
+    released: Lsn,
+    is_ending: bool,
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        unpoisoned(self.state.lock())
+    }
+}
+
+impl DefinitionsThread {
+    /// Starts the thread. `keys` are those of all rows that there are.
+    pub(super) fn start(
+        definitions: Definitions,
+        keys: BTreeSet<(Table, Vec<u8>)>,
+        failure: Arc<Failure>,
+    ) -> io::Result<DefinitionsThread> {
+        let desk = Arc::new(Desk::default());
+        let of_thread = Arc::clone(&desk);
+        let run = move || run(&of_thread, definitions, keys, &failure);
+        let thread = Builder::new().name(String::from("definitions")).spawn(run)?;
+        Ok(DefinitionsThread { desk, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Takes a definition, whose record is on its way. They come by rising number, as whoever changes the
+    /// topology has it locked meanwhile.
+    pub(super) fn note(&self, lsn: Lsn, payload: Vec<u8>) {
+        let mut state = self.desk.lock();
+        state.waiting.push_back((lsn, payload));
+        let is_due = lsn <= state.released;
+        drop(state);
+        if is_due {
+            self.desk.changed.notify_one();
+        }
+    }
+
+    /// The journal is durable up to here.
+    pub(super) fn release(&self, through: Lsn) {
+        let mut state = self.desk.lock();
+        state.released = through;
+        let is_due = state.waiting.front().is_some_and(|(lsn, _)| *lsn <= through);
+        drop(state);
+        if is_due {
+            self.desk.changed.notify_one();
+        }
+    }
+
+    /// Applies what is durable and ends the thread; tells whether all went well.
+    pub(super) fn close(&self, released: Lsn) -> bool {
+        {
+            let mut state = self.desk.lock();
+            state.released = released;
+            state.is_ending = true;
+        }
+        self.desk.changed.notify_one();
+        let thread = unpoisoned(self.thread.lock()).take();
+        thread.is_none_or(|thread| thread.join().unwrap_or(false))
+    }
+}
+
+/// Applies definitions until it is told to end; false where they could not be.
+fn run(
+    desk: &Desk,
+    mut definitions: Definitions,
+    mut keys: BTreeSet<(Table, Vec<u8>)>,
+    failure: &Failure,
+) -> bool {
+    loop {
+        let (due, through, is_ending) = next(desk);
+        if due.is_empty() {
+            return is_ending;
+        }
+        let mut changes = Vec::new();
+        for (lsn, payload) in &due {
+            // What this process wrote it can read.
+            let rows =
+                Definition::decode(payload).map(|definition| definition.rows(*lsn)).unwrap_or_default();
+            rows.into_iter().for_each(|row| push_changes(&mut changes, &mut keys, row));
+        }
+        if let Err(error) = definitions.apply(imori_store::lsn::Lsn(through.0), &changes) {
+            // They are safe in the journal; but nobody knows what a disk that failed once does next.
+            failure.tell("definitions", &io::Error::other(error));
+            return false;
+        }
+        desk.lock().waiting.drain(..due.len());
+    }
+}
+
+/// Waits for definitions that are durable; none where it is to end.
+fn next(desk: &Desk) -> (Vec<(Lsn, Vec<u8>)>, Lsn, bool) {
+    let mut state = desk.lock();
+    loop {
+        let released = state.released;
+        let due: Vec<_> = state.waiting.iter().take_while(|(lsn, _)| *lsn <= released).cloned().collect();
+        if !due.is_empty() || state.is_ending {
+            let through = due.last().map_or(released, |(lsn, _)| *lsn);
+            return (due, through, state.is_ending);
+        }
+        state = unpoisoned(desk.changed.wait(state));
+    }
+}
+
+/// The store's word for a table.
+pub(super) fn of_store(table: Table) -> imori_store::definitions::Table {
+    match table {
+        Table::Queues => imori_store::definitions::Table::Queues,
+        Table::Exchanges => imori_store::definitions::Table::Exchanges,
+        Table::Bindings => imori_store::definitions::Table::Bindings,
+    }
+}
+
+fn push_changes(changes: &mut Vec<Change>, keys: &mut BTreeSet<(Table, Vec<u8>)>, row: Row) {
+    match row {
+        Row::Put { table, key, value } => {
+            keys.insert((table, key.clone()));
+            changes.push(Change { table: of_store(table), key: key.into(), value: Some(value.into()) });
+        }
+        Row::Gone { table, prefix } => {
+            let from = keys.range((table, prefix.clone())..);
+            let gone: Vec<_> = from
+                .take_while(|(other, key)| *other == table && key.starts_with(&prefix))
+                .cloned()
+                .collect();
+            for place in gone {
+                keys.remove(&place);
+                changes.push(Change { table: of_store(table), key: place.1.into(), value: None });
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The journal as cells see it: they append and go on; what they may tell their clients is told to them.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use imori_core::confirm::Lsn;
+use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_store::committer::{Commit, Committer, Listener};
+use imori_store::disk::RealDisk;
+use imori_store::open::Opened;
+use imori_store::record::RecordType;
+
+use super::definitions::DefinitionsThread;
+use super::failure::Failure;
+use super::{Commits, Waiters};
+use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_LOW};
+use crate::shared::Shared;
+
+/// The journal, from opened to closed.
+pub(crate) struct Journal {
+    told: Arc<Told>,
+    committer: OnceLock<Committer<RealDisk>>,
+    file_bytes: usize,
+    /// The last number that was given out.
+    appended: AtomicU64,
+}
+
+/// What the journal's threads tell, and to whom.
+pub(crate) struct Told {
+    pub(crate) waiters: Waiters,
+    pub(crate) commits: Commits,
+    failure: Arc<Failure>,
+    definitions: DefinitionsThread,
+}
+
+impl Journal {
+    /// A journal that was opened and recovered; it takes records once it is started.
+    pub(super) fn new(
+        failure: Arc<Failure>,
+        definitions: DefinitionsThread,
+        waiters: Waiters,
+        file_bytes: usize,
+    ) -> Journal {
+        let appended = AtomicU64::new(waiters.progress().synced.0);
+        let told = Told { waiters, commits: Commits::default(), failure, definitions };
+        Journal { told: Arc::new(told), committer: OnceLock::new(), file_bytes, appended }
+    }
+
+    /// Starts its threads; `shared` is told when the disk fails.
+    pub(crate) fn start(&self, opened: Opened<File>, shared: &Arc<Shared>) -> io::Result<()> {
+        self.told.failure.ends(shared);
+        let listener = Box::new(Heard(Arc::clone(&self.told)));
+        let committer = Committer::start(self.told.failure.folder().journal(), opened, listener)?;
+        let _ = self.committer.set(committer);
+        Ok(())
+    }
+
+    /// Hands records to the journal.
+    pub(crate) fn append(&self, records: Vec<NewRecord>) -> Appended {
+        self.hand_over(records, false)
+    }
+
+    /// Hands records to the journal of which all survive or none.
+    pub(crate) fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        self.hand_over(records, true)
+    }
+
+    /// Bytes that records of a group may have, each with 64 bytes more.
+    pub(crate) fn group_bytes_max(&self) -> usize {
+        self.file_bytes.saturating_sub(JOURNAL_GROUP_SLACK_BYTES)
+    }
+
+    /// The last number that was given out.
+    pub(crate) fn appended(&self) -> Lsn {
+        Lsn(self.appended.load(Ordering::Acquire))
+    }
+
+    /// Who is told of its progress.
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.told.waiters
+    }
+
+    /// How long its commits take.
+    pub(crate) fn commits(&self) -> &Commits {
+        &self.told.commits
+    }
+
+    /// How long the write or sync that is under way has taken, if one is.
+    pub(crate) fn flushing_for(&self) -> Option<Duration> {
+        Some(self.committer.get()?.flush_since()?.elapsed())
+    }
+
+    /// Bytes that wait for the disk.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.committer.get().map_or(0, Committer::queued_bytes)
+    }
+
+    /// Tells whether so little waits for the disk that publishers may go on.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        self.queued_bytes() < QUEUED_BYTES_LOW
+    }
+
+    /// Commits what was appended, makes the definitions and the end durable. Nobody appends any more.
+    pub(crate) fn close(&self) {
+        if let Some(committer) = self.committer.get() {
+            committer.finish();
+        }
+        let through = self.told.waiters.progress().synced;
+        if self.told.definitions.close(through) {
+            self.told.failure.end_clean();
+        }
+    }
+
+    fn hand_over(&self, records: Vec<NewRecord>, is_group: bool) -> Appended {
+        const NEVER: Appended = Appended { first: Lsn::NEVER, through: Lsn::NEVER };
+        let Some(committer) = self.committer.get() else { return NEVER };
+        let definitions = definitions_in(&records);
+        let records: Vec<_> = records.into_iter().map(of_store).collect();
+        let range = if is_group { committer.append_group(records) } else { committer.append(records) };
+        // Nothing follows a disk that failed: no confirm comes any more, and the broker ends.
+        let Ok(range) = range else { return NEVER };
+        self.appended.fetch_max(range.last.0, Ordering::AcqRel);
+        let first = Lsn(range.first.0 + u64::from(is_group));
+        for (index, payload) in definitions {
+            self.told.definitions.note(first.plus(index), payload);
+        }
+        Appended { first, through: Lsn(range.last.0) }
+    }
+}
+
+/// The payloads of definitions among records, with their places.
+fn definitions_in(records: &[NewRecord]) -> Vec<(usize, Vec<u8>)> {
+    let is_definition = |(_, record): &(usize, &NewRecord)| record.kind == RecordKind::Definition;
+    let found = records.iter().enumerate().filter(is_definition);
+    found.map(|(index, record)| (index, record.payload.clone())).collect()
+}
+
+fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::intake::NewRecord {
+    let kind = match kind {
+        RecordKind::Message => RecordType::Message,
+        RecordKind::Settle => RecordType::Settle,
+        RecordKind::Count => RecordType::Count,
+        RecordKind::Definition => RecordType::Definition,
+    };
+    imori_store::intake::NewRecord { kind, payload: Bytes::from(payload) }
+}
+
+/// The journal's listener.
+struct Heard(Arc<Told>);
+
+impl Listener for Heard {
+    fn written(&self, through: imori_store::lsn::Lsn) {
+        self.0.waiters.written(Lsn(through.0));
+    }
+
+    fn released(&self, through: imori_store::lsn::Lsn) {
+        self.0.waiters.synced(Lsn(through.0));
+        self.0.definitions.release(Lsn(through.0));
+    }
+
+    fn committed(&self, commit: &Commit) {
+        self.0.commits.count(commit.records, commit.bytes, commit.write + commit.sync);
+    }
+
+    fn poisoned(&self, cause: &io::Error) {
+        self.0.failure.tell("journal", cause);
+    }
+}

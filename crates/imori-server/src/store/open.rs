@@ -1,0 +1,203 @@
+//! The store is opened: whose it is, what is declared, what the journal holds, and what follows from that.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, io};
+
+use imori_core::confirm::Lsn;
+use imori_core::id::VhostId;
+use imori_core::memory::Gauge;
+use imori_core::name::Name;
+use imori_core::record::{RecordError, Table};
+use imori_core::restore::Restore;
+use imori_core::time::Time;
+use imori_store::definitions::{Change, Definitions, DefinitionsError};
+use imori_store::folder::{FolderError, StoreFolder};
+use imori_store::open::{OpenError, Opened};
+use imori_store::record::{Record, RecordType};
+use imori_store::run_mark::LastEnd;
+use imori_store::settings::{FileBytesError, OnDamage, Settings};
+use tracing::{info, warn};
+
+use super::definitions::{DefinitionsThread, of_store};
+use super::failure::Failure;
+use super::{Journal, Waiters};
+
+/// What is asked of a store.
+pub(crate) struct Opening<'a> {
+    /// The folder.
+    pub(crate) folder: &'a Path,
+    /// Bytes of a journal file.
+    pub(crate) file_bytes: u64,
+    /// What becomes of damaged files.
+    pub(crate) on_damage: OnDamage,
+    /// Cells that will wait for it.
+    pub(crate) cells: usize,
+    /// The vhosts of the configuration.
+    pub(crate) vhosts: Vec<Name>,
+    /// What restored messages are charged to.
+    pub(crate) gauge: Gauge,
+    /// When it is.
+    pub(crate) now: Time,
+}
+
+/// A store that is open, and what was in it.
+pub(crate) struct OpenedStore {
+    pub(crate) journal: Journal,
+    pub(crate) opened: Opened<File>,
+    pub(crate) restore: Restore,
+    pub(crate) vhosts: Vec<(Name, VhostId)>,
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The folder cannot be used.
+    Folder(FolderError),
+    /// The size of journal files is not possible.
+    FileBytes(FileBytesError),
+    /// The journal cannot be opened.
+    Journal(OpenError),
+    /// The definitions cannot be opened.
+    Definitions(DefinitionsError),
+    /// A record verifies and cannot be read: a later release wrote it.
+    Record {
+        /// Its number; 0 for a definition that is not in the journal any more.
+        lsn: u64,
+        /// Why.
+        error: RecordError,
+    },
+    /// A thread cannot be started.
+    Thread(io::Error),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Folder(error) => error.fmt(f),
+            StoreError::FileBytes(error) => error.fmt(f),
+            StoreError::Journal(error) => write!(f, "{error}; `imori verify` shows what is there"),
+            StoreError::Definitions(error) => write!(f, "{error}; `imori verify` shows what is there"),
+            StoreError::Record { lsn, error } => {
+                write!(f, "record `{lsn}` cannot be read: {error}; `imori store dump` shows it")
+            }
+            StoreError::Thread(error) => write!(f, "a thread of the store cannot be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<FolderError> for StoreError {
+    fn from(error: FolderError) -> StoreError {
+        StoreError::Folder(error)
+    }
+}
+
+impl From<OpenError> for StoreError {
+    fn from(error: OpenError) -> StoreError {
+        StoreError::Journal(error)
+    }
+}
+
+impl From<DefinitionsError> for StoreError {
+    fn from(error: DefinitionsError) -> StoreError {
+        StoreError::Definitions(error)
+    }
+}
+
+/// Opens a store, or makes one in an empty folder, and says in the log what was in it.
+pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
+    let begin = std::time::Instant::now();
+    let folder = StoreFolder::open(opening.folder)?;
+    if folder.is_open_to_others() {
+        let folder = folder.path().display();
+        warn!(%folder, "others can look into the data folder; take their rights to it away");
+    }
+    let last_end = folder.last_end();
+    let settings = Settings::new(folder.store(), 0, opening.file_bytes, opening.on_damage);
+    let settings = settings.map_err(StoreError::FileBytes)?;
+    let mut definitions = Definitions::open(&folder.root(), folder.store(), opening.on_damage)?;
+    if !definitions.damage().is_none() {
+        warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
+    }
+    let vhosts = vhosts(&mut definitions, &opening.vhosts)?;
+    let was_clean = matches!(last_end, LastEnd::First | LastEnd::Clean);
+    let mut restore = Restore::new(opening.gauge, opening.now, was_clean);
+    let mut keys = BTreeSet::new();
+    for table in [Table::Queues, Table::Exchanges, Table::Bindings] {
+        for (key, value) in definitions.all(of_store(table))? {
+            keys.insert((table, key.clone()));
+            restore.row(table, key, value);
+        }
+    }
+    let opened = imori_store::open::open(&folder.journal(), &settings)?;
+    let report = &opened.recovered.report;
+    if report.damaged.is_empty() {
+        info!(%last_end, %report, took_ms = begin.elapsed().as_millis(), "the journal is read");
+    } else {
+        warn!(%last_end, %report, "the journal is damaged; the files are set aside, `imori verify` shows them");
+    }
+    let applied = definitions.applied();
+    let pending: Vec<_> =
+        records(&opened, RecordType::Definition).filter(|record| record.lsn > applied).collect();
+    read(&pending, |record| restore.definition(Lsn(record.lsn.0), &record.payload))?;
+    restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;
+    let settles: Vec<_> = records(&opened, RecordType::Settle).collect();
+    read(&settles, |record| restore.settle(&record.payload))?;
+    let counts: Vec<_> = records(&opened, RecordType::Count).collect();
+    read(&counts, |record| restore.count(&record.payload))?;
+    let messages: Vec<_> = records(&opened, RecordType::Message).collect();
+    read(&messages, |record| restore.message(Lsn(record.lsn.0), &record.payload))?;
+
+    let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
+    let pending: Vec<_> = pending.iter().map(|record| (Lsn(record.lsn.0), record.payload.to_vec())).collect();
+    let failure = Arc::new(Failure::new(folder));
+    let thread =
+        DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;
+    pending.into_iter().for_each(|(lsn, payload)| thread.note(lsn, payload));
+    thread.release(synced);
+    let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
+    let journal = Journal::new(failure, thread, Waiters::new(opening.cells, synced), file_bytes);
+    Ok(OpenedStore { journal, opened, restore, vhosts })
+}
+
+fn records(opened: &Opened<File>, kind: RecordType) -> impl Iterator<Item = &Record> {
+    opened.recovered.records.iter().filter(move |record| record.kind == kind)
+}
+
+fn read(
+    records: &[&Record],
+    mut read: impl FnMut(&Record) -> Result<(), RecordError>,
+) -> Result<(), StoreError> {
+    for record in records {
+        read(record).map_err(|error| StoreError::Record { lsn: record.lsn.0, error })?;
+    }
+    Ok(())
+}
+
+/// The numbers of vhosts by which records know them: each is given once.
+fn vhosts(definitions: &mut Definitions, names: &[Name]) -> Result<Vec<(Name, VhostId)>, StoreError> {
+    let table = imori_store::definitions::Table::Vhosts;
+    let known = definitions.all(table)?;
+    let number = |value: &[u8]| value.first_chunk().map(|number| u32::from_le_bytes(*number));
+    let mut next =
+        known.iter().filter_map(|(_, value)| number(value)).max().map_or(0, |last| last.saturating_add(1));
+    let (mut vhosts, mut changes) = (Vec::new(), Vec::new());
+    for name in names {
+        let row = known.iter().find(|(key, _)| key == name.as_bytes());
+        let id = row.and_then(|(_, value)| number(value)).unwrap_or_else(|| {
+            let (key, value) = (name.as_bytes().to_vec().into(), Some(next.to_le_bytes().to_vec().into()));
+            changes.push(Change { table, key, value });
+            next += 1;
+            next - 1
+        });
+        vhosts.push((name.clone(), VhostId(id)));
+    }
+    if !changes.is_empty() {
+        definitions.apply(definitions.applied(), &changes)?;
+    }
+    Ok(vhosts)
+}

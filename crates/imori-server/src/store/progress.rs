@@ -1,0 +1,79 @@
+//! How far the journal is, and which cells wait for it to come further.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use imori_core::confirm::{Lsn, Progress};
+use tokio::sync::Notify;
+
+/// The journal's progress, and the cells that want to be told of it.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    written: AtomicU64,
+    synced: AtomicU64,
+    /// Somebody waits for the journal to have less to write.
+    wants_all: AtomicBool,
+    cells: Box<[Waiter]>,
+}
+
+#[derive(Debug, Default)]
+struct Waiter {
+    /// It has answers that wait.
+    waits: AtomicBool,
+    woken: Notify,
+}
+
+impl Waiters {
+    /// Those of a broker with so many cells, whose journal has all up to `synced`.
+    pub(crate) fn new(cells: usize, synced: Lsn) -> Waiters {
+        Waiters {
+            written: AtomicU64::new(synced.0),
+            synced: AtomicU64::new(synced.0),
+            wants_all: AtomicBool::new(false),
+            cells: (0..cells).map(|_| Waiter::default()).collect(),
+        }
+    }
+
+    /// How far the journal is.
+    pub(crate) fn progress(&self) -> Progress {
+        let written = Lsn(self.written.load(Ordering::SeqCst));
+        Progress { written, synced: Lsn(self.synced.load(Ordering::SeqCst)) }
+    }
+
+    /// The operating system has all up to here.
+    pub(crate) fn written(&self, through: Lsn) {
+        self.written.fetch_max(through.0, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// The device has all up to here.
+    pub(crate) fn synced(&self, through: Lsn) {
+        self.synced.fetch_max(through.0, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// A cell wants to be told of what comes now; it looks at the progress once more after this.
+    pub(crate) fn wait(&self, cell: u16) {
+        if let Some(waiter) = self.cells.get(usize::from(cell)) {
+            waiter.waits.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// What wakes a cell.
+    pub(crate) fn woken(&self, cell: u16) -> Option<&Notify> {
+        self.cells.get(usize::from(cell)).map(|waiter| &waiter.woken)
+    }
+
+    /// Every cell wants to be told of each progress, or not any more: publishers wait for the disk.
+    pub(crate) fn want_all(&self, wanted: bool) {
+        self.wants_all.store(wanted, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        let wants_all = self.wants_all.load(Ordering::SeqCst);
+        for waiter in &self.cells {
+            if waiter.waits.swap(false, Ordering::SeqCst) || wants_all {
+                waiter.woken.notify_one();
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Which segments there are: what a checkpoint remembers of them.
+
+/// All durable segments at one moment. A checkpoint keeps it, and the next opening is given it.
+///
+/// Who begins with none has an empty one: then every segment counts as newer than the checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Segments of this number and above are newer than the census; one below that it does not list is
+    /// gone, also if a crash brought its file back.
+    pub next_segment: u32,
+    /// By rising number.
+    pub segments: Vec<SegmentCensus>,
+}
+
+/// One segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentCensus {
+    /// Its number, which no other segment ever has.
+    pub segment: u32,
+    /// How many pages were written to it.
+    pub page_count: u32,
+    /// The indexes of those that nobody needs any more, or that damage took, rising.
+    pub gone: Vec<u32>,
+}
+
+impl Census {
+    /// The segment of this number, if it is listed.
+    #[must_use]
+    pub fn segment(&self, segment: u32) -> Option<&SegmentCensus> {
+        let at = self.segments.binary_search_by_key(&segment, |listed| listed.segment).ok()?;
+        self.segments.get(at)
+    }
+
+    /// Tells whether the segment of this number was gone already.
+    #[must_use]
+    pub fn is_gone(&self, segment: u32) -> bool {
+        segment < self.next_segment && self.segment(segment).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_older_and_not_listed_is_gone() {
+        let listed = |segment| SegmentCensus { segment, page_count: 1, gone: Vec::new() };
+        let census = Census { next_segment: 9, segments: vec![listed(3), listed(7)] };
+        for (segment, is_gone) in [(2, true), (3, false), (5, true), (7, false), (8, true), (9, false)] {
+            assert_eq!(census.is_gone(segment), is_gone, "{segment}");
+        }
+        assert!(!Census::default().is_gone(0));
+    }
+}

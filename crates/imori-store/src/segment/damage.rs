@@ -1,0 +1,250 @@
+//! Damage by the medium: every bit of a small segment, and thousands of places of a large one.
+//!
+//! Held: no byte is another one than was written, only entries are lost in which the damage is, what is
+//! lost is told, and what is set aside is not changed.
+
+use std::ops::Range;
+
+use super::census::Census;
+use super::crash::{entry, settings};
+use super::file::{self, Durability};
+use super::open::SegmentOpenError;
+use super::page::{self, NewPage, PageEntry};
+use super::report::SegmentReport;
+use super::row::{PageFacts, PageRef, ROW_BYTES, Row};
+use super::segments::{PageError, Segments};
+use super::settings::SegmentSettings;
+use crate::planted::Fault;
+use crate::seal::{Seal, StoreId};
+use crate::settings::OnDamage;
+use crate::sim_disk::{Random, SimDisk, State};
+
+const NAME: &str = "segment-0000000000";
+const ASIDE: &str = "segment-0000000000.damaged";
+
+/// A segment, and where in its file everything is.
+struct Sample {
+    state: State,
+    facts: Vec<PageFacts>,
+    rows: Vec<Row>,
+    /// Every entry and its place, what fills it up left out.
+    entries: Vec<(PageRef, PageEntry, Range<usize>)>,
+    len: usize,
+    settings: SegmentSettings,
+}
+
+fn sample(page_count: u64, entry_count: u64, len: usize, fault: Option<Fault>) -> Sample {
+    let (disk, settings) = (SimDisk::default(), settings(fault));
+    let page = |page: u64| {
+        let lsns = page * entry_count..(page + 1) * entry_count;
+        let entries = lsns.map(|lsn| entry(1 + lsn * 3, (lsn as usize * 37) % len)).collect();
+        NewPage { owner: page, level: 4, entries }
+    };
+    let pages: Vec<NewPage> = (0..page_count).map(page).collect();
+    let (segments, ..) = Segments::open(disk.clone(), &settings, &Census::default()).expect("it is empty");
+    let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
+    let rows = file::layout(0, &pages).expect("it fits");
+    let mut entries = Vec::new();
+    for (page, row) in pages.iter().zip(&rows) {
+        let mut at = row.offset as usize + ROW_BYTES;
+        for entry in &page.entries {
+            let place = at..at + 28 + entry.payload.len();
+            entries.push((row.facts.page, entry.clone(), place));
+            at += page::entry_bytes(entry.payload.len());
+        }
+    }
+    let state = disk.state();
+    let len = state.bytes(NAME).len();
+    Sample { state, facts, rows, entries, len, settings }
+}
+
+impl Sample {
+    /// Opens and reads all after this change, which is within `range`; says how many entries are lost.
+    fn check(&self, range: &Range<usize>, change: impl FnOnce(&mut Vec<u8>)) -> Result<usize, String> {
+        let mut state = self.state.clone();
+        state.damage(NAME, change);
+        let damaged = state.bytes(NAME).to_vec();
+        let disk = SimDisk::new(state);
+        let census = Census::default();
+        let (segments, facts, report) =
+            Segments::open(disk.clone(), &self.settings, &census).map_err(|error| error.to_string())?;
+        if let Some(wrong) = facts.iter().find(|facts| !self.facts.contains(facts)) {
+            return Err(format!("altered: {wrong:?}"));
+        }
+        let mut lost = 0;
+        for row in &self.rows {
+            let page = row.facts.page;
+            let read = match segments.read(page) {
+                Err(PageError::Gone(_)) if is_told(&report, page) && hits_both(row, range) => continue,
+                read => read.map_err(|error| format!("lost: {error}"))?,
+            };
+            let lsns = segments.read_lsns(page).map_err(|error| error.to_string())?;
+            let same = lsns.entries.iter().eq(read.entries.iter().map(|entry| &entry.lsn));
+            if !same || lsns.damage != read.damage {
+                return Err(format!("altered: {page:?} has other numbers"));
+            }
+            let mut written = self.entries.iter().filter(|entry| entry.0 == page).map(|entry| &entry.1);
+            if let Some(wrong) = read.entries.iter().find(|entry| written.all(|written| written != *entry)) {
+                return Err(format!("altered: {wrong:?}"));
+            }
+            let mut found = read.entries.iter().peekable();
+            let (mut missing, told) = (0, read.damage.map(|damage| (damage.lost, damage.lsns)));
+            for (_, expected, place) in self.entries.iter().filter(|entry| entry.0 == page) {
+                if found.next_if_eq(&expected).is_some() {
+                    continue;
+                }
+                missing += 1;
+                let is_hit = place.start < range.end && range.start < place.end;
+                let is_named = told.iter().flat_map(|(_, lsns)| lsns);
+                let is_named =
+                    is_named.into_iter().any(|lsns| (lsns.first..=lsns.last).contains(&expected.lsn));
+                if !is_hit || !is_named {
+                    return Err(format!("lost: {}, hit {is_hit}, named {is_named}", expected.lsn));
+                }
+            }
+            if let Some(more) = found.next() {
+                return Err(format!("altered: {more:?}"));
+            }
+            if told.map_or(0, |(lost, _)| lost) != missing {
+                return Err(format!("not told: {missing} are lost of {page:?}"));
+            }
+            lost += missing as usize;
+        }
+        let after = disk.state();
+        match after.names().as_slice() {
+            [name] if name == NAME && report.damaged.is_empty() => {}
+            [name] if name == ASIDE && report.damaged.len() == 1 => {
+                let again =
+                    Segments::open(disk, &self.settings, &census).map_err(|error| error.to_string())?;
+                if again.1 != facts || !again.2.damaged.iter().all(|damaged| damaged.is_known) {
+                    return Err("what is set aside is not found again".to_string());
+                }
+            }
+            names => return Err(format!("set aside as {names:?}: {report}")),
+        }
+        match after.bytes(after.names()[0].as_str()) == damaged {
+            true => Ok(lost),
+            false => Err("what is damaged was changed".to_string()),
+        }
+    }
+
+    fn flip(&self, bit: usize) -> Result<usize, String> {
+        let at = bit / 8;
+        self.check(&(at..at + 1), |bytes| bytes[at] ^= 1 << (bit % 8))
+    }
+
+    /// Something random: a bit, a sector or a block of zeros, a sector from elsewhere, or the end is gone.
+    fn hurt(&self, random: &mut Random) -> Result<usize, String> {
+        let size = [512, 4096][random.below(2)];
+        let at = random.below(self.len / size) * size;
+        let from = random.below(self.len / size) * size;
+        let range = at..(at + size).min(self.len);
+        match random.below(5) {
+            0 | 1 => self.flip(random.below(self.len * 8)),
+            2 => self.check(&range, |bytes| bytes[range.clone()].fill(0)),
+            3 => self.check(&range, |bytes| bytes.copy_within(from..from + size, at)),
+            _ => self.check(&(at..self.len), |bytes| bytes.truncate(at)),
+        }
+    }
+}
+
+fn is_told(report: &SegmentReport, page: PageRef) -> bool {
+    report.damaged.iter().any(|damaged| damaged.has_lost_count || damaged.lost.contains(&page.index()))
+}
+
+/// Tells whether the damage reaches both rows of a page.
+fn hits_both(row: &Row, range: &Range<usize>) -> bool {
+    let places = [64 + row.facts.page.index() as usize * ROW_BYTES, row.offset as usize];
+    places.into_iter().all(|at| at < range.end && range.start < at + ROW_BYTES)
+}
+
+#[test]
+fn no_flipped_bit_of_a_small_segment_changes_or_loses_more_than_an_entry() {
+    let sample = sample(3, 4, 90, None);
+    let mut hits = 0;
+    for bit in 0..sample.len * 8 {
+        match sample.flip(bit) {
+            Ok(lost) if lost <= 1 => hits += lost,
+            other => panic!("bit {bit}: {other:?}"),
+        }
+    }
+    let covered: usize = sample.entries.iter().map(|(_, _, place)| place.len() * 8).sum();
+    assert_eq!(hits, covered, "each bit of an entry is covered");
+}
+
+#[test]
+fn damage_of_a_large_segment_loses_what_it_hits() {
+    let sample = sample(40, 30, 1500, None);
+    let (mut random, mut hits) = (Random(7), 0);
+    for round in 0..3000 {
+        match sample.hurt(&mut random) {
+            Ok(lost) => hits += usize::from(lost > 0),
+            Err(what) => panic!("round {round}: {what}"),
+        }
+    }
+    assert!(hits > 1000, "{hits} damages hit something");
+}
+
+#[test]
+fn every_planted_fault_of_reading_is_caught() {
+    for (fault, by) in [
+        (Fault::TableWithoutChecksum, "altered"),
+        (Fault::TableNotSalvaged, "lost"),
+        (Fault::EntryWithoutLsn, "altered"),
+        (Fault::EntryWithoutPayload, "altered"),
+        (Fault::PageEndsAtDamage, "lost"),
+    ] {
+        let sample = sample(3, 4, 90, Some(fault));
+        let says = |what: &String| what.contains(by);
+        let is_caught = (64 * 8..sample.len * 8).any(|bit| sample.flip(bit).err().as_ref().is_some_and(says));
+        assert!(is_caught, "{fault:?} is not caught as `{by}`");
+    }
+}
+
+#[test]
+fn a_file_under_the_name_of_another_segment_is_not_served() {
+    let Sample { state, settings, .. } = sample(3, 4, 90, None);
+    let disk = SimDisk::new(state);
+    crate::disk::Disk::rename(&disk, NAME, "segment-0000000004").expect("the disk is well");
+    let (_, facts, report) = Segments::open(disk, &settings, &Census::default()).expect("it is set aside");
+    assert_eq!((facts, report.damaged.len()), (vec![], 1));
+    assert!(report.to_string().contains("how many are lost is not known"), "{report}");
+}
+
+#[test]
+fn a_page_whose_rows_are_both_lost_is_told() {
+    let Sample { mut state, settings, facts, rows, .. } = sample(3, 4, 90, None);
+    state.damage(NAME, |bytes| {
+        bytes[64 + ROW_BYTES] ^= 1;
+        bytes[rows[1].offset as usize] ^= 1;
+    });
+    let disk = SimDisk::new(state);
+    let (segments, left, report) =
+        Segments::open(disk.clone(), &settings, &Census::default()).expect("it is set aside");
+    assert_eq!(left, [facts[0], facts[2]]);
+    assert!(report.to_string().ends_with("2 pages are found, 1 are lost"), "{report}");
+    // Once nobody needs the others it stays set aside, and they do not come back.
+    left.iter().for_each(|facts| segments.discard(facts.page).expect("the disk is well"));
+    let (_, left, _) = Segments::open(disk.clone(), &settings, &segments.census()).expect("it opens");
+    assert_eq!((left, disk.state().names()), (vec![], vec![ASIDE.to_string()]));
+}
+
+#[test]
+fn damage_of_the_table_is_refused_where_that_is_asked_for() {
+    let Sample { mut state, settings, .. } = sample(3, 4, 90, None);
+    state.damage(NAME, |bytes| bytes[70] ^= 1);
+    let disk = SimDisk::new(state);
+    let settings = SegmentSettings { on_damage: OnDamage::Refuse, ..settings };
+    let refused = Segments::open(disk.clone(), &settings, &Census::default()).map(|_| ());
+    assert!(matches!(refused, Err(SegmentOpenError::Damaged(_))), "{refused:?}");
+    assert_eq!(disk.state().names(), [NAME], "nothing is changed");
+}
+
+#[test]
+fn a_segment_of_another_store_is_not_opened() {
+    let Sample { state, settings, .. } = sample(1, 1, 9, None);
+    let store = StoreId([8; 16]);
+    let settings = SegmentSettings { store, seal: Seal::new(store), ..settings };
+    let refused = Segments::open(SimDisk::new(state), &settings, &Census::default()).map(|_| ());
+    assert!(matches!(refused, Err(SegmentOpenError::Foreign { .. })), "{refused:?}");
+}

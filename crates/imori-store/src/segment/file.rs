@@ -1,0 +1,238 @@
+//! The file of a segment: how it is named, laid out and written.
+
+use std::io;
+
+use crate::disk::{self, Disk, DiskFile};
+use crate::limits::{BLOCK_BYTES, PAGE_ALIGN_BYTES, SEGMENT_BYTES_MAX, SEGMENT_PAGES_MAX};
+use crate::lsn::Lsn;
+use crate::planted::Fault;
+
+use super::header::{HEADER_BYTES, SegmentHeader};
+use super::page::{self, NewPage};
+use super::row::{PageFacts, PageRef, Place, ROW_BYTES, Row};
+use super::settings::SegmentSettings;
+
+/// What a segment has to survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// A power cut.
+    Durable,
+    /// Nothing: it is only there because memory is short.
+    Transient,
+}
+
+/// What a file with the name of a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// A segment that is whole.
+    Durable,
+    /// One for this run.
+    Transient,
+    /// One that was never whole.
+    New,
+    /// One that is damaged: it is set aside, and what verifies is served.
+    Damaged,
+}
+
+impl FileKind {
+    fn suffix(self) -> &'static str {
+        match self {
+            FileKind::Durable => "",
+            FileKind::Transient => ".transient",
+            FileKind::New => ".new",
+            FileKind::Damaged => ".damaged",
+        }
+    }
+}
+
+/// What the file of this segment is called.
+pub(crate) fn name(segment: u32, kind: FileKind) -> String {
+    format!("segment-{segment:010}{}", kind.suffix())
+}
+
+/// The number in the name of a segment's file, and what the file is.
+pub(crate) fn parse_name(name: &str) -> Option<(u32, FileKind)> {
+    let (digits, suffix) = name.strip_prefix("segment-")?.split_at_checked(10)?;
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let kinds = [FileKind::Durable, FileKind::Transient, FileKind::New, FileKind::Damaged];
+    let kind = kinds.into_iter().find(|kind| kind.suffix() == suffix)?;
+    Some((digits.parse().ok()?, kind))
+}
+
+/// Says where in a segment each page goes.
+pub(crate) fn layout(segment: u32, pages: &[NewPage]) -> io::Result<Vec<Row>> {
+    if pages.is_empty() || pages.iter().any(|page| page.entries.is_empty()) {
+        return Err(refusal("a page without entries cannot be written; leave it out"));
+    }
+    if pages.len() > SEGMENT_PAGES_MAX {
+        return Err(refusal("a segment has a limit of 4096 pages; write several"));
+    }
+    let page_count = u16::try_from(pages.len()).expect("the limit fits");
+    let mut offset = table_end(pages.len()).next_multiple_of(BLOCK_BYTES) as u64;
+    let mut rows = Vec::with_capacity(pages.len());
+    for (index, page) in (0..).zip(pages) {
+        let len = page::page_bytes(&page.entries);
+        if offset + len > SEGMENT_BYTES_MAX {
+            return Err(refusal("a segment has a limit of 512 MiB; write several"));
+        }
+        let len = u32::try_from(len).expect("the limit fits");
+        let facts = facts(page, PageRef::new(segment, index));
+        let rises = page.entries.is_sorted_by(|one, next| one.lsn < next.lsn);
+        rows.push(Row { facts, page_count, rises, offset, len });
+        offset = (offset + u64::from(len)).next_multiple_of(PAGE_ALIGN_BYTES as u64);
+    }
+    Ok(rows)
+}
+
+/// Where the table of so many pages ends.
+pub(crate) fn table_end(page_count: usize) -> usize {
+    HEADER_BYTES + page_count * ROW_BYTES
+}
+
+/// Writes a segment as `rows` has it laid out. When it fails, nothing of it stays, if the disk lets us.
+pub(crate) fn write<D: Disk>(
+    disk: &D,
+    settings: &SegmentSettings,
+    segment: u32,
+    pages: &[NewPage],
+    rows: &[Row],
+    durability: Durability,
+) -> io::Result<()> {
+    let (first, last) = match durability {
+        Durability::Durable => (name(segment, FileKind::New), name(segment, FileKind::Durable)),
+        Durability::Transient => (name(segment, FileKind::Transient), name(segment, FileKind::Transient)),
+    };
+    let written = try_write(disk, settings, segment, (pages, rows), (&first, &last));
+    if written.is_err() && !settings.seal.planted.has(Fault::FailedSegmentStays) {
+        // Removing what is left is all that can be done; the next opening tries it again.
+        let _ = disk.remove(&first);
+        if first != last {
+            let _ = disk.remove(&last);
+        }
+    }
+    written
+}
+
+fn try_write<D: Disk>(
+    disk: &D,
+    settings: &SegmentSettings,
+    segment: u32,
+    (pages, rows): (&[NewPage], &[Row]),
+    (first, last): (&str, &str),
+) -> io::Result<()> {
+    let planted = settings.seal.planted;
+    let file = disk.create(first)?;
+    if first != last && planted.has(Fault::RenameBeforeSync) {
+        disk.rename(first, last)?;
+        disk.sync_folder()?;
+    }
+    let mut output =
+        Output { file: &file, buffer: Vec::with_capacity(settings.write_bytes), at: 0, settings };
+    let end = rows.last().map_or(0, Row::end).next_multiple_of(BLOCK_BYTES as u64);
+    let page_count = u32::try_from(rows.len()).map_err(io::Error::other)?;
+    let header = SegmentHeader { store: settings.store, segment, page_count, file_bytes: end };
+    output.push(&header.encode())?;
+    for row in rows {
+        output.push(&row.encode(settings.seal, Place::Table))?;
+    }
+    for (page, row) in pages.iter().zip(rows) {
+        output.fill(row.offset)?;
+        page::encode(&page.entries, row, settings.seal, |piece| output.push(piece))?;
+    }
+    output.fill(end)?;
+    output.flush()?;
+    if first == last {
+        return Ok(());
+    }
+    if !planted.has(Fault::SegmentWithoutSync) {
+        file.sync_data()?;
+    }
+    if !planted.has(Fault::RenameBeforeSync) {
+        disk.rename(first, last)?;
+    }
+    if !planted.has(Fault::SegmentWithoutFolderSync) {
+        disk.sync_folder()?;
+    }
+    Ok(())
+}
+
+/// Few and large writes, one behind the other.
+struct Output<'a, F> {
+    file: &'a F,
+    settings: &'a SegmentSettings,
+    buffer: Vec<u8>,
+    /// Where the buffer begins in the file.
+    at: u64,
+}
+
+impl<F: DiskFile> Output<'_, F> {
+    fn push(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while let Some((now, later)) = bytes.split_at_checked(self.settings.write_bytes - self.buffer.len()) {
+            self.buffer.extend_from_slice(now);
+            self.flush()?;
+            bytes = later;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes zeros up to this place of the file, which is less than a block away.
+    fn fill(&mut self, offset: u64) -> io::Result<()> {
+        let missing = offset.saturating_sub(self.at + self.buffer.len() as u64);
+        let missing = usize::try_from(missing).map_err(io::Error::other)?;
+        self.push([0; BLOCK_BYTES].get(..missing).unwrap_or_default())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        disk::write_all(self.file, &self.buffer, self.at)?;
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+fn facts(page: &NewPage, place: PageRef) -> PageFacts {
+    let lsns = || page.entries.iter().map(|entry| entry.lsn);
+    let sequences = || page.entries.iter().map(|entry| entry.sequence);
+    let bytes = page.entries.iter().map(|entry| entry.payload.len()).sum::<usize>();
+    PageFacts {
+        owner: page.owner,
+        level: page.level,
+        page: place,
+        count: u32::try_from(page.entries.len()).expect("a segment has a limit"),
+        bytes: u32::try_from(bytes).expect("a segment has a limit"),
+        first_sequence: sequences().min().unwrap_or_default(),
+        last_sequence: sequences().max().unwrap_or_default(),
+        first: lsns().min().unwrap_or(Lsn(0)),
+        last: lsns().max().unwrap_or(Lsn(0)),
+    }
+}
+
+fn refusal(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read() {
+        for (text, expected) in [
+            ("segment-0000000012", Some((12, FileKind::Durable))),
+            ("segment-0000000012.new", Some((12, FileKind::New))),
+            ("segment-4294967295.transient", Some((u32::MAX, FileKind::Transient))),
+            ("segment-0000000001.damaged", Some((1, FileKind::Damaged))),
+            ("segment-0000000001.other", None),
+            ("segment-4294967296", None),
+            ("segment-+000000012", None),
+            ("segment-12", None),
+            ("segment-00000000é2", None),
+            ("journal-0000000012", None),
+        ] {
+            assert_eq!(parse_name(text), expected, "{text}");
+        }
+    }
+}

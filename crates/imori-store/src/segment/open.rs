@@ -1,0 +1,251 @@
+//! Which segments a folder holds: reads the tables, and the pages only where a table is damaged.
+//!
+//! A segment with damage in front of its pages is set aside by its name alone and is served from there:
+//! its pages keep their places, so that what a checkpoint knows of them stays true, and nothing that
+//! can be cut off is written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::time::Instant;
+
+use crate::disk::{self, Disk, DiskFile};
+use crate::limits::{PAGE_ALIGN_BYTES, SEGMENT_HEAD_BYTES, SEGMENT_PAGES_MAX};
+use crate::planted::Fault;
+use crate::settings::OnDamage;
+
+use super::census::Census;
+use super::file::{self, FileKind};
+use super::header::{HEADER_BYTES, SegmentHeader, SegmentHeaderError};
+use super::report::{DamagedSegment, SegmentReport};
+use super::row::{PageRef, Place, ROW_BYTES, Row};
+use super::segment::Segment;
+use super::settings::SegmentSettings;
+
+/// Why segments cannot be opened.
+#[derive(Debug)]
+pub enum SegmentOpenError {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// A file verifies and is of another store.
+    Foreign {
+        /// The file.
+        name: String,
+    },
+    /// A file is of a version that is not known here.
+    Version {
+        /// The file.
+        name: String,
+        /// Its version.
+        version: u32,
+    },
+    /// There is damage, and the settings say that it is not to be opened then. Nothing was changed.
+    Damaged(Box<SegmentReport>),
+}
+
+impl fmt::Display for SegmentOpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SegmentOpenError::Disk(error) => {
+                write!(f, "the segments cannot be opened: {error}; check the disk")
+            }
+            SegmentOpenError::Foreign { name } => {
+                write!(f, "`{name}` belongs to another store; take it out of the folder")
+            }
+            SegmentOpenError::Version { name, version } => {
+                write!(f, "`{name}` has version `{version}`; open it with the release that wrote it")
+            }
+            SegmentOpenError::Damaged(report) => {
+                write!(f, "segments are damaged; restore them, or choose to set the files aside\n{report}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SegmentOpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SegmentOpenError::Disk(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for SegmentOpenError {
+    fn from(error: io::Error) -> SegmentOpenError {
+        SegmentOpenError::Disk(error)
+    }
+}
+
+/// What a folder holds.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) segments: BTreeMap<u32, Segment>,
+    pub(crate) next: u32,
+    pub(crate) report: SegmentReport,
+}
+
+/// Finds the segments of a folder, and takes away what a crash left and what is gone.
+pub(crate) fn find<D: Disk>(
+    disk: &D,
+    settings: &SegmentSettings,
+    census: &Census,
+) -> Result<Found, SegmentOpenError> {
+    let begin = Instant::now();
+    let planted = settings.seal.planted;
+    let (segments, mut report) = (BTreeMap::new(), SegmentReport::default());
+    let floor = if planted.has(Fault::SegmentNumberUsedTwice) { 0 } else { census.next_segment };
+    let mut found = Found { segments, next: floor, report: SegmentReport::default() };
+    let (mut removed, mut damaged) = (Vec::new(), Vec::new());
+    for name in disk.list()? {
+        let Some((number, kind)) = file::parse_name(&name) else { continue };
+        found.next = found.next.max(number.saturating_add(1));
+        let is_transient = kind == FileKind::Transient && !planted.has(Fault::TransientStays);
+        if kind == FileKind::New || is_transient {
+            report.unfinished += usize::from(!is_transient);
+            report.transient += usize::from(is_transient);
+            removed.push(name);
+            continue;
+        }
+        if census.is_gone(number) && !planted.has(Fault::SegmentComesBack) {
+            // What was set aside stays until somebody who looked at it removes it.
+            if kind != FileKind::Damaged {
+                report.gone += 1;
+                removed.push(name);
+            }
+            continue;
+        }
+        let mut looked = look(disk, settings, number, &name)?;
+        for index in census.segment(number).into_iter().flat_map(|listed| &listed.gone) {
+            looked.discard(*index);
+        }
+        let kind = if looked.is_whole { kind } else { FileKind::Damaged };
+        if !looked.is_whole {
+            damaged.push((number, name.clone()));
+            report.damaged.push(looked.report(file::name(number, kind), &name));
+        }
+        let segment = Segment::new(kind, looked.rows);
+        if segment.is_gone() && kind != FileKind::Damaged {
+            report.gone += 1;
+            removed.push(name);
+            continue;
+        }
+        found.segments.entry(number).or_insert(segment);
+    }
+    report.segment_count = found.segments.len();
+    report.page_count = found.segments.values().map(|segment| segment.facts().count()).sum();
+    let listed = census.segments.iter().filter(|listed| listed.gone.len() < listed.page_count as usize);
+    report.absent =
+        listed.map(|listed| listed.segment).filter(|number| !found.segments.contains_key(number)).collect();
+    report.took = begin.elapsed();
+    if !report.damaged.is_empty() && settings.on_damage == OnDamage::Refuse {
+        return Err(SegmentOpenError::Damaged(Box::new(report)));
+    }
+    removed.iter().try_for_each(|name| disk.remove(name))?;
+    for (number, name) in damaged {
+        let aside = file::name(number, FileKind::Damaged);
+        if name != aside {
+            disk.rename(&name, &aside)?;
+        }
+    }
+    found.report = report;
+    Ok(found)
+}
+
+/// What was seen in one file.
+struct Looked {
+    /// By index; none where neither row of a page verifies, or where it is gone.
+    rows: Vec<Option<Row>>,
+    lost: Vec<u32>,
+    is_whole: bool,
+    has_lost_count: bool,
+}
+
+impl Looked {
+    fn discard(&mut self, index: u32) {
+        self.lost.retain(|lost| *lost != index);
+        if let Some(row) = usize::try_from(index).ok().and_then(|index| self.rows.get_mut(index)) {
+            *row = None;
+        }
+    }
+
+    fn report(&self, aside: String, name: &str) -> DamagedSegment {
+        let page_count = u32::try_from(self.rows.iter().flatten().count()).expect("the limit of pages fits");
+        let is_known = aside == name;
+        let (lost, has_lost_count) = (self.lost.clone(), self.has_lost_count);
+        DamagedSegment { name: aside, is_known, page_count, lost, has_lost_count }
+    }
+}
+
+fn look<D: Disk>(
+    disk: &D,
+    settings: &SegmentSettings,
+    segment: u32,
+    name: &str,
+) -> Result<Looked, SegmentOpenError> {
+    let file = disk.open(name)?;
+    let mut head = read(&file, 0, SEGMENT_HEAD_BYTES)?;
+    let header = match SegmentHeader::decode(&head) {
+        Ok(header) if header.store != settings.store => {
+            return Err(SegmentOpenError::Foreign { name: name.to_string() });
+        }
+        Err(SegmentHeaderError::Version(version)) => {
+            return Err(SegmentOpenError::Version { name: name.to_string(), version });
+        }
+        // Under the name of another segment it says nothing of this one.
+        header => header.ok().filter(|header| header.segment == segment),
+    };
+    let table_end = file::table_end(header.map_or(SEGMENT_PAGES_MAX, |header| header.page_count as usize));
+    if table_end > head.len() {
+        head = read(&file, 0, table_end)?;
+    }
+    let mut rows = table(&head, settings, segment, header.map(|header| header.page_count));
+    let is_long_enough = match header {
+        Some(header) => file.size()? >= header.file_bytes,
+        None => false,
+    };
+    let is_whole = is_long_enough && rows.iter().all(Option::is_some);
+    if !is_whole && !settings.seal.planted.has(Fault::TableNotSalvaged) {
+        salvage(&disk::read_all(&file)?, settings, segment, &mut rows);
+    }
+    let lost = (0..).zip(&rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
+    let has_lost_count = header.is_none() && rows.iter().all(Option::is_none);
+    Ok(Looked { rows, lost, is_whole, has_lost_count })
+}
+
+/// The rows of the table that verify; as many as the header says, or one of the rows.
+fn table(head: &[u8], settings: &SegmentSettings, segment: u32, count: Option<u32>) -> Vec<Option<Row>> {
+    let places = head.get(HEADER_BYTES..).unwrap_or_default().chunks_exact(ROW_BYTES);
+    let row = |(index, bytes): (u32, &[u8])| {
+        let row = Row::decode(bytes, settings.seal, Place::Table);
+        row.filter(|row| row.facts.page == PageRef::new(segment, index))
+    };
+    let mut rows: Vec<Option<Row>> = (0..).zip(places).map(row).collect();
+    let said = rows.iter().flatten().map(|row| u32::from(row.page_count)).next();
+    rows.resize(count.or(said).unwrap_or(0) as usize, None);
+    rows
+}
+
+/// Finds pages whose row in the table does not verify.
+fn salvage(bytes: &[u8], settings: &SegmentSettings, segment: u32, rows: &mut Vec<Option<Row>>) {
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= ROW_BYTES) {
+        let row = Row::decode(rest, settings.seal, Place::Page);
+        let row = row.filter(|row| row.facts.page.segment() == segment && row.offset == at as u64);
+        at += PAGE_ALIGN_BYTES;
+        let Some(row) = row else { continue };
+        rows.resize(rows.len().max(usize::from(row.page_count)), None);
+        if let Some(place) = rows.get_mut(row.facts.page.index() as usize) {
+            place.get_or_insert(row);
+        }
+        at = at.max((row.end() as usize).next_multiple_of(PAGE_ALIGN_BYTES));
+    }
+}
+
+/// Reads `len` bytes, or those up to the end of the file.
+pub(crate) fn read(file: &impl DiskFile, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    let read = disk::read_up_to(file, &mut bytes, offset)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}

@@ -1,0 +1,261 @@
+//! A page: its row, then its entries: `len u32, payload sum u32, sequence u64, lsn u64, sum u32`, payload,
+//! all little endian, each at a multiple of 8 from the beginning of the page.
+//!
+//! The sum covers the fields before it, the page and the place in it: an entry verifies nowhere else.
+//! An entry that does not verify loses itself alone, for the next is looked for at every step of 8.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::limits::PAGE_ALIGN_BYTES;
+use crate::lsn::{self, Lsn, LsnRange};
+use crate::planted::Fault;
+use crate::seal::Seal;
+
+use super::row::{PageRef, Place, ROW_BYTES, Row};
+
+const HEAD_BYTES: usize = 28;
+const SUM_AT: usize = HEAD_BYTES - 4;
+const ALIGN_BYTES: usize = 8;
+
+/// One entry of a page: the record of a message, by its number. The payload is not interpreted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageEntry {
+    /// The number of the record.
+    pub lsn: Lsn,
+    /// Its place in the order of its queue.
+    pub sequence: u64,
+    /// What the record says. One that was read shares the memory of its whole page.
+    pub payload: Bytes,
+}
+
+/// A page that is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPage {
+    /// Whose entries these are: a durable queue, or one of this run if the segment is transient.
+    pub owner: u64,
+    /// Their priority.
+    pub level: u8,
+    /// At least one.
+    pub entries: Vec<PageEntry>,
+}
+
+/// A page that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T = PageEntry> {
+    /// What verifies, in the order in which it was written.
+    pub entries: Vec<T>,
+    /// What does not, if there is any.
+    pub damage: Option<PageDamage>,
+}
+
+/// What of a page does not verify.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageDamage {
+    /// The page.
+    pub page: PageRef,
+    /// How many entries are lost; none if only the copy of the row is damaged.
+    pub lost: u32,
+    /// Their numbers are among these, which is more than they are where an entry's own is lost.
+    pub lsns: Vec<LsnRange>,
+}
+
+/// The bytes that an entry takes in a page with a payload of `len` bytes.
+#[must_use]
+pub fn entry_bytes(len: usize) -> usize {
+    (HEAD_BYTES + len).next_multiple_of(ALIGN_BYTES)
+}
+
+impl NewPage {
+    /// The bytes that the page takes in a segment, as what aligns the next one.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> u64 {
+        page_bytes(&self.entries).next_multiple_of(PAGE_ALIGN_BYTES as u64)
+    }
+}
+
+/// The length of a page without what aligns the next one.
+pub(crate) fn page_bytes(entries: &[PageEntry]) -> u64 {
+    ROW_BYTES as u64 + entries.iter().map(|entry| entry_bytes(entry.payload.len()) as u64).sum::<u64>()
+}
+
+/// Writes a page piece by piece, what aligns the next one left out.
+pub fn encode<E>(
+    entries: &[PageEntry],
+    row: &Row,
+    seal: Seal,
+    mut push: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    push(&row.encode(seal, Place::Page))?;
+    let mut at = ROW_BYTES;
+    for entry in entries {
+        let len = u32::try_from(entry.payload.len()).expect("a segment has a limit");
+        let mut head = [0; HEAD_BYTES];
+        head[..4].copy_from_slice(&len.to_le_bytes());
+        head[4..8].copy_from_slice(&payload_sum(seal, &entry.payload).to_le_bytes());
+        head[8..16].copy_from_slice(&entry.sequence.to_le_bytes());
+        head[16..SUM_AT].copy_from_slice(&entry.lsn.0.to_le_bytes());
+        let sum = head_sum(seal, row.facts.page, at, &head[..SUM_AT]);
+        head[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
+        push(&head)?;
+        push(&entry.payload)?;
+        let end = at + HEAD_BYTES + entry.payload.len();
+        at += entry_bytes(entry.payload.len());
+        push(&[0; ALIGN_BYTES][..at - end])?;
+    }
+    Ok(())
+}
+
+/// Reads the page that `row` tells of; `bytes` are what is there of it.
+#[must_use]
+pub fn decode(bytes: &Bytes, row: &Row, seal: Seal) -> Page {
+    let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
+    let damage = walk(bytes, row, seal, |head, payload| {
+        entries.push(PageEntry { lsn: head.lsn, sequence: head.sequence, payload: bytes.slice(payload) });
+    });
+    Page { entries, damage }
+}
+
+/// Reads the numbers of a page; each is of an entry that verifies as a whole.
+pub(crate) fn decode_lsns(bytes: &[u8], row: &Row, seal: Seal) -> Page<Lsn> {
+    let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
+    let damage = walk(bytes, row, seal, |head, _| entries.push(head.lsn));
+    Page { entries, damage }
+}
+
+impl Row {
+    /// How many entries are expected, but no more than so many bytes can hold.
+    fn capacity(&self, bytes: usize) -> usize {
+        bytes.div_ceil(HEAD_BYTES).min(self.facts.count as usize)
+    }
+}
+
+struct Head {
+    lsn: Lsn,
+    sequence: u64,
+    payload_sum: u32,
+    payload: Range<usize>,
+}
+
+/// Gives every entry that verifies, and tells what does not.
+fn walk(
+    bytes: &[u8],
+    row: &Row,
+    seal: Seal,
+    mut found: impl FnMut(&Head, Range<usize>),
+) -> Option<PageDamage> {
+    let (page, count) = (row.facts.page, row.facts.count);
+    let (mut at, mut verified, mut last) = (ROW_BYTES, 0, None);
+    let mut lost = Lost::default();
+    while verified + lost.known < count && at < bytes.len() {
+        let Some(head) = head(bytes, at, page, seal) else {
+            if seal.planted.has(Fault::PageEndsAtDamage) {
+                break;
+            }
+            lost.begin(last);
+            at += ALIGN_BYTES;
+            continue;
+        };
+        lost.end(Some(head.lsn));
+        last = Some(head.lsn);
+        let payload = bytes.get(head.payload.clone()).unwrap_or_default();
+        match head.payload_sum == payload_sum(seal, payload) {
+            true => {
+                found(&head, head.payload.clone());
+                verified += 1;
+            }
+            false => lost.one(head.lsn),
+        }
+        at += entry_bytes(payload.len());
+    }
+    if verified + lost.known < count {
+        lost.begin(last);
+    }
+    lost.end(None);
+    // The copy of the row is not needed here, but it may be when the table is damaged one day.
+    let has_row = Row::decode(bytes, seal, Place::Page).as_ref() == Some(row);
+    let is_damaged = verified < count || !has_row;
+    is_damaged.then(|| PageDamage { page, lost: count - verified, lsns: lost.lsns(row) })
+}
+
+/// The head of the entry at this place, if it and its payload are there.
+fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<Head> {
+    let head = bytes.get(at..)?.first_chunk::<HEAD_BYTES>()?;
+    let (covered, sum) = head.split_at(SUM_AT);
+    if u32::from_le_bytes(*sum.first_chunk()?) != head_sum(seal, page, at, covered) {
+        return None;
+    }
+    let (len, rest) = covered.split_first_chunk::<4>()?;
+    let (payload_sum, rest) = rest.split_first_chunk::<4>()?;
+    let (sequence, rest) = rest.split_first_chunk::<8>()?;
+    let (lsn, _) = rest.split_first_chunk::<8>()?;
+    let begin = at + HEAD_BYTES;
+    // Where the file is cut off, so is the payload, which does not verify then.
+    let end = begin.saturating_add(u32::from_le_bytes(*len) as usize).min(bytes.len());
+    let (lsn, sequence) = (Lsn(u64::from_le_bytes(*lsn)), u64::from_le_bytes(*sequence));
+    Some(Head { lsn, sequence, payload_sum: u32::from_le_bytes(*payload_sum), payload: begin..end })
+}
+
+fn head_sum(seal: Seal, page: PageRef, at: usize, covered: &[u8]) -> u32 {
+    let covered = match seal.planted.has(Fault::EntryWithoutLsn) {
+        true => covered.get(..16).unwrap_or_default(),
+        false => covered,
+    };
+    if seal.planted.has(Fault::EntryWithoutPlace) {
+        return seal.sum(&[covered]);
+    }
+    let (segment, index) = (page.segment().to_le_bytes(), page.index().to_le_bytes());
+    seal.sum(&[&segment, &index, &(at as u64).to_le_bytes(), covered])
+}
+
+fn payload_sum(seal: Seal, payload: &[u8]) -> u32 {
+    match seal.planted.has(Fault::EntryWithoutPayload) {
+        true => 0,
+        false => seal.sum(&[payload]),
+    }
+}
+
+/// The numbers that are lost: those of known entries, and what lies around unknown ones.
+#[derive(Default)]
+struct Lost {
+    /// Entries of which the head verifies and the payload does not.
+    known: u32,
+    exact: Vec<LsnRange>,
+    /// The numbers before and behind where no head verifies.
+    gaps: Vec<(Option<Lsn>, Option<Lsn>)>,
+    open: Option<Option<Lsn>>,
+}
+
+impl Lost {
+    fn one(&mut self, lsn: Lsn) {
+        self.known += 1;
+        self.exact.push(LsnRange::one(lsn));
+    }
+
+    fn begin(&mut self, before: Option<Lsn>) {
+        self.open.get_or_insert(before);
+    }
+
+    fn end(&mut self, behind: Option<Lsn>) {
+        if let Some(before) = self.open.take() {
+            self.gaps.push((before, behind));
+        }
+    }
+
+    fn lsns(self, row: &Row) -> Vec<LsnRange> {
+        let facts = &row.facts;
+        let gaps = self.gaps.into_iter().map(|(before, behind)| match row.rises {
+            true => LsnRange {
+                first: before.map_or(facts.first, Lsn::next),
+                last: behind.map_or(facts.last, |behind| Lsn(behind.0.saturating_sub(1))),
+            },
+            false => LsnRange { first: facts.first, last: facts.last },
+        });
+        let all = self.exact.into_iter().chain(gaps.filter(|range| range.first <= range.last)).collect();
+        lsn::join(all)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! What is known of a page without reading it: 72 bytes in the segment's table, and again before the page.
+//!
+//! The one is for opening a folder, the other for finding pages whose row in the table is damaged. A row
+//! says where it belongs, and its checksum covers that and which of the two it is: who reads one compares.
+
+use crate::limits::PAGE_ALIGN_BYTES;
+use crate::lsn::Lsn;
+use crate::planted::Fault;
+use crate::seal::Seal;
+
+/// Bytes of a row.
+pub const ROW_BYTES: usize = 72;
+
+const FLAG_RISES: u8 = 1;
+const SUM_AT: usize = ROW_BYTES - 4;
+
+/// Where a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageRef {
+    segment: u32,
+    index: u32,
+}
+
+impl PageRef {
+    /// The page of this index in this segment, as a checkpoint remembers it.
+    #[must_use]
+    pub fn new(segment: u32, index: u32) -> PageRef {
+        PageRef { segment, index }
+    }
+
+    /// The number of its segment.
+    #[must_use]
+    pub fn segment(self) -> u32 {
+        self.segment
+    }
+
+    /// Its index there, from 0.
+    #[must_use]
+    pub fn index(self) -> u32 {
+        self.index
+    }
+}
+
+/// What is known of a page without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageFacts {
+    /// Whose entries these are.
+    pub owner: u64,
+    /// Their priority.
+    pub level: u8,
+    /// Where it is.
+    pub page: PageRef,
+    /// How many entries it has.
+    pub count: u32,
+    /// Bytes of their payloads.
+    pub bytes: u32,
+    /// The lowest sequence.
+    pub first_sequence: u64,
+    /// The highest sequence.
+    pub last_sequence: u64,
+    /// The lowest number.
+    pub first: Lsn,
+    /// The highest number.
+    pub last: Lsn,
+}
+
+/// Which of the two a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the table of the segment.
+    Table = 1,
+    /// Before its page.
+    Page = 2,
+}
+
+/// The facts of a page, and where its bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// What the owner of the page is told.
+    pub facts: PageFacts,
+    /// How many pages the segment has, for a header that is lost.
+    pub page_count: u16,
+    /// The numbers of the entries rise, so that those of its neighbours bound the number of a lost one.
+    pub rises: bool,
+    /// Where it begins in the file; a multiple of [`PAGE_ALIGN_BYTES`].
+    pub offset: u64,
+    /// Its length, its row included and what aligns the next one not.
+    pub len: u32,
+}
+
+impl Row {
+    /// The bytes that stand for the row in this place.
+    #[must_use]
+    pub fn encode(&self, seal: Seal, place: Place) -> [u8; ROW_BYTES] {
+        let mut bytes = [0; ROW_BYTES];
+        let facts = &self.facts;
+        let offset = u32::try_from(self.offset / PAGE_ALIGN_BYTES as u64).expect("a segment has a limit");
+        let fields: [&[u8]; 14] = [
+            &facts.page.segment.to_le_bytes(),
+            &facts.page.index.to_le_bytes(),
+            &facts.owner.to_le_bytes(),
+            &[facts.level],
+            &[if self.rises { FLAG_RISES } else { 0 }],
+            &self.page_count.to_le_bytes(),
+            &facts.count.to_le_bytes(),
+            &facts.bytes.to_le_bytes(),
+            &self.len.to_le_bytes(),
+            &offset.to_le_bytes(),
+            &facts.first_sequence.to_le_bytes(),
+            &facts.last_sequence.to_le_bytes(),
+            &facts.first.0.to_le_bytes(),
+            &facts.last.0.to_le_bytes(),
+        ];
+        let mut at = 0;
+        for field in fields {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        }
+        let sum = sum(seal, place, &bytes[..SUM_AT]);
+        bytes[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a row from the beginning of `bytes`, if it verifies and was written for this place.
+    #[must_use]
+    pub fn decode(bytes: &[u8], seal: Seal, place: Place) -> Option<Row> {
+        let covered = bytes.get(..SUM_AT)?;
+        let (expected, _) = take(bytes.get(SUM_AT..)?)?;
+        let is_whole = u32::from_le_bytes(expected) == sum(seal, place, covered);
+        if !is_whole && !seal.planted.has(Fault::TableWithoutChecksum) {
+            return None;
+        }
+        let (segment, rest) = take::<4>(covered)?;
+        let (index, rest) = take::<4>(rest)?;
+        let (owner, rest) = take::<8>(rest)?;
+        let ([level, flags], rest) = take::<2>(rest)?;
+        let (page_count, rest) = take::<2>(rest)?;
+        let (count, rest) = take::<4>(rest)?;
+        let (bytes, rest) = take::<4>(rest)?;
+        let (len, rest) = take::<4>(rest)?;
+        let (offset, rest) = take::<4>(rest)?;
+        let (first_sequence, rest) = take::<8>(rest)?;
+        let (last_sequence, rest) = take::<8>(rest)?;
+        let (first, rest) = take::<8>(rest)?;
+        let (last, _) = take::<8>(rest)?;
+        let page = PageRef::new(u32::from_le_bytes(segment), u32::from_le_bytes(index));
+        let facts = PageFacts {
+            owner: u64::from_le_bytes(owner),
+            level,
+            page,
+            count: u32::from_le_bytes(count),
+            bytes: u32::from_le_bytes(bytes),
+            first_sequence: u64::from_le_bytes(first_sequence),
+            last_sequence: u64::from_le_bytes(last_sequence),
+            first: Lsn(u64::from_le_bytes(first)),
+            last: Lsn(u64::from_le_bytes(last)),
+        };
+        let page_count = u16::from_le_bytes(page_count);
+        let offset = u64::from(u32::from_le_bytes(offset)) * PAGE_ALIGN_BYTES as u64;
+        let (rises, len) = (flags & FLAG_RISES != 0, u32::from_le_bytes(len));
+        let is_known = flags & !FLAG_RISES == 0 && page.index < u32::from(page_count);
+        is_known.then_some(Row { facts, page_count, rises, offset, len })
+    }
+
+    /// Where the page ends, before what aligns the next one.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset + u64::from(self.len)
+    }
+}
+
+fn sum(seal: Seal, place: Place, covered: &[u8]) -> u32 {
+    seal.sum(&[&[place as u8], covered])
+}
+
+fn take<const N: usize>(bytes: &[u8]) -> Option<([u8; N], &[u8])> {
+    bytes.split_first_chunk().map(|(field, rest)| (*field, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::seal::StoreId;
+
+    fn seal() -> Seal {
+        Seal::new(StoreId([1; 16]))
+    }
+
+    fn sample() -> Row {
+        let facts = PageFacts {
+            owner: 1,
+            level: 2,
+            page: PageRef::new(3, 4),
+            count: 5,
+            bytes: 6,
+            first_sequence: 7,
+            last_sequence: 8,
+            first: Lsn(9),
+            last: Lsn(10),
+        };
+        Row { facts, page_count: 11, rises: true, offset: 12 * PAGE_ALIGN_BYTES as u64, len: 13 }
+    }
+
+    #[test]
+    fn the_format_is_this() {
+        let bytes = sample().encode(seal(), Place::Table);
+        assert_eq!(bytes[..20], [3, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 1, 11, 0]);
+        assert_eq!(bytes[20..36], [5, 0, 0, 0, 6, 0, 0, 0, 13, 0, 0, 0, 12, 0, 0, 0]);
+        let [first, last] = [bytes[36..44].to_vec(), bytes[60..68].to_vec()];
+        assert_eq!([first, last], [vec![7, 0, 0, 0, 0, 0, 0, 0], vec![10, 0, 0, 0, 0, 0, 0, 0]]);
+    }
+
+    #[test]
+    fn no_prefix_no_flipped_bit_and_no_other_place_is_a_row() {
+        let bytes = sample().encode(seal(), Place::Table);
+        assert_eq!(Row::decode(&bytes, seal(), Place::Page), None);
+        assert_eq!(Row::decode(&bytes, Seal::new(StoreId([2; 16])), Place::Table), None);
+        for len in 0..bytes.len() {
+            assert_eq!(Row::decode(&bytes[..len], seal(), Place::Table), None, "{len} bytes");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Row::decode(&flipped, seal(), Place::Table), None, "bit {bit}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn decode_after_encode_is_identity(
+            numbers: [u64; 5], small: [u32; 5], level: u8, rises: bool, is_page: bool,
+        ) {
+            let [owner, first_sequence, last_sequence, first, last] = numbers;
+            let [segment, count, bytes, len, offset] = small;
+            let (first, last, page) = (Lsn(first), Lsn(last), PageRef::new(segment, count % 9));
+            let facts = PageFacts { owner, level, page, count, bytes, first_sequence, last_sequence, first, last };
+            let offset = u64::from(offset) * PAGE_ALIGN_BYTES as u64;
+            let row = Row { facts, page_count: 9, rises, offset, len };
+            let place = if is_page { Place::Page } else { Place::Table };
+            prop_assert_eq!(Row::decode(&row.encode(seal(), place), seal(), place), Some(row));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            prop_assert_eq!(Row::decode(&bytes, seal(), Place::Table), None);
+        }
+    }
+}

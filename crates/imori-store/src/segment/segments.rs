@@ -1,0 +1,194 @@
+//! All segments of a store: one thread writes and discards, any thread reads.
+//!
+//! No lock is held while the disk works. A page is read with one read; its file is opened for it, which
+//! costs little beside the read and leaves nothing to count or close. What is absent: which page to
+//! read or when to write one, and moving the last pages of a segment that is kept for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+
+use bytes::Bytes;
+
+use crate::disk::Disk;
+use crate::lsn::Lsn;
+use crate::planted::Fault;
+
+use super::census::Census;
+use super::file::{self, Durability, FileKind};
+use super::open::{self, Found, SegmentOpenError};
+use super::page::{self, NewPage, Page};
+use super::report::SegmentReport;
+use super::row::{PageFacts, PageRef, Row};
+use super::segment::Segment;
+use super::settings::SegmentSettings;
+
+/// Why a page cannot be read.
+#[derive(Debug)]
+pub enum PageError {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// It was discarded, or never written.
+    Gone(PageRef),
+}
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PageError::Disk(error) => write!(f, "a page cannot be read: {error}; check the disk"),
+            PageError::Gone(page) => {
+                write!(f, "page `{}` of segment `{}` is gone", page.index(), page.segment())
+            }
+        }
+    }
+}
+
+impl std::error::Error for PageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            PageError::Disk(error) => Some(error),
+            PageError::Gone(_) => None,
+        }
+    }
+}
+
+/// The segments of a store.
+#[derive(Debug)]
+pub struct Segments<D> {
+    disk: D,
+    settings: SegmentSettings,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    segments: BTreeMap<u32, Segment>,
+    next: u32,
+    /// Numbers of segments that are being written.
+    under_way: BTreeSet<u32>,
+}
+
+impl<D: Disk> Segments<D> {
+    /// Opens what is there, given what the last checkpoint knows of it, and says which pages are needed.
+    ///
+    /// Unfinished and transient segments are removed, and those that are gone by the census. Pages are
+    /// not read. A record may be in the pages of two segments, if its write failed or was cut off.
+    pub fn open(
+        disk: D,
+        settings: &SegmentSettings,
+        census: &Census,
+    ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
+        let Found { segments, next, report } = open::find(&disk, settings, census)?;
+        let facts = segments.values().flat_map(Segment::facts).collect();
+        let state = Mutex::new(State { segments, next, under_way: BTreeSet::new() });
+        Ok((Segments { disk, settings: *settings, state }, facts, report))
+    }
+
+    /// Writes pages as one segment, which is durable when this returns, unless it is a transient one.
+    ///
+    /// After an error there is no such segment, and nothing forbids to write the pages again.
+    pub fn write(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
+        let segment = self.begin()?;
+        let written = file::layout(segment, pages).and_then(|rows| {
+            file::write(&self.disk, &self.settings, segment, pages, &rows, durability).map(|()| rows)
+        });
+        let mut state = self.lock();
+        state.under_way.remove(&segment);
+        let rows = written?;
+        let kind = match durability {
+            Durability::Durable => FileKind::Durable,
+            Durability::Transient => FileKind::Transient,
+        };
+        let facts = rows.iter().map(|row| row.facts).collect();
+        state.segments.insert(segment, Segment::new(kind, rows.into_iter().map(Some).collect()));
+        Ok(facts)
+    }
+
+    /// Reads a page and verifies every entry; damage is told beside what is well.
+    pub fn read(&self, page: PageRef) -> Result<Page, PageError> {
+        let (row, bytes) = self.bytes(page)?;
+        Ok(page::decode(&Bytes::from(bytes), &row, self.settings.seal))
+    }
+
+    /// Reads the numbers of the entries that [`Segments::read`] would give.
+    pub fn read_lsns(&self, page: PageRef) -> Result<Page<Lsn>, PageError> {
+        let (row, bytes) = self.bytes(page)?;
+        Ok(page::decode_lsns(&bytes, &row, self.settings.seal))
+    }
+
+    /// Tells that nobody needs the page any more; the file of a segment goes with the last of its pages.
+    ///
+    /// After an error the file is still there and the segment is listed with nothing left, so that the
+    /// next opening removes it. A page that is gone already is none the worse.
+    pub fn discard(&self, page: PageRef) -> io::Result<()> {
+        let mut state = self.lock();
+        let Some(segment) = state.segments.get_mut(&page.segment()) else { return Ok(()) };
+        segment.discard(page.index());
+        let is_gone = segment.is_gone() || self.settings.seal.planted.has(Fault::RemoveWithFirstPage);
+        // A damaged segment stays, and stays listed, or its pages would be found again.
+        if !is_gone || segment.kind == FileKind::Damaged {
+            return Ok(());
+        }
+        let Some(segment) = state.segments.remove(&page.segment()) else { return Ok(()) };
+        drop(state);
+        let removed = self.disk.remove(&file::name(page.segment(), segment.kind));
+        if removed.is_err() {
+            self.lock().segments.insert(page.segment(), segment);
+        }
+        removed
+    }
+
+    /// Which durable segments there are and which of their pages are gone.
+    #[must_use]
+    pub fn census(&self) -> Census {
+        let state = self.lock();
+        let under_way = match self.settings.seal.planted.has(Fault::CensusSkipsUnderWay) {
+            true => None,
+            false => state.under_way.first().copied(),
+        };
+        // What is under way is not listed yet, so it must not count as older than this.
+        let next_segment = under_way.unwrap_or(state.next);
+        let durable = state.segments.iter().filter(|(_, segment)| segment.kind != FileKind::Transient);
+        let segments = durable.map(|(number, segment)| segment.census(*number)).collect();
+        Census { next_segment, segments }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds the state")
+    }
+
+    fn begin(&self) -> io::Result<u32> {
+        let mut state = self.lock();
+        let segment = state.next;
+        let Some(next) = segment.checked_add(1) else {
+            return Err(io::Error::other("the numbers of segments are used up; drain into a new store"));
+        };
+        state.next = next;
+        state.under_way.insert(segment);
+        Ok(segment)
+    }
+
+    fn bytes(&self, page: PageRef) -> Result<(Row, Vec<u8>), PageError> {
+        let (row, name) = self.place(page)?;
+        let read = || {
+            let file = self.disk.open(&name)?;
+            open::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
+        };
+        read().map(|bytes| (row, bytes)).map_err(|error| match (error.kind(), self.place(page)) {
+            // It was discarded after its place was looked up.
+            (io::ErrorKind::NotFound, Err(gone)) => gone,
+            _ => PageError::Disk(error),
+        })
+    }
+
+    fn place(&self, page: PageRef) -> Result<(Row, String), PageError> {
+        let state = self.lock();
+        let segment = state.segments.get(&page.segment()).ok_or(PageError::Gone(page))?;
+        let row = segment.row(page.index()).ok_or(PageError::Gone(page))?;
+        Ok((*row, file::name(page.segment(), segment.kind)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

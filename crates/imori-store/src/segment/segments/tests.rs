@@ -1,0 +1,251 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::disk::DiskFile;
+use crate::limits::SEGMENT_PAGES_MAX;
+use crate::segment::crash::{entry, settings};
+use crate::segment::page::PageEntry;
+use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
+
+fn opened(disk: &SimDisk) -> Segments<SimDisk> {
+    Segments::open(disk.clone(), &settings(None), &Census::default()).expect("the disk is well").0
+}
+
+fn page(first: u64, count: u64) -> NewPage {
+    let entries = (first..first + count).map(|lsn| entry(lsn, 100)).collect();
+    NewPage { owner: first, level: 4, entries }
+}
+
+fn lsns(entries: &[PageEntry]) -> Vec<u64> {
+    entries.iter().map(|entry| entry.lsn.0).collect()
+}
+
+#[test]
+fn a_disk_that_fails_leaves_no_segment_and_takes_it_later() {
+    for (call, trouble) in [
+        (Call::Write, Trouble::Error(ENOSPC)),
+        (Call::Write, Trouble::Error(EIO)),
+        (Call::Sync, Trouble::Error(EIO)),
+        (Call::SyncFolder, Trouble::Error(EIO)),
+    ] {
+        for nth in 0..3 {
+            let disk = SimDisk::default();
+            let segments = opened(&disk);
+            let kept = segments.write(&[page(1, 3)], Durability::Durable).expect("the disk is well");
+            disk.trouble(call, nth, trouble);
+            let pages = [page(10, 100), page(200, 2)];
+            let written = segments.write(&pages, Durability::Durable);
+            let Trouble::Error(code) = trouble else { continue };
+            if nth > 0 && call != Call::Write {
+                assert!(written.is_ok(), "there is one {call:?} a segment");
+                continue;
+            }
+            let error = written.expect_err("the disk failed");
+            assert_eq!(error.raw_os_error(), Some(code), "{call:?} {nth}");
+            assert_eq!(disk.state().names(), ["segment-0000000000"], "{call:?} {nth}");
+            let again = segments.write(&pages, Durability::Durable).expect("the disk is well again");
+            let census = segments.census();
+            let state = disk.state().crash(&mut Random(nth as u64));
+            let (_, facts, _) =
+                Segments::open(SimDisk::new(state), &settings(None), &census).expect("it opens");
+            assert_eq!(facts, [kept, again].concat(), "{call:?} {nth}");
+        }
+    }
+}
+
+#[test]
+fn a_transient_segment_is_read_and_not_synced_and_goes() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let facts = segments.write(&[page(1, 3)], Durability::Transient).expect("the disk is well");
+    assert!(disk.trace().iter().all(|(call, ..)| *call == Call::Write));
+    assert_eq!(lsns(&segments.read(facts[0].page).expect("it is there").entries), [1, 2, 3]);
+    assert!(segments.census().segments.is_empty(), "a checkpoint does not know it");
+    let (again, left, report) =
+        Segments::open(disk.clone(), &settings(None), &segments.census()).expect("it opens");
+    assert_eq!((left, report.transient, disk.state().names().len()), (vec![], 1, 0));
+    assert!(matches!(again.read(facts[0].page), Err(PageError::Gone(_))));
+}
+
+#[test]
+fn a_segment_goes_with_its_last_page() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let facts = segments.write(&[page(1, 1), page(2, 1), page(3, 1)], Durability::Durable).expect("well");
+    for (index, gone) in [(2, vec![2]), (2, vec![2]), (0, vec![0, 2])] {
+        segments.discard(facts[index].page).expect("the disk is well");
+        let census = segments.census();
+        assert_eq!((census.next_segment, census.segments[0].gone.clone()), (1, gone));
+        let (_, left, _) = Segments::open(disk.clone(), &settings(None), &census).expect("it opens");
+        assert_eq!(left.len(), 3 - census.segments[0].gone.len(), "applied again");
+    }
+    segments.discard(facts[1].page).expect("the disk is well");
+    assert_eq!((segments.census().segments, disk.state().names()), (vec![], vec![]));
+    segments.discard(PageRef::new(77, 0)).expect("what was never there is gone");
+}
+
+#[test]
+fn what_a_checkpoint_lists_and_is_not_there_is_told() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
+    let census = segments.census();
+    segments.discard(facts[0].page).expect("the disk is well");
+    let (_, _, report) = Segments::open(disk, &settings(None), &census).expect("it opens");
+    assert_eq!(report.absent, [0]);
+}
+
+#[test]
+fn what_cannot_be_a_segment_is_refused() {
+    let (disk, empty) = (SimDisk::default(), NewPage { entries: Vec::new(), ..page(1, 1) });
+    let segments = opened(&disk);
+    let many = vec![page(1, 1); SEGMENT_PAGES_MAX + 1];
+    // One payload in several pages: a segment that is too large without as much memory.
+    let payload = Bytes::from(vec![0; 64 << 20]);
+    let large = PageEntry { payload, ..entry(1, 0) };
+    let large = vec![NewPage { entries: vec![large], ..page(1, 1) }; 8];
+    for (pages, expected) in [
+        (vec![], "leave it out"),
+        (vec![page(1, 1), empty], "leave it out"),
+        (many, "4096 pages"),
+        (large, "512 MiB"),
+    ] {
+        let error = segments.write(&pages, Durability::Durable).expect_err("it is refused");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    assert!(disk.state().names().is_empty());
+    let most = vec![page(1, 1); SEGMENT_PAGES_MAX];
+    let facts = segments.write(&most, Durability::Durable).expect("that is the limit");
+    let (_, found, report) = Segments::open(disk, &settings(None), &segments.census()).expect("it opens");
+    assert!(found == facts && report.damaged.is_empty(), "{report}");
+}
+
+/// A simulated disk that does something whenever a folder is synced.
+struct Watched {
+    disk: SimDisk,
+    then: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Disk for Watched {
+    type File = SimFile;
+
+    fn create(&self, name: &str) -> io::Result<SimFile> {
+        self.disk.create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<SimFile> {
+        self.disk.open(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        (self.then)();
+        self.disk.sync_folder()
+    }
+}
+
+#[test]
+fn a_census_during_a_write_does_not_take_the_segment_away() {
+    for (fault, is_kept) in [(None, true), (Some(Fault::CensusSkipsUnderWay), false)] {
+        let disk = SimDisk::default();
+        let (taken, segments) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+        let then: Arc<dyn Fn() + Send + Sync> = Arc::new({
+            let (taken, segments) = (taken.clone(), segments.clone());
+            move || {
+                let segments: Option<Arc<Segments<Watched>>> = segments.lock().expect("no panic").clone();
+                *taken.lock().expect("no panic") = segments.map(|segments| segments.census());
+            }
+        });
+        let watched = Watched { disk: disk.clone(), then };
+        let (opened, ..) =
+            Segments::open(watched, &settings(fault), &Census::default()).expect("it is empty");
+        let opened = Arc::new(opened);
+        *segments.lock().expect("no panic") = Some(opened.clone());
+        let written = opened.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
+        let census = taken.lock().expect("no panic").take().expect("the folder was synced");
+        let (_, facts, _) = Segments::open(disk, &settings(fault), &census).expect("it opens");
+        assert_eq!(facts == written, is_kept, "{fault:?}");
+        segments.lock().expect("no panic").take();
+    }
+}
+
+#[test]
+fn readers_see_a_page_whole_or_gone_while_others_write_and_discard() {
+    let segments = opened(&SimDisk::default());
+    let (newest, read, gone) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    const SEGMENTS: u64 = 400;
+    std::thread::scope(|scope| {
+        for reader in 0..3u64 {
+            let (segments, newest, read, gone) = (&segments, &newest, &read, &gone);
+            scope.spawn(move || {
+                let mut random = Random(reader);
+                while newest.load(Ordering::Acquire) < SEGMENTS {
+                    let back = random.below(6) as u64;
+                    let segment = newest.load(Ordering::Acquire).saturating_sub(back);
+                    let index = random.below(2) as u64;
+                    match segments.read(PageRef::new(segment as u32, index as u32)) {
+                        Ok(page) => {
+                            let first = segment * 10 + index * 5;
+                            let expected: Vec<u64> = (first..first + 5).collect();
+                            assert!(page.damage.is_none() && lsns(&page.entries) == expected);
+                            read.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(PageError::Gone(_)) => drop(gone.fetch_add(1, Ordering::Relaxed)),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+        for segment in 0..SEGMENTS {
+            let pages = [page(segment * 10, 5), page(segment * 10 + 5, 5)];
+            let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
+            assert_eq!(facts[0].page, PageRef::new(segment as u32, 0));
+            newest.store(segment + 1, Ordering::Release);
+            if let Some(old) = segment.checked_sub(3) {
+                for index in 0..2 {
+                    segments.discard(PageRef::new(old as u32, index)).expect("the disk is well");
+                }
+            }
+        }
+    });
+    let (read, gone) = (read.into_inner(), gone.into_inner());
+    assert!(read > 100 && gone > 0, "{read} read, {gone} gone");
+    assert_eq!(segments.census().segments.len(), 3);
+}
+
+#[test]
+fn a_page_that_a_thread_reads_may_be_discarded_under_it() {
+    // The place is looked up, the file goes, and then it is opened.
+    let disk = SimDisk::new(State::default());
+    let segments = opened(&disk);
+    let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
+    Disk::remove(&disk, "segment-0000000000").expect("it is there");
+    assert!(matches!(segments.read(facts[0].page), Err(PageError::Disk(_))), "it was not discarded");
+    segments.discard(facts[0].page).expect("the disk is well");
+    assert!(matches!(segments.read(facts[0].page), Err(PageError::Gone(_))));
+}
+
+#[test]
+fn a_message_of_many_writes_is_a_page_by_itself() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let large = NewPage { entries: vec![entry(9, 3 << 20)], ..page(1, 1) };
+    assert!(large.encoded_bytes() > 3 << 20);
+    let facts = segments.write(&[page(1, 2), large.clone(), page(3, 2)], Durability::Durable).expect("well");
+    assert_eq!(segments.read(facts[1].page).expect("it is there").entries, large.entries);
+    assert_eq!(lsns(&segments.read(facts[2].page).expect("it is there").entries), [3, 4]);
+    let size = disk.open("segment-0000000000").expect("it is there").size().expect("it has one");
+    assert!(size.is_multiple_of(4096), "{size}");
+}

@@ -1,0 +1,22 @@
+//! What the owner of segments chooses.
+
+use crate::limits::SEGMENT_WRITE_BYTES;
+use crate::seal::{Seal, StoreId};
+use crate::settings::OnDamage;
+
+/// The settings of the segments of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct SegmentSettings {
+    pub(crate) store: StoreId,
+    pub(crate) on_damage: OnDamage,
+    pub(crate) write_bytes: usize,
+    pub(crate) seal: Seal,
+}
+
+impl SegmentSettings {
+    /// The settings of the segments of this store.
+    #[must_use]
+    pub fn new(store: StoreId, on_damage: OnDamage) -> SegmentSettings {
+        SegmentSettings { store, on_damage, write_bytes: SEGMENT_WRITE_BYTES, seal: Seal::new(store) }
+    }
+}
