@@ -113,7 +113,9 @@ impl RestoredPages {
             of_queue.entry(facts.priority).or_default().push(FoundPage { facts, live, settled, is_doubtful });
         }
         for pages in all.values_mut().flat_map(BTreeMap::values_mut) {
-            pages.sort_by_key(|FoundPage { facts, .. }| (facts.first_position, facts.last_position, facts.place));
+            pages.sort_by_key(|FoundPage { facts, .. }| {
+                (facts.first_position, facts.last_position, facts.place)
+            });
         }
         all
     }

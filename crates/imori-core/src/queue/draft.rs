@@ -13,8 +13,10 @@ pub enum PageWork {
     Write(Vec<PageDraft>),
     /// These are to be read; each is answered for.
     Read(Vec<(PageId, PagePlace)>),
-    /// Nobody needs these any more. A durable one goes after the next checkpoint that says so.
+    /// Nobody needs these any more. A durable one goes after a checkpoint that says so.
     Gone(Vec<GonePage>),
+    /// So many durable pages more are needed by nobody, which a [`Tally`] names: a checkpoint would free them.
+    Spared(usize),
 }
 
 /// Entries of one queue and priority that are to be written together.
@@ -63,6 +65,8 @@ pub struct Tally {
     pub floor: Option<Lsn>,
     /// The pages that are settled in part, and which of their records are.
     pub settled: Vec<(PagePlace, Ranges)>,
+    /// Durable pages that went since the last one.
+    pub gone: Vec<GonePage>,
     /// What is known of the deliveries of messages whose records may go.
     pub counts: Vec<Count>,
 }

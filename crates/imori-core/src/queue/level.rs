@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::entry::Entry;
-use super::pages::{PageId, Pages, PagePlace};
+use super::pages::{PageId, PagePlace, Pages};
 use super::run::Run;
 
 /// Messages of one priority.
@@ -90,12 +90,20 @@ impl Level {
         self.parts.push_back(Part::Memory(run));
     }
 
-    /// What could be cut from its newest part, and whether that is its oldest too.
-    pub(super) fn cuttable(&self) -> (usize, bool) {
-        match self.parts.back() {
-            Some(Part::Memory(run)) => (run.memory(), self.parts.len() == 1),
-            _ => (0, false),
+    /// What could be cut from its newest part if so much is to stay at the front, and what has to stay of it.
+    pub(super) fn cuttable(&self, keep: usize) -> (usize, usize) {
+        let Some(Part::Memory(newest)) = self.parts.back() else { return (0, 0) };
+        let mut keep = keep;
+        for part in self.parts.iter().take(self.parts.len() - 1) {
+            if keep == 0 {
+                break;
+            }
+            keep = keep.saturating_sub(match part {
+                Part::Memory(run) => run.memory(),
+                Part::Page(part) => part.memory,
+            });
         }
+        (newest.memory().saturating_sub(keep), keep)
     }
 
     /// Cuts the oldest off the newest part, if that is in memory; what is to stay before it stays. `paged` makes
@@ -104,9 +112,7 @@ impl Level {
         let Some(Part::Memory(newest)) = self.parts.back_mut() else { return };
         let mut newest = std::mem::take(newest);
         self.parts.pop_back();
-        if self.parts.is_empty() {
-            self.append(newest.cut(keep));
-        }
+        self.append(newest.cut(keep));
         let (pages, rest) = paged(newest.cut(goal));
         self.parts.extend(pages.into_iter().map(Part::Page));
         self.append(rest);

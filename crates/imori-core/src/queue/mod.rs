@@ -21,6 +21,6 @@ pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
 pub use pages::{GonePage, PageFacts, PageId, PagePlace};
 pub(crate) use paging::{Found, FoundPage};
-pub use ranges::Ranges;
 pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
+pub use ranges::Ranges;
 pub use settings::{DeadLetter, Overflow, QueueSettings};

@@ -78,7 +78,11 @@ pub(super) struct Page {
 pub(super) struct Pages {
     all: HashMap<PageId, Page, FixedState>,
     last: u32,
+    /// Durable pages that nobody needs, and how many of them nobody was told of.
     gone: Vec<GonePage>,
+    gone_untold: usize,
+    /// The same of those of this run alone.
+    transient_gone: Vec<GonePage>,
 }
 
 impl Pages {
@@ -113,7 +117,13 @@ impl Pages {
     }
 
     /// A page that was found at the start.
-    pub(super) fn restore(&mut self, page: &PageFacts, live: u32, settled: Ranges, is_doubtful: bool) -> PageId {
+    pub(super) fn restore(
+        &mut self,
+        page: &PageFacts,
+        live: u32,
+        settled: Ranges,
+        is_doubtful: bool,
+    ) -> PageId {
         self.add(Page {
             place: Some(page.place),
             is_durable: true,
@@ -173,7 +183,7 @@ impl Pages {
                 is_needed
             }
             None => {
-                self.gone.push(GonePage { place, is_durable });
+                self.note_gone(GonePage { place, is_durable });
                 false
             }
         }
@@ -191,16 +201,37 @@ impl Pages {
 
     pub(super) fn forget(&mut self, id: PageId) {
         if let Some(Page { place: Some(place), is_durable, .. }) = self.all.remove(&id) {
-            self.gone.push(GonePage { place, is_durable });
+            self.note_gone(GonePage { place, is_durable });
         }
         if self.all.is_empty() {
             self.all.shrink_to_fit();
         }
     }
 
-    /// The pages that went since the last call.
+    fn note_gone(&mut self, page: GonePage) {
+        match page.is_durable {
+            true => {
+                self.gone.push(page);
+                self.gone_untold += 1;
+            }
+            false => self.transient_gone.push(page),
+        }
+    }
+
+    /// The durable pages that went since the last call.
     pub(super) fn take_gone(&mut self) -> Vec<GonePage> {
+        self.gone_untold = 0;
         std::mem::take(&mut self.gone)
+    }
+
+    /// How many durable pages went since the last call of either.
+    pub(super) fn take_untold(&mut self) -> usize {
+        std::mem::take(&mut self.gone_untold)
+    }
+
+    /// The pages of this run alone that went since the last call.
+    pub(super) fn take_transient_gone(&mut self) -> Vec<GonePage> {
+        std::mem::take(&mut self.transient_gone)
     }
 
     /// Forgets all of them, and gives those that are on disk.
@@ -208,8 +239,10 @@ impl Pages {
         let placed = |(_, page): (PageId, Page)| {
             page.place.map(|place| GonePage { place, is_durable: page.is_durable })
         };
-        self.gone.extend(std::mem::take(&mut self.all).into_iter().filter_map(placed));
-        self.take_gone()
+        let mut all: Vec<GonePage> = std::mem::take(&mut self.all).into_iter().filter_map(placed).collect();
+        all.append(&mut self.gone);
+        all.append(&mut self.transient_gone);
+        all
     }
 
     /// The durable pages that are settled in part, and which of their records are.

@@ -55,9 +55,13 @@ impl Queue {
                 work.push(PageWork::Read(asked));
             }
         }
-        let gone = self.pages.take_gone();
+        let gone = self.pages.take_transient_gone();
         if !gone.is_empty() {
             work.push(PageWork::Gone(gone));
+        }
+        match self.pages.take_untold() {
+            0 => {}
+            spared => work.push(PageWork::Spared(spared)),
         }
         work
     }
@@ -71,7 +75,8 @@ impl Queue {
         let mut dropped = Vec::new();
         ready.cut((share / 4, share / 64, goal, share / 16), |priority, position, run| {
             let is_durable = |entry: &Entry| keeps && entry.envelope.lsn != Lsn::NONE;
-            let mut cutter = Cutter { pages, priority, position, page_bytes, drafts: &mut drafts, dropped: &mut dropped };
+            let mut cutter =
+                Cutter { pages, priority, position, page_bytes, drafts: &mut drafts, dropped: &mut dropped };
             cutter.cut(run, is_durable)
         });
         let moved = drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() + dropped.len();
@@ -180,7 +185,8 @@ impl Queue {
             return Vec::new();
         }
         let Queue { ready, unsettled, pages, .. } = self;
-        let mut spill = Spill { pages, end, left: count, bytes: 0, bytes_max, drafts: Vec::new(), open: None };
+        let mut spill =
+            Spill { pages, end, left: count, bytes: 0, bytes_max, drafts: Vec::new(), open: None };
         let levels = ready.levels().count();
         let mut of_level: Vec<Vec<&mut Entry>> = (0..levels).map(|_| Vec::new()).collect();
         for entry in unsettled.values_mut() {
@@ -211,12 +217,15 @@ impl Queue {
         spill.drafts
     }
 
-    /// What a checkpoint has to know of it.
-    pub fn tally(&self) -> Tally {
+    /// What a checkpoint has to know of it; what is gone it says once.
+    pub fn tally(&mut self) -> Tally {
+        let gone = self.pages.take_gone();
         let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
         let mut counts: Vec<Count> = self.counts.values().copied().collect();
         let limit = self.settings().delivery_limit;
-        let is_kept = |entry: &&Entry| entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept());
+        let is_kept = |entry: &&Entry| {
+            entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept())
+        };
         // Of those that are out it is not known yet whether they fail.
         let out = self.unsettled.values().map(|entry| (entry, u32::from(limit.is_some())));
         let released = self.ready.levels().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
@@ -226,7 +235,7 @@ impl Queue {
                 counts.extend(self.count(entry, failures));
             }
         }
-        Tally { floor: self.floor(), settled, counts }
+        Tally { floor: self.floor(), settled, gone, counts }
     }
 
     /// Gives all of its pages up, as it is deleted.
@@ -259,7 +268,8 @@ impl Queue {
                     self.next_sequence += u64::from(facts.count);
                     self.ready.restore(priority, Part::Memory(std::mem::take(&mut run)));
                     let memory = PAGE_BYTES_GOAL;
-                    let part = PagePart { id, first: None, len: live, memory, body_bytes: 0, is_asked: false };
+                    let part =
+                        PagePart { id, first: None, len: live, memory, body_bytes: 0, is_asked: false };
                     self.ready.restore(priority, Part::Page(part));
                 }
                 Found::Entry(mut entry) => {
@@ -421,7 +431,14 @@ impl Spill<'_> {
             let id = self.pages.begin(priority, true, 0);
             let follows = self.drafts.last().filter(|draft| draft.priority == priority);
             let position = follows.and_then(last_position).unwrap_or(0);
-            self.drafts.push(PageDraft { id, priority, is_durable: true, is_copy: true, position, entries: Vec::new() });
+            self.drafts.push(PageDraft {
+                id,
+                priority,
+                is_durable: true,
+                is_copy: true,
+                position,
+                entries: Vec::new(),
+            });
             self.open = Some(0);
         }
         let (Some(draft), Some(bytes)) = (self.drafts.last_mut(), &mut self.open) else { return };
@@ -440,3 +457,6 @@ fn last_position(draft: &PageDraft) -> Option<u64> {
     let highest = draft.entries.iter().map(|entry| entry.envelope.lsn.0).max()?;
     Some(highest.max(draft.position))
 }
+
+#[cfg(test)]
+mod tests;

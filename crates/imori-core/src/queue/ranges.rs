@@ -21,7 +21,9 @@ impl Ranges {
     /// Puts in one number; false where it was there.
     pub fn insert(&mut self, number: u64) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < number);
-        let follows = at.checked_sub(1).filter(|before| self.0.get(*before).is_some_and(|(_, last)| last + 1 == number));
+        let follows = at
+            .checked_sub(1)
+            .filter(|before| self.0.get(*before).is_some_and(|(_, last)| last + 1 == number));
         let next = self.0.get(at).copied();
         if next.is_some_and(|(first, _)| first <= number) {
             return false;

@@ -100,17 +100,17 @@ impl Ready {
         let top = self.levels.iter().position(|level| !matches!(level.front(), Front::Nothing));
         let keep_of = |at| if Some(at) == top { keep } else { keep_below };
         let cuttable = |(at, level): (usize, &Level)| {
-            let (memory, is_only) = level.cuttable();
-            (memory.saturating_sub(if is_only { keep_of(at) } else { 0 }), at)
+            let (memory, keep) = level.cuttable(keep_of(at));
+            (memory, at, keep)
         };
-        let Some((memory, at)) = self.levels.iter().enumerate().map(cuttable).max() else { return };
+        let Some((memory, at, keep)) = self.levels.iter().enumerate().map(cuttable).max() else { return };
         if memory < least.max(1) {
             return;
         }
         let priority = u8::try_from(self.levels.len() - 1 - at).unwrap_or(u8::MAX);
         let Some(level) = self.levels.get_mut(at) else { return };
         let (mut position, mut change) = (level.position, (0, 0));
-        level.cut(keep_of(at), goal, |run| {
+        level.cut(keep, goal, |run| {
             let (len, memory) = (run.len(), run.memory());
             let (pages, rest) = paged(priority, &mut position, run);
             change = (len - rest.len(), memory - rest.memory());

@@ -113,7 +113,10 @@ mod tests {
                 SegmentState { segment: 3, page_count: 5, gone: vec![0, 4] },
                 SegmentState { segment: 8, page_count: 1, gone: Vec::new() },
             ],
-            settled: vec![(PagePlace { segment: 3, index: 1 }, [(5, 5), (7, u64::MAX)].into_iter().collect())],
+            settled: vec![(
+                PagePlace { segment: 3, index: 1 },
+                [(5, 5), (7, u64::MAX)].into_iter().collect(),
+            )],
         }
     }
 
