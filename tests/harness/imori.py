@@ -76,6 +76,8 @@ def running_imori(
     if websocket is not None:
         command += ["--listen", f"ws={websocket}"]
     environment = dict(os.environ)
+    # Filling large ones for each of a thousand brokers would be most of what the tests do.
+    environment["IMORI__JOURNAL__FILE_BYTES"] = "20MiB"
     for key, value in (settings or {}).items():
         environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
     with log.open("wb") as errors:

@@ -56,6 +56,23 @@ pub(crate) fn count(text: &str) -> Result<u64> {
     }
 }
 
+/// Reads a number of bytes from the command line.
+pub(crate) fn size(text: &str) -> Result<usize> {
+    let digits_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits_end);
+    let factor = match unit {
+        "" => Some(1),
+        "KB" => Some(1_000),
+        "KiB" => Some(1_024),
+        "MB" => Some(1_000_000),
+        "MiB" => Some(1_048_576),
+        _ => None,
+    };
+    let bytes =
+        digits.parse::<usize>().ok().zip(factor).and_then(|(number, factor)| number.checked_mul(factor));
+    bytes.ok_or_else(|| anyhow!("`{text}` is no size; write bytes as `1024`, `1KB`, `1KiB`, `1MB` or `1MiB`"))
+}
+
 fn unreadable(text: &str) -> anyhow::Error {
     anyhow!(
         "`{text}` is neither a count nor a time; write it as `100000`, `512k`, `1M`, `500ms`, `10s` or `2m`"
@@ -65,6 +82,23 @@ fn unreadable(text: &str) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_decimal_and_binary_units() {
+        for (text, expected) in [
+            ("16", Some(16)),
+            ("1KB", Some(1_000)),
+            ("1KiB", Some(1_024)),
+            ("2MB", Some(2_000_000)),
+            ("2MiB", Some(2_097_152)),
+            ("1k", None),
+            ("KB", None),
+            ("-1", None),
+            ("18446744073709551615MiB", None),
+        ] {
+            assert_eq!(size(text).ok(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn counts_and_times_are_told_apart_by_their_unit() {

@@ -22,11 +22,13 @@ mod limits;
 pub use amount::Amount;
 pub use command::{BenchArgs, Scenario, Task, run};
 pub use options::{
-    AckMode, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, LoadOptions, Objective,
-    Outputs, PubsubOptions, QueueOptions, QueuePhase, Rate, ReplyKind, RpcOptions, Slo, SoakOptions, Style,
+    AckMode, AckOrder, Arrival, BrokerOptions, Depth, FanOutOptions, FlowOptions, IdleOptions, KeepOptions,
+    Level, LoadOptions, Objective, Outputs, PubsubOptions, QueueArgument, QueueOptions, QueuePhase, Rate,
+    ReplyKind, RpcOptions, Slo, SoakOptions, Style,
 };
 pub use record::latency::{Latency, LatencyKind};
 pub use record::ledger::Ledger;
+pub use record::levels::Levels;
 pub use record::machine::Machine;
 pub use record::report::{Broker, Client, Count, OpenLoop, Outcome, Report};
 pub use record::series::{BrokerSecond, HEAT_BOUNDS_US, HostSecond, Period, Second, Stall, Stalls, Verdict};
@@ -40,5 +42,5 @@ pub use report::runs::{Run, Runs};
 pub use url::{Scheme, Url};
 pub use versus::{
     Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Settings,
-    Turn, VersusArgs,
+    SyncsArgs, Turn, VersusArgs,
 };

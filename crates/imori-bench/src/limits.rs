@@ -32,6 +32,14 @@ pub(crate) const CALLS_MAX: u64 = u32::MAX as u64;
 /// Publishers in one run; the stamp has two bytes for them.
 pub(crate) const PUBLISHERS_MAX: u32 = 65_535;
 
+/// The longest that a message may live: the stamp's time wraps after 71 minutes, and whether one came
+/// too late could not be told after that.
+pub(crate) const EXPIRATION_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Acknowledgements that are kept back to give them out of turn, unless the prefetch is known: fewer
+/// than the 1 KB messages that Artemis gives before it waits for them.
+pub(crate) const HELD_ACKS: usize = 4;
+
 /// Samples that must lie above a percentile before it is printed.
 pub(crate) const SAMPLES_ABOVE_MIN: u64 = 10;
 

@@ -13,7 +13,7 @@ use std::thread;
 
 use arc_swap::{ArcSwap, Cache};
 use imori_core::broker::queue_woken;
-use imori_core::confirm::{Lsn, Progress};
+use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
@@ -27,14 +27,15 @@ use imori_core::world::{Event, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUED_BYTES_MARK, READ_BYTES};
+use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES};
 use crate::protocol::header_reader;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::spin::Spin;
 use crate::turn::{
-    Desk, Host, Memory, Signal, check_memory, flush_touched, give_signal, release_confirms, with_outbound,
+    Desk, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal, release_confirms,
+    with_outbound,
 };
 
 /// The cell of this thread.
@@ -48,8 +49,6 @@ pub(crate) struct Cell {
     pub(crate) spin: Spin,
     /// There was a memory alarm when this cell looked last.
     was_alarmed: Slot<bool>,
-    /// How far the journal was when this cell looked last.
-    journal_seen: Slot<Progress>,
     table: RefCell<Cache<Arc<ArcSwap<Table>>, Arc<Table>>>,
     router: RefCell<Router>,
     timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
@@ -82,7 +81,6 @@ impl Cell {
             desk: Desk::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
             was_alarmed: Slot::new(false),
-            journal_seen: Slot::default(),
             spin: Spin::new(spin),
             table: RefCell::new(table),
             router: RefCell::new(Router::default()),
@@ -134,23 +132,14 @@ impl Cell {
 
     /// Sees to it that the cell is woken when the journal comes further, if answers wait for that.
     fn await_journal(&self) {
-        if !self.desk.awaits_journal() {
-            return;
-        }
         let waiters = self.shared.journal.waiters();
-        waiters.wait(self.id);
-        // It may have come further since they began to wait.
-        let progress = waiters.progress();
-        if self.journal_seen.replace(progress) != progress {
-            release_confirms(self, progress);
-        }
+        await_journal(self, |write_too| waiters.wait(self.id, write_too), || waiters.progress());
     }
 
     /// The journal came further.
     pub(crate) fn release_confirms(&self) {
         self.begin_turn();
         let progress = self.shared.journal.waiters().progress();
-        self.journal_seen.set(progress);
         release_confirms(self, progress);
     }
 
@@ -172,9 +161,9 @@ impl Cell {
 
     /// Lets publishers of persistent messages wait if the disk is behind.
     fn check_journal(&self) {
-        let queued_bytes = self.shared.journal.queued_bytes();
-        if queued_bytes > QUEUED_BYTES_MARK && self.shared.memory.raise_disk_alarm() {
+        if self.shared.journal.is_behind() && self.shared.memory.raise_disk_alarm() {
             self.shared.journal.waiters().want_all(true);
+            let queued_bytes = self.shared.journal.queued_bytes();
             warn!(queued_bytes, "the disk is behind, publishers of persistent messages wait");
         }
     }

@@ -7,6 +7,7 @@ mod thread;
 mod connection;
 mod socket;
 mod stalled;
+mod disk_watch;
 mod cell;
 mod shared;
 mod store;

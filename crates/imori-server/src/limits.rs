@@ -91,11 +91,9 @@ pub(crate) const WEBSOCKET_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of pongs that wait to be written. More: pings are not answered until there is room.
 pub(crate) const WEBSOCKET_CONTROL_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes that may wait for the disk. More: publishers of persistent messages wait.
+/// Bytes that may wait for the disk, and at most half of a journal file. More: publishers of persistent messages
+/// wait until it is half of that.
 pub(crate) const QUEUED_BYTES_MARK: usize = 32 * 1024 * 1024;
-
-/// Bytes from which down they go on.
-pub(crate) const QUEUED_BYTES_LOW: usize = 16 * 1024 * 1024;
 
 /// Bytes of a journal file that a group of records leaves free: headers, and what marks the group.
 pub(crate) const JOURNAL_GROUP_SLACK_BYTES: usize = 16 * 1024;

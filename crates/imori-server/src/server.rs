@@ -31,6 +31,7 @@ use crate::cell::Cell;
 use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ExposedListener, ListenAddress, ProtocolName, Service};
+use crate::disk_watch::watch_disk;
 use crate::limits::{INBOXES_MAX, JOURNAL_GROUP_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
@@ -102,7 +103,9 @@ impl Server {
         };
         let Prepared { shared, vhosts, opened, awakenings } = prepare(config, count)?;
         let shared = Arc::new(shared);
-        shared.journal.start(opened, &shared).map_err(StartError::Thread)?;
+        let ends = Arc::downgrade(&shared);
+        let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
+        shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
         let settings =
             Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
         let mut server = Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None };
@@ -205,8 +208,7 @@ impl Server {
 
     fn start_watch(&mut self, config: &Config) -> Result<(), StartError> {
         let (shared, slow) = (Arc::clone(&self.shared), config.journal.slow_flush_ms.duration());
-        let watch =
-            Builder::new().name(String::from("disk-watch")).spawn(move || store::watch(&shared, slow));
+        let watch = Builder::new().name(String::from("disk-watch")).spawn(move || watch_disk(&shared, slow));
         self.watch = Some(watch.map_err(StartError::Thread)?);
         Ok(())
     }

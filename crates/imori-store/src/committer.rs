@@ -22,6 +22,7 @@ use crate::open::Opened;
 use crate::planted::Fault;
 use crate::pool::Pool;
 use crate::record::RecordType;
+use crate::space::{Space, Watermark};
 
 /// Who is told what became of records; called on the store's threads, and does not block them.
 pub trait Listener: Send + Sync + 'static {
@@ -173,6 +174,26 @@ impl<D: Disk> Committer<D> {
         *self.shared.flush_since.lock().expect("nothing panics while it holds this")
     }
 
+    /// Tells whether a file could not be made for want of space.
+    #[must_use]
+    pub fn is_out_of_space(&self) -> bool {
+        self.shared.lock().pool.is_stalled()
+    }
+
+    /// Looks at how much space is left, and makes files again if they could not be made before and there
+    /// is space now. What is queued when this becomes high should be less than a file: the one behind it
+    /// is for settles.
+    pub fn look_at_space(&self, space: &mut Space) -> io::Result<Watermark> {
+        let free_bytes = self.shared.disk.free_bytes()?;
+        let mut state = self.shared.lock();
+        let is_stalled = state.pool.is_stalled();
+        if is_stalled && space.has_room(free_bytes) {
+            state.pool.retry();
+            self.shared.room.notify_one();
+        }
+        Ok(space.look(free_bytes, is_stalled))
+    }
+
     /// The files in which something is needed, with the one that is written to.
     #[must_use]
     pub fn live_files(&self) -> usize {
@@ -239,7 +260,10 @@ impl<D: Disk> Shared<D> {
         while let Some(batch) = self.next_batch(&mut journal) {
             match self.commit_batch(&mut journal, &batch) {
                 Ok(commit) => self.listener.committed(&commit),
-                Err(error) => return self.poison(&error),
+                Err(error) => {
+                    self.mark_flush(None);
+                    return self.poison(&error);
+                }
             }
             journal.recycle(batch);
         }

@@ -142,8 +142,9 @@ pub(crate) fn rows(
                     error => return Err(error),
                 },
             };
+            // Pages that lead back to where one was are as bad as none; from the other end, all is read.
             if !keys.insert(key.clone()) {
-                break true;
+                break is_backwards;
             }
             match opened(store, table.name(), &key, value.value()) {
                 Some(value) => rows.push((key, value.to_vec())),

@@ -84,7 +84,7 @@ impl fmt::Display for DefinitionsDamage {
             write!(f, "\nand {more} more rows")?;
         }
         for (table, count) in &self.missing {
-            write!(f, "\nin `{}` {count} rows are gone", table.name())?;
+            write!(f, "\nin `{}` rows gone without a trace: {count}", table.name())?;
         }
         match self.has_lost_rows() {
             true => Ok(()),

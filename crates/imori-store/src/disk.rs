@@ -7,6 +7,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use bytes::Bytes;
+
+use crate::whole_file::{self, ReadFrom};
+
 /// A folder of files.
 pub trait Disk: Send + Sync + 'static {
     /// An open file.
@@ -17,6 +21,18 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Opens a file to read and write it.
     fn open(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Reads a file, or the first `bytes_max` of it; without a cache there is one place to read from.
+    fn read(&self, name: &str, _from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        let mut bytes = read_all(&self.open(name)?)?;
+        bytes.truncate(bytes_max);
+        Ok(Bytes::from(bytes))
+    }
+
+    /// The bytes that files may still take, if there is an end to them.
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
 
     /// Gives a file another name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -72,6 +88,15 @@ impl Disk for RealDisk {
 
     fn open(&self, name: &str) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).open(self.folder.join(name))
+    }
+
+    fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        whole_file::read(&self.folder.join(name), from, bytes_max)
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        let found = rustix::fs::statvfs(&self.folder)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -11,7 +11,7 @@ pub(crate) const NAME: &str = "lock";
 /// Nobody else has the folder as long as this is there.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
-    _file: File,
+    file: File,
 }
 
 /// Why there is no lock.
@@ -33,7 +33,7 @@ impl FolderLock {
         let id = format!("{}\n", std::process::id());
         let written = file.set_len(0).and_then(|()| file.write_all(id.as_bytes()));
         written.map_err(LockError::Disk)?;
-        Ok(FolderLock { _file: file })
+        Ok(FolderLock { file })
     }
 
     /// Takes the lock without changing anything; `None` where there is no file to lock, so that nobody
@@ -41,10 +41,17 @@ impl FolderLock {
     pub(crate) fn take_to_look(folder: &Path) -> Result<Option<FolderLock>, LockError> {
         let path = folder.join(NAME);
         match File::open(&path) {
-            Ok(file) => lock(&file, &path).map(|()| Some(FolderLock { _file: file })),
+            Ok(file) => lock(&file, &path).map(|()| Some(FolderLock { file })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LockError::Disk(error)),
         }
+    }
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // A process that is being started may still have this file, and would keep the lock with it.
+        let _ = self.file.unlock();
     }
 }
 

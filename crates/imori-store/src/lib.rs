@@ -10,11 +10,14 @@ pub mod committer;
 pub mod open;
 pub mod recover;
 pub mod report;
+mod read_files;
 mod scan;
+pub mod walk;
 pub mod journal;
 pub mod intake;
 pub mod pool;
 pub mod segment;
+pub mod space;
 pub mod folder;
 mod folder_lock;
 pub mod definitions;
@@ -33,9 +36,9 @@ pub mod seal;
 mod planted;
 pub mod lsn;
 pub mod read_only_disk;
+pub mod sim_disk;
 pub mod disk;
+pub mod whole_file;
 pub mod limits;
 #[cfg(test)]
 mod crash;
-#[cfg(test)]
-mod sim_disk;

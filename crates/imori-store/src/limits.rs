@@ -19,15 +19,35 @@ pub const FILE_BYTES_DEFAULT: u64 = 64 << 20;
 /// or group that is larger has a batch of its own, up to what a file holds.
 pub const BATCH_BYTES_GOAL: usize = 4 << 20;
 
-/// Files that are kept ready, so that a roll allocates nothing: one for it, one while that is replaced.
-pub const READY_FILES: usize = 2;
+/// Files that are kept ready, so that a roll allocates nothing: one for it, and one while that is replaced.
+/// The third is the reserve of a full disk: when no file can be made publishers are stopped, what is
+/// queued goes into the second, and settles have the third, so that a full broker can be drained.
+pub const READY_FILES: usize = 3;
 
-/// Files that are kept ready or free at most; what a checkpoint frees beyond is removed, so that a backlog
-/// that is gone gives its space back.
-pub const SPARE_FILES_MAX: usize = 4;
+/// Files that are kept ready or free at most: what a keeper frees at once that lets four be live, beside
+/// those that were ready. What is freed beyond is removed, so that a backlog that is gone gives its space
+/// back.
+pub const SPARE_FILES_MAX: usize = 7;
 
-/// Bytes of one write while a new file is filled with zeros.
-pub const FILL_BYTES: usize = 1 << 20;
+/// Files beyond the reserve for which there has to be space, or publishers are stopped: one that is being
+/// made, and one for segments of what it replaces.
+pub const SPACE_HIGH_FILES: u64 = 2;
+
+/// Files beyond the reserve for which there has to be space before publishers go on again.
+pub const SPACE_LOW_FILES: u64 = 4;
+
+/// Bytes of one write, and of one sync, while a new file is filled with zeros: a commit beside it waits
+/// for about as many.
+pub const FILL_BYTES: usize = 256 << 10;
+
+/// Bytes of one read at recovery, of which the device works on one while another is verified.
+pub const READ_BYTES: usize = 4 << 20;
+
+/// Threads that read at recovery: more make one device no faster.
+pub const READERS_MAX: usize = 4;
+
+/// Bytes of the journal for each of these threads: less is read before a thread is made.
+pub const READER_BYTES: u64 = 8 << 20;
 
 /// Ranges that a report names one by one; more are counted.
 pub const REPORTED_RANGES_MAX: usize = 16;

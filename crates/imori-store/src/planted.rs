@@ -9,6 +9,12 @@ pub(crate) enum Fault {
     WrittenBeforeWrite,
     /// A file is freed by a checkpoint that is not durable yet.
     FreeBeforeDurable,
+    /// What is written is taken for a ready file though the disk was full before it was whole.
+    UseUnfinishedFile,
+    /// Recovery drops the record at the floor with those below it.
+    FloorOffByOne,
+    /// Recovery leaves the last file as it is, though what it read of it may be in the cache alone.
+    TailStays,
     /// A batch is not synced at all.
     SkipSync,
     /// After a failed sync there is another, and its success is believed.

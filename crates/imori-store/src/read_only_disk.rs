@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
+use bytes::Bytes;
+
 use crate::disk::{Disk, RealDisk};
+use crate::whole_file::ReadFrom;
 
 /// The files of a folder, opened to be read.
 #[derive(Debug, Clone)]
@@ -29,6 +32,14 @@ impl Disk for ReadOnlyDisk {
 
     fn open(&self, name: &str) -> io::Result<File> {
         File::open(self.folder.join(name))
+    }
+
+    fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        RealDisk::new(self.folder.clone()).read(name, from, bytes_max)
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        RealDisk::new(self.folder.clone()).free_bytes()
     }
 
     fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {

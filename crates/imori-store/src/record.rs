@@ -128,14 +128,16 @@ pub fn push(out: &mut Vec<u8>, seal: Seal, record: &RecordView<'_>) {
     let start = out.len();
     let len =
         u32::try_from(record.payload.len()).expect("a journal file is smaller than 4 GiB").to_le_bytes();
+    let mut covered = [0; HEADER_BYTES - 8];
+    covered[0] = record.kind as u8;
+    covered[1] = record.flags;
+    covered[2..6].copy_from_slice(&record.generation.to_le_bytes());
+    covered[6..].copy_from_slice(&record.lsn.0.to_le_bytes());
+    let sum = sum(seal, &len, &covered, record.payload);
     let mut head = [0; HEADER_BYTES];
     head[..4].copy_from_slice(&len);
-    head[8] = record.kind as u8;
-    head[9] = record.flags;
-    head[10..14].copy_from_slice(&record.generation.to_le_bytes());
-    head[14..].copy_from_slice(&record.lsn.0.to_le_bytes());
-    let sum = sum(seal, &head[..4], &head[8..], record.payload);
     head[4..8].copy_from_slice(&sum.to_le_bytes());
+    head[8..].copy_from_slice(&covered);
     out.extend_from_slice(&head);
     out.extend_from_slice(record.payload);
     out.resize(start + encoded_bytes(record.payload.len()), 0);
@@ -143,9 +145,9 @@ pub fn push(out: &mut Vec<u8>, seal: Seal, record: &RecordView<'_>) {
 
 /// Reads the record at the beginning of `bytes`, and says how many it takes.
 pub fn decode(bytes: &[u8], seal: Seal) -> Result<(RecordView<'_>, usize), RecordError> {
-    let (head, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(RecordError::Truncated)?;
-    let (len, behind) = head.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
-    let (expected, covered) = behind.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
+    let (len, behind) = bytes.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
+    let (expected, behind) = behind.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
+    let (covered, rest) = behind.split_first_chunk().ok_or(RecordError::Truncated)?;
     let payload_bytes = usize::try_from(u32::from_le_bytes(*len)).map_err(|_| RecordError::Truncated)?;
     let payload = rest.get(..payload_bytes).ok_or(RecordError::Truncated)?;
     if u32::from_le_bytes(*expected) != sum(seal, len, covered, payload) {
@@ -163,14 +165,19 @@ pub fn decode(bytes: &[u8], seal: Seal) -> Result<(RecordView<'_>, usize), Recor
     Ok((RecordView { lsn, kind, flags: *flags, generation, payload }, consumed))
 }
 
-fn sum(seal: Seal, len: &[u8], covered: &[u8], payload: &[u8]) -> u32 {
+fn sum(seal: Seal, len: &[u8; 4], covered: &[u8; HEADER_BYTES - 8], payload: &[u8]) -> u32 {
     if seal.planted.has(Fault::ChecksumWithoutPayload) {
         return seal.sum(&[len, covered]);
     }
     if seal.planted.has(Fault::ChecksumWithoutLength) {
         return seal.sum(&[covered, payload]);
     }
-    seal.sum(&[len, covered, payload])
+    // One piece less to begin and end, for each record that is written or read.
+    let mut head = [0; HEADER_BYTES - 4];
+    let (start, end) = head.split_at_mut(4);
+    start.copy_from_slice(len);
+    end.copy_from_slice(covered);
+    seal.sum(&[&head, payload])
 }
 
 #[cfg(test)]
@@ -235,9 +242,13 @@ mod tests {
                 bytes
             };
             let mut bytes = head(4);
-            let state = !sum(seal, &bytes[..4], &bytes[8..], &[]);
+            let part = |bytes: &[u8], payload: &[u8]| {
+                let (len, covered) = (bytes.first_chunk(), bytes[8..].first_chunk());
+                sum(seal, len.expect("it is there"), covered.expect("it is there"), payload)
+            };
+            let state = !part(&bytes, &[]);
             bytes.extend(state.to_le_bytes());
-            let sum = sum(seal, &bytes[..4], &bytes[8..HEADER_BYTES], &state.to_le_bytes());
+            let sum = part(&bytes, &state.to_le_bytes());
             bytes[4..8].copy_from_slice(&sum.to_le_bytes());
             bytes.resize(64, 0);
             assert!(decode(&bytes, seal).is_ok());

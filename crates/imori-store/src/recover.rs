@@ -4,21 +4,20 @@
 //! torn end if it lies behind all whole batches, for only one batch was ever under way, and damage
 //! if one lies behind it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::disk::{self, Disk};
+use crate::disk::Disk;
 use crate::file_header::HeaderError;
 use crate::lsn::{self, Lsn, LsnRange};
+use crate::planted::Fault;
 use crate::pool::{self, JournalFile};
+use crate::read_files::{Found, read_files};
 use crate::record::{Record, RecordType};
 use crate::report::{DamagedFile, Report};
-use crate::scan::{self, FileScan};
 use crate::settings::{OnDamage, Settings};
 
 /// Why a journal cannot be read.
@@ -113,89 +112,93 @@ pub fn recover<D: Disk>(disk: &D, settings: &Settings) -> Result<Recovered, Reco
     find(disk, settings).map(|findings| findings.recovered)
 }
 
-struct Found<F> {
-    file: Arc<F>,
-    number: u32,
-    scan: FileScan,
-}
-
 pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D::File>, RecoverError> {
     let begin = Instant::now();
-    let (mut found, mut report, mut next_number) = (Vec::new(), Report::default(), 1);
+    let (mut names, mut report, mut next_number) = (Vec::new(), Report::default(), 1);
     for name in disk.list()? {
         let Some((number, is_plain)) = pool::parse_name(&name) else { continue };
         next_number = next_number.max(number.saturating_add(1));
         match is_plain {
-            true => found.push(read(disk, settings, name, number)?),
+            true => names.push((name, number)),
             false if !pool::is_unfinished(&name) => report.set_aside.push(name),
             false => {}
         }
     }
+    let mut found = read_files(disk, settings, names)?;
+    found.iter().try_for_each(|found| check_owner(found, settings))?;
     found.sort_by_key(|found| (found.scan.generation, found.number));
     let next_generation =
         found.iter().filter_map(|found| found.scan.generation).max().unwrap_or(0).saturating_add(1);
 
-    // Where two files have the same number, one was written anew from the other: the later counts.
-    let mut records: BTreeMap<Lsn, Record> = BTreeMap::new();
-    for scan in found.iter().map(|found| &found.scan) {
-        records.extend(scan.salvaged.iter().chain(&scan.records).map(|record| (record.lsn, record.clone())));
-    }
-    let floor = records.values().filter_map(Record::floor).max();
+    let mut records = merged(&mut found);
+    let floor = records.iter().filter_map(Record::floor).max();
     let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
     let last_whole = whole.last().map(|range| range.last);
-    let accounted = accounted(&whole, &records);
-    records.retain(|lsn, record| floor.is_none_or(|floor| *lsn >= floor) && record.kind != RecordType::Pad);
+    let accounted = accounted(&whole, &found);
+    records.retain(|record| floor.is_none_or(|floor| record.lsn >= floor) && record.kind != RecordType::Pad);
 
     let lowest = found.iter().filter_map(|found| found.scan.lowest()).min();
     let lost = lost(&accounted, lowest, floor, last_whole);
     let next = accounted.last().map_or(Lsn::FIRST, |range| range.last.next());
     report.torn = torn(&found, &accounted, last_whole);
-    report.damaged = damaged(&found, &whole, &lost, last_whole);
+    report.damaged = damaged(&found, &whole, &lost, (floor, last_whole));
     report.file_count = found.len();
     report.record_count = records.len();
     report.floor = floor;
-    report.records = records
-        .keys()
-        .next()
-        .zip(records.keys().next_back())
-        .map(|(first, last)| LsnRange { first: *first, last: *last });
+    let ends = records.first().zip(records.last());
+    report.records = ends.map(|(first, last)| LsnRange { first: first.lsn, last: last.lsn });
     report.took = begin.elapsed();
     if settings.on_damage == OnDamage::Refuse && !report.damaged.is_empty() {
         return Err(RecoverError::Damaged(Box::new(report)));
     }
 
-    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, Lsn(next.0 - 1))).collect();
+    let end = if settings.seal.planted.has(Fault::TailStays) { next } else { Lsn(next.0 - 1) };
+    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, end)).collect();
     let rewrites = rewrites(&found, &fates, &records, &accounted, &lost);
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
         (JournalFile { file: found.file, number: found.number, generation }, fate)
     });
     let files = files.collect();
-    let recovered = Recovered { records: records.into_values().collect(), report, next };
+    let recovered = Recovered { records, report, next };
     Ok(Findings { recovered, files, rewrites, next_generation, next_number })
 }
 
-fn read<D: Disk>(
-    disk: &D,
-    settings: &Settings,
-    name: String,
-    number: u32,
-) -> Result<Found<D::File>, RecoverError> {
-    let file = disk.open(&name)?;
-    let bytes = Bytes::from(disk::read_all(&file)?);
-    let scan = scan::scan(&bytes, settings.seal);
-    match &scan.header {
+fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverError> {
+    let name = found.name.clone();
+    match &found.scan.header {
         Ok(header) if header.store != settings.store || header.shard != settings.shard => {
             Err(RecoverError::Foreign { name })
         }
         Err(HeaderError::Version(version)) => Err(RecoverError::Version { name, version: *version }),
-        Ok(_) | Err(HeaderError::Damaged) => Ok(Found { file: Arc::new(file), number, scan }),
+        Ok(_) | Err(HeaderError::Damaged) => Ok(()),
     }
 }
 
+/// The records of all files by rising number. Where two files have the same, one was written anew from
+/// the other: the later counts.
+fn merged<F>(found: &mut [Found<F>]) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    for found in found {
+        records.extend(found.scan.salvaged.iter().cloned());
+        records.append(&mut found.scan.records);
+    }
+    // Files follow each other but for few, which the sort makes use of; equals keep their order.
+    records.sort_by_key(|record| record.lsn);
+    records.dedup_by(|later, kept| {
+        let is_same = later.lsn == kept.lsn;
+        if is_same {
+            std::mem::swap(later, kept);
+        }
+        is_same
+    });
+    records
+}
+
 /// What whole batches account for, and single records that verify.
-fn accounted(whole: &[LsnRange], records: &BTreeMap<Lsn, Record>) -> Vec<LsnRange> {
-    lsn::join(whole.iter().copied().chain(records.keys().map(|lsn| LsnRange::one(*lsn))).collect())
+fn accounted<F>(whole: &[LsnRange], found: &[Found<F>]) -> Vec<LsnRange> {
+    let salvaged = found.iter().flat_map(|found| &found.scan.salvaged);
+    lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
 }
 
 /// The numbers that something was acknowledged under and that are not there.
@@ -226,16 +229,22 @@ fn damaged<F>(
     found: &[Found<F>],
     whole: &[LsnRange],
     lost: &[LsnRange],
-    last_whole: Option<Lsn>,
+    (floor, last_whole): (Option<Lsn>, Option<Lsn>),
 ) -> Vec<DamagedFile> {
-    let is_acknowledged = |range: &LsnRange| last_whole.is_some_and(|last| range.first <= last);
+    // What a batch announces behind all whole ones was its torn end, also where its beginning was saved
+    // and written anew, and the power went before the old was gone. Below the floor nothing is needed.
+    let acknowledged = |range: LsnRange| {
+        let first = floor.map_or(range.first, |floor| range.first.max(floor));
+        let last = range.last.min(last_whole?);
+        (first <= last).then_some(LsnRange { first, last })
+    };
     let mut damaged = Vec::new();
     for (index, Found { number, scan, .. }) in found.iter().enumerate() {
         let owns = |range: &&LsnRange| owner(found, range) == Some(index);
         let missing: Vec<LsnRange> = lost.iter().filter(owns).copied().collect();
         let has_lost_header = scan.header.is_err();
         let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
-        let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter(is_acknowledged);
+        let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter_map(acknowledged);
         let is_hurt = unverified.any(|range| !lsn::holes(range, whole).is_empty());
         if is_hurt || has_lost_header || !missing.is_empty() {
             damaged.push(DamagedFile { name: pool::name(*number), missing, has_lost_header });
@@ -268,7 +277,7 @@ fn fate<F>(found: &Found<F>, report: &Report, last: Lsn) -> Fate {
 fn rewrites<F>(
     found: &[Found<F>],
     fates: &[Fate],
-    records: &BTreeMap<Lsn, Record>,
+    records: &[Record],
     accounted: &[LsnRange],
     lost: &[LsnRange],
 ) -> Vec<(Lsn, Record)> {
@@ -277,14 +286,18 @@ fn rewrites<F>(
     let stays = |lsn: Lsn| staying.iter().any(|range| (range.first..=range.last).contains(&lsn));
     let mut rewrites: Vec<(Lsn, Record)> = Vec::new();
     let mut taken = Vec::new();
-    for record in records.values().filter(|record| !stays(record.lsn)) {
+    for record in records.iter().filter(|record| !stays(record.lsn)) {
         taken.push(LsnRange::one(record.lsn));
         rewrites.push((record.lsn, record.clone()));
     }
     let Some(last) = accounted.last() else { return rewrites };
     // Where nothing is left, the highest number is kept, so that it is not given again.
-    let first =
-        records.keys().copied().chain(lost.iter().map(|range| range.first)).min().unwrap_or(last.last);
+    let first = records
+        .iter()
+        .map(|record| record.lsn)
+        .chain(lost.iter().map(|range| range.first))
+        .min()
+        .unwrap_or(last.last);
     taken.extend(staying);
     for hole in lsn::holes(LsnRange { first, last: last.last }, &lsn::join(taken)) {
         let pad = Record { lsn: hole.last, kind: RecordType::Pad, flags: 0, payload: Bytes::new() };

@@ -6,6 +6,7 @@ use crate::file_header::FileHeader;
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, FILE_BYTES_MIN};
 use crate::lsn::Lsn;
 use crate::seal::{Seal, StoreId};
+use crate::whole_file::ReadFrom;
 
 /// What to do about damage inside of what was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +25,7 @@ pub struct Settings {
     pub(crate) shard: u32,
     pub(crate) file_bytes: usize,
     pub(crate) on_damage: OnDamage,
+    pub(crate) read_from: ReadFrom,
     pub(crate) seal: Seal,
 }
 
@@ -56,7 +58,22 @@ impl Settings {
             && file_bytes.is_multiple_of(BLOCK_BYTES as u64);
         let bytes = usize::try_from(file_bytes).ok().filter(|_| is_possible);
         let file_bytes = bytes.ok_or(FileBytesError(file_bytes))?;
-        Ok(Settings { store, shard, file_bytes, on_damage, seal: Seal::new(store) })
+        let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
+        Ok(Settings { store, shard, file_bytes, on_damage, read_from, seal })
+    }
+
+    /// The same, but recovery reads files from there; without this it asks the device.
+    #[must_use]
+    pub fn reading_from(self, read_from: ReadFrom) -> Settings {
+        Settings { read_from, ..self }
+    }
+
+    /// Settings with files of a few blocks, smaller than a broker may have: for simulations, which roll often.
+    #[must_use]
+    pub fn with_few_blocks(store: StoreId, blocks: usize) -> Settings {
+        let (file_bytes, on_damage) = (blocks * BLOCK_BYTES, OnDamage::Quarantine);
+        let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
+        Settings { store, shard: 0, file_bytes, on_damage, read_from, seal }
     }
 
     /// The header of a file in its `generation`.

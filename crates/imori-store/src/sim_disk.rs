@@ -1,4 +1,4 @@
-//! A disk in memory, for tests: what is not synced may be lost, in part, in any order.
+//! A disk in memory, for tests and the simulator: what is not synced may be lost, in part, in any order.
 //!
 //! Each sector of 512 bytes keeps every version since the last sync; a crash chooses one of them for
 //! each by the seed. Names are kept up to some operation since the last `sync_folder`. Faults come at
@@ -8,44 +8,60 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use bytes::Bytes;
+
 use crate::disk::{Disk, DiskFile};
+use crate::whole_file::ReadFrom;
 
 const SECTOR: usize = 512;
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(pub(crate) u64);
+pub struct Random(
+    /// The seed, then where it has got to.
+    pub u64,
+);
 
 impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
+    /// The next number.
+    #[allow(clippy::should_implement_trait, reason = "it has no end")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    /// A number below `end`; 0 where that is 0.
+    pub fn below(&mut self, end: usize) -> usize {
         (self.next() >> 11) as usize % end.max(1)
     }
 }
 
 /// A kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
+pub enum Call {
+    /// Writes bytes.
     Write,
+    /// Syncs a file.
     Sync,
+    /// Syncs names.
     SyncFolder,
 }
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
+    /// It has this errno.
     Error(i32),
+    /// It writes about half, and says so.
     Short,
 }
 
-pub(crate) const EIO: i32 = 5;
-pub(crate) const ENOSPC: i32 = 28;
+/// The device does not answer.
+pub const EIO: i32 = 5;
+/// The disk is full.
+pub const ENOSPC: i32 = 28;
 
 type Sector = [u8; SECTOR];
 
@@ -62,11 +78,11 @@ struct Inode {
 
 /// The highest number that was promised to survive.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Promised {
+pub struct Promised {
     /// The end of the process.
-    pub(crate) os: u64,
+    pub os: u64,
     /// A power cut.
-    pub(crate) disk: u64,
+    pub disk: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -77,14 +93,16 @@ enum NameChange {
 
 /// All that a crash leaves something of.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct State {
+pub struct State {
     inodes: BTreeMap<usize, Inode>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     changes: Vec<Vec<NameChange>>,
     next_inode: usize,
+    /// What `free_bytes` says.
+    pub(crate) free_bytes: u64,
     /// What the owner of the disk has promised so far.
-    pub(crate) promised: Promised,
+    pub promised: Promised,
 }
 
 #[derive(Debug, Default)]
@@ -92,22 +110,27 @@ struct Shared {
     state: State,
     snapshots: Option<Vec<State>>,
     trouble: Option<(Call, usize, Trouble)>,
+    /// A sync says that it is done and does nothing.
+    lies: bool,
     calls: usize,
     trace: Vec<(Call, usize, u64, usize)>,
 }
 
+/// The disk.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SimDisk(Arc<Mutex<Shared>>);
+pub struct SimDisk(Arc<Mutex<Shared>>);
 
+/// An open file of it.
 #[derive(Debug, Clone)]
-pub(crate) struct SimFile {
+pub struct SimFile {
     disk: SimDisk,
     inode: usize,
 }
 
 impl State {
     /// What is left after a crash, as this seed has it.
-    pub(crate) fn crash(&self, random: &mut Random) -> State {
+    #[must_use]
+    pub fn crash(&self, random: &mut Random) -> State {
         let next_inode = self.next_inode;
         let promised = Promised { os: self.promised.disk, ..self.promised };
         let mut state = State { next_inode, promised, ..State::default() };
@@ -126,22 +149,27 @@ impl State {
     }
 
     /// Tells whether a sync failed, so that the cache shows what will never be durable.
-    pub(crate) fn has_lost(&self) -> bool {
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
         self.inodes.values().any(|inode| inode.has_lost)
     }
 
     /// Changes a file as the medium might.
-    pub(crate) fn damage(&mut self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    pub fn damage(&mut self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let inode = self.inodes.get_mut(&self.names[name]).expect("the file is there");
         change(Arc::make_mut(&mut inode.now));
         inode.durable = inode.now.clone();
     }
 
-    pub(crate) fn names(&self) -> Vec<String> {
+    /// The names of all files, sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
         self.names.keys().cloned().collect()
     }
 
-    pub(crate) fn bytes(&self, name: &str) -> &[u8] {
+    /// What a file shows, which is there.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> &[u8] {
         &self.inodes[&self.names[name]].now
     }
 }
@@ -162,6 +190,18 @@ fn torn(inode: &Inode, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
+/// The device's bytes with the last version of each dirty sector.
+fn written_back(inode: &Inode) -> Vec<u8> {
+    let mut bytes = inode.durable.to_vec();
+    inode.lens.iter().for_each(|len| bytes.resize(*len, 0));
+    for (sector, versions) in inode.dirty.iter() {
+        let (at, version) = (sector * SECTOR, versions.last().expect("a dirty sector has one"));
+        bytes.resize(bytes.len().max(at + SECTOR), 0);
+        bytes[at..at + SECTOR].copy_from_slice(version);
+    }
+    bytes
+}
+
 fn apply(names: &mut BTreeMap<String, usize>, changes: &[NameChange]) {
     for change in changes {
         match change {
@@ -172,7 +212,9 @@ fn apply(names: &mut BTreeMap<String, usize>, changes: &[NameChange]) {
 }
 
 impl SimDisk {
-    pub(crate) fn new(state: State) -> SimDisk {
+    /// A disk in this state.
+    #[must_use]
+    pub fn new(state: State) -> SimDisk {
         SimDisk(Arc::new(Mutex::new(Shared { state, ..Shared::default() })))
     }
 
@@ -180,32 +222,61 @@ impl SimDisk {
         self.0.lock().expect("no test panics under the lock")
     }
 
-    pub(crate) fn state(&self) -> State {
+    /// How it is now.
+    #[must_use]
+    pub fn state(&self) -> State {
         self.lock().state.clone()
     }
 
     /// Every state from now on, after each call that changes something.
-    pub(crate) fn watch(&self) {
+    pub fn watch(&self) {
         self.lock().snapshots = Some(Vec::new());
     }
 
-    pub(crate) fn take_snapshots(&self) -> Vec<State> {
+    /// The states since this was asked last.
+    #[must_use]
+    pub fn take_snapshots(&self) -> Vec<State> {
         self.lock().snapshots.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(crate) fn promise(&self, promise: impl FnOnce(&mut Promised)) {
+    /// Notes what is promised from now on.
+    pub fn promise(&self, promise: impl FnOnce(&mut Promised)) {
         let mut shared = self.lock();
         promise(&mut shared.state.promised);
         shared.snapshot();
     }
 
+    /// Says from now on that so much is free, though nothing takes of it.
+    #[cfg(test)]
+    pub(crate) fn set_free_bytes(&self, bytes: u64) {
+        self.lock().state.free_bytes = bytes;
+    }
+
     /// The `nth` call of this kind from now on, from 0, has this trouble.
-    pub(crate) fn trouble(&self, call: Call, nth: usize, trouble: Trouble) {
+    pub fn trouble(&self, call: Call, nth: usize, trouble: Trouble) {
         self.lock().trouble = Some((call, nth, trouble));
     }
 
-    pub(crate) fn trace(&self) -> Vec<(Call, usize, u64, usize)> {
+    /// From now on a sync of a file says that it is done and does nothing, as bad devices do.
+    pub fn lie(&self) {
+        self.lock().lies = true;
+    }
+
+    /// No trouble comes any more.
+    pub fn heal(&self) {
+        self.lock().trouble = None;
+    }
+
+    /// Every call up to now: its kind, the file's number, where and how much.
+    #[must_use]
+    pub fn trace(&self) -> Vec<(Call, usize, u64, usize)> {
         self.lock().trace.clone()
+    }
+
+    /// The calls since this was asked last.
+    #[must_use]
+    pub fn take_trace(&self) -> Vec<(Call, usize, u64, usize)> {
+        std::mem::take(&mut self.lock().trace)
     }
 
     fn change_names(&self, change: impl FnOnce(&mut State) -> io::Result<Vec<NameChange>>) -> io::Result<()> {
@@ -265,6 +336,21 @@ impl Disk for SimDisk {
         Ok(SimFile { disk: self.clone(), inode })
     }
 
+    /// What the cache shows, or what the device holds once the cache has given it what is dirty.
+    fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+        let shared = self.lock();
+        let inode = shared.state.names.get(name).and_then(|inode| shared.state.inodes.get(inode));
+        let inode = inode.ok_or(io::ErrorKind::NotFound)?;
+        let is_shown = from == ReadFrom::Cache || !inode.has_lost;
+        let mut bytes = if is_shown { inode.now.to_vec() } else { written_back(inode) };
+        bytes.truncate(bytes_max);
+        Ok(Bytes::from(bytes))
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(self.lock().state.free_bytes)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.change_names(|state| {
             let inode = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
@@ -319,21 +405,16 @@ impl DiskFile for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut shared = self.disk.lock();
         let met = shared.meet(Call::Sync, self.inode, 0, 0);
+        if shared.lies {
+            return met.map(drop);
+        }
         let inode = shared.state.inodes.get_mut(&self.inode).expect("a file that is open is there");
-        let (dirty, lens) = (std::mem::take(&mut inode.dirty), std::mem::take(&mut inode.lens));
         match (&met, inode.has_lost) {
             (Err(_), _) => inode.has_lost = true,
             (Ok(_), false) => inode.durable = inode.now.clone(),
-            (Ok(_), true) => {
-                let durable = Arc::make_mut(&mut inode.durable);
-                lens.iter().for_each(|len| durable.resize(*len, 0));
-                for (sector, versions) in dirty.iter() {
-                    let (at, version) = (sector * SECTOR, versions.last().expect("a dirty sector has one"));
-                    durable.resize(durable.len().max(at + SECTOR), 0);
-                    durable[at..at + SECTOR].copy_from_slice(version);
-                }
-            }
+            (Ok(_), true) => inode.durable = Arc::new(written_back(inode)),
         }
+        (inode.dirty, inode.lens) = Default::default();
         shared.snapshot();
         met.map(drop)
     }

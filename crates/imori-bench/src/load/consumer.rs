@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::load::flow::Flow;
+use crate::load::held::Held;
 use crate::load::seen::Seen;
 use crate::load::spread::Spread;
 use crate::options::AckMode;
 use crate::protocol::driver::{Delivery, Driver};
+use crate::protocol::template::priority_of;
 use crate::record::Timeline;
 use crate::record::ledger::Ledger;
 use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
+
+/// How long after its end a message may still come: it may have been on its way, and brokers look for what has
+/// ended now and then.
+const OVERDUE_AFTER: Duration = Duration::from_secs(1);
 
 /// What the consumers of a loop count together.
 #[derive(Debug)]
@@ -21,6 +28,8 @@ pub(crate) struct Received {
     pub(crate) unreadable: u64,
     /// Deliveries of this run, wanted or not.
     pub(crate) deliveries: u64,
+    /// Deliveries of messages that should have ended before.
+    pub(crate) overdue: u64,
     /// When each subscriber has a message, if that is asked for.
     pub(crate) spread: Option<Spread>,
     /// What has arrived, for each place where a message is due once.
@@ -28,22 +37,24 @@ pub(crate) struct Received {
 }
 
 /// A place where each message of one publisher is due once: a queue, or one subscriber of a subject.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Place {
     seen: Seen,
-    /// One more than the highest number that has arrived.
-    next: u64,
+    /// For each priority: how many of its messages were sent until the latest of them that has arrived.
+    passed: Vec<u64>,
 }
 
 impl Received {
-    /// Nothing received yet, at so many places.
-    pub(crate) fn new(places: usize) -> Received {
+    /// Nothing received yet, at so many places, of so many priorities.
+    pub(crate) fn new(places: usize, priorities: u8) -> Received {
+        let place = || Place { seen: Seen::default(), passed: vec![0; usize::from(priorities)] };
         Received {
             ledger: Ledger::default(),
             unreadable: 0,
             deliveries: 0,
+            overdue: 0,
             spread: None,
-            places: std::iter::repeat_with(Place::default).take(places).collect(),
+            places: std::iter::repeat_with(place).take(places).collect(),
         }
     }
 
@@ -65,12 +76,18 @@ pub(crate) struct Consumer {
     driver: &'static dyn Driver,
     run: u16,
     ack: AckMode,
+    /// Acknowledgements that are given out of turn.
+    held: Option<Held>,
     filler: Arc<[u8]>,
     flow: Arc<Flow>,
     /// Place of publisher p = p × `stride` + `offset`.
     stride: usize,
     offset: usize,
-    /// For each publisher: one more than the highest number this consumer has had.
+    /// Priorities that messages have in turns; 1 where they have none.
+    priorities: u8,
+    /// How long a message may live, and then some, in microseconds.
+    lives_micros: u32,
+    /// For each publisher and priority: one more than the highest number this consumer has had.
     order: Vec<u64>,
     /// The subscription, if it is still to be sent.
     subscribe: Option<Vec<u8>>,
@@ -89,25 +106,43 @@ pub(crate) struct Places {
     pub(crate) offset: usize,
 }
 
+/// What a consumer does with deliveries, beside judging each.
+#[derive(Debug)]
+pub(crate) struct Consuming {
+    /// How it acknowledges.
+    pub(crate) ack: AckMode,
+    /// What keeps acknowledgements back, if they are not given as deliveries come.
+    pub(crate) held: Option<Held>,
+    /// Priorities that messages have in turns; 1 where they have none.
+    pub(crate) priorities: u8,
+    /// How long a message may live.
+    pub(crate) expiration: Option<Duration>,
+}
+
 impl Consumer {
     /// A consumer that is subscribed already.
     pub(crate) fn new(
         driver: &'static dyn Driver,
         run: u16,
-        ack: AckMode,
+        consuming: Consuming,
         filler: Arc<[u8]>,
         flow: Arc<Flow>,
         places: Places,
     ) -> Consumer {
+        let Consuming { ack, held, priorities, expiration } = consuming;
+        let lives = expiration.map_or(Duration::MAX, |lives| lives + OVERDUE_AFTER);
         Consumer {
             driver,
             run,
             ack,
+            held,
             filler,
             flow,
             stride: places.stride,
             offset: places.offset,
-            order: vec![0; places.publishers],
+            priorities,
+            lives_micros: u32::try_from(lives.as_micros()).unwrap_or(u32::MAX),
+            order: vec![0; places.publishers * usize::from(priorities)],
             subscribe: None,
             ack_due: Vec::new(),
         }
@@ -119,8 +154,11 @@ impl Consumer {
     }
 
     /// Its connection is open again.
-    pub(crate) fn reopened(&self) {
+    pub(crate) fn reopened(&mut self) {
         self.flow.write_off();
+        if let Some(held) = &mut self.held {
+            held.clear();
+        }
     }
 
     /// Takes a delivery and acknowledges it.
@@ -137,7 +175,14 @@ impl Consumer {
                 self.ack_due.clear();
                 self.ack_due.extend_from_slice(delivery.ack);
             }
-            AckMode::ClientIndividual => self.driver.acknowledge(delivery.ack, out),
+            AckMode::ClientIndividual => match &mut self.held {
+                None => self.driver.acknowledge(delivery.ack, out),
+                Some(held) => {
+                    if let Some(due) = held.put(delivery.ack) {
+                        self.driver.acknowledge(&due, out);
+                    }
+                }
+            },
         }
         match Stamp::read(delivery.body, self.run) {
             Ok(stamp) => self.judge(stamp, delivery, now, board, timeline),
@@ -160,6 +205,16 @@ impl Consumer {
             self.driver.acknowledge(&self.ack_due, out);
             self.ack_due.clear();
         }
+        while let Some(due) = self.held.as_mut().and_then(Held::left_over) {
+            self.driver.acknowledge(&due, out);
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn tick(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.tick();
+        }
     }
 
     fn judge(
@@ -173,7 +228,9 @@ impl Consumer {
         let ledger = &mut board.ledger;
         let publisher = usize::from(stamp.publisher);
         let place = publisher.saturating_mul(self.stride).saturating_add(self.offset);
-        let (Some(order), Some(place)) = (self.order.get_mut(publisher), board.places.get_mut(place)) else {
+        let priority = usize::from(priority_of(stamp.number, self.priorities));
+        let line = publisher.saturating_mul(usize::from(self.priorities)).saturating_add(priority);
+        let (Some(order), Some(place)) = (self.order.get_mut(line), board.places.get_mut(place)) else {
             ledger.foreign += 1;
             return;
         };
@@ -195,11 +252,14 @@ impl Consumer {
         }
         *order = (*order).max(number.saturating_add(1));
         // A message that was overtaken is no longer waited for, so a loss does not close the window.
-        if number >= place.next {
-            self.flow.passed.fetch_add(number.saturating_add(1).saturating_sub(place.next), Ordering::SeqCst);
-            place.next = number.saturating_add(1);
+        // Of another priority it may have overtaken any number.
+        let until = number / u64::from(self.priorities) + 1;
+        if let Some(passed) = place.passed.get_mut(priority).filter(|passed| until > **passed) {
+            self.flow.passed.fetch_add(until.saturating_sub(*passed), Ordering::SeqCst);
+            *passed = until;
         }
         let micros = ((now / 1_000) as u32).wrapping_sub(stamp.sent_micros);
+        board.overdue += u64::from(micros > self.lives_micros);
         let took = u64::from(micros).saturating_mul(1_000);
         let due = (now - now % 1_000).saturating_sub(took);
         timeline.response(due, self.flow.lag(stamp.publisher, stamp.number), due.saturating_add(took));
@@ -228,8 +288,13 @@ mod tests {
     }
 
     fn consumer(ack: AckMode) -> Consumer {
+        of_priorities(ack, None, 1)
+    }
+
+    fn of_priorities(ack: AckMode, held: Option<Held>, priorities: u8) -> Consumer {
         let places = Places { publishers: 1, stride: 1, offset: 0 };
-        Consumer::new(&Stomp(Style::Rabbitmq), 7, ack, Arc::from(&b"fill"[..]), flow(), places)
+        let consuming = Consuming { ack, held, priorities, expiration: None };
+        Consumer::new(&Stomp(Style::Rabbitmq), 7, consuming, Arc::from(&b"fill"[..]), flow(), places)
     }
 
     fn hear(consumer: &mut Consumer, board: &mut Received, delivery: Delivery<'_>, body: &[u8]) -> Vec<u8> {
@@ -244,7 +309,7 @@ mod tests {
 
     #[test]
     fn each_delivery_is_judged_by_origin_content_order_and_repetition() {
-        let (mut consumer, mut board) = (consumer(AckMode::Auto), Received::new(1));
+        let (mut consumer, mut board) = (consumer(AckMode::Auto), Received::new(1, 1));
         for (is_redelivered, body) in [
             (false, body(7, 0, 0, b"fill")),
             (false, body(7, 0, 0, b"fill")),
@@ -280,7 +345,7 @@ mod tests {
             (AckMode::Client, "", "ACK\nid:b\n\n\0"),
             (AckMode::ClientIndividual, "ACK\nid:b\n\n\0", ""),
         ] {
-            let (mut consumer, mut board) = (consumer(ack), Received::new(1));
+            let (mut consumer, mut board) = (consumer(ack), Received::new(1, 1));
             let by = |ack| Delivery { ack, ..Delivery::default() };
             hear(&mut consumer, &mut board, by(b"a"), &body(7, 0, 0, b"fill"));
             let out = hear(&mut consumer, &mut board, by(b"b"), &body(7, 0, 1, b"fill"));
@@ -288,6 +353,63 @@ mod tests {
             let mut out = Vec::new();
             consumer.fill(&mut out);
             assert_eq!(out, at_the_end.as_bytes(), "{ack:?}");
+        }
+    }
+
+    #[test]
+    fn order_is_kept_within_a_priority_and_all_that_passed_is_counted() {
+        for (priorities, numbers, reordered, passed) in [
+            (1, &[0, 1, 2, 3][..], 0, 4),
+            (1, &[3, 0, 1, 2], 3, 4),
+            (2, &[1, 3, 0, 2], 0, 4),
+            (2, &[3, 1, 2, 0], 2, 4),
+            (2, &[3], 0, 2),
+            (3, &[2, 5, 8, 0], 0, 4),
+        ] {
+            let mut board = Received::new(1, priorities);
+            let mut consumer = of_priorities(AckMode::Auto, None, priorities);
+            for number in numbers {
+                hear(&mut consumer, &mut board, Delivery::default(), &body(7, 0, *number, b"fill"));
+            }
+            let found = (board.ledger.reordered, consumer.flow.passed.load(Ordering::SeqCst));
+            assert_eq!(found, (reordered, passed), "{priorities} priorities, {numbers:?}");
+        }
+    }
+
+    #[test]
+    fn acknowledgements_out_of_turn_are_all_given_in_the_end() {
+        let mut board = Received::new(1, 1);
+        let mut consumer = of_priorities(AckMode::ClientIndividual, Some(Held::new(3, 1)), 1);
+        let mut out = Vec::new();
+        for (number, ack) in (0..).zip([b"a", b"b", b"c", b"d", b"e"]) {
+            let delivery = Delivery { ack, ..Delivery::default() };
+            out.extend(hear(&mut consumer, &mut board, delivery, &body(7, 0, number, b"fill")));
+        }
+        let given = |out: &[u8]| String::from_utf8_lossy(out).matches("ACK\n").count();
+        assert_eq!(given(&out), 2, "three are kept back");
+        consumer.tick();
+        consumer.tick();
+        consumer.fill(&mut out);
+        let mut acks: Vec<char> = String::from_utf8_lossy(&out)
+            .split("id:")
+            .skip(1)
+            .filter_map(|rest| rest.chars().next())
+            .collect();
+        acks.sort_unstable();
+        assert_eq!(acks, ['a', 'b', 'c', 'd', 'e']);
+    }
+
+    #[test]
+    fn what_comes_long_after_its_end_is_counted() {
+        for (expiration, overdue) in [(None, 0), (Some(5_000), 0), (Some(500), 1)] {
+            let mut board = Received::new(1, 1);
+            let mut consumer = consumer(AckMode::Auto);
+            consumer.lives_micros =
+                expiration.map_or(u32::MAX, |lives| Duration::from_millis(lives).as_micros() as u32);
+            let stamp = Stamp { run: 7, publisher: 0, number: 0, sent_micros: 0 };
+            let delivery = Delivery { body: &[&stamp.bytes()[..], b"fill"].concat(), ..Delivery::default() };
+            consumer.delivery(&delivery, 2_000_000_000, (&mut board, &mut Timeline::new()), &mut Vec::new());
+            assert_eq!(board.overdue, overdue, "{expiration:?}");
         }
     }
 }

@@ -13,3 +13,4 @@ mod unconfirmed;
 pub(crate) mod spread;
 mod calls;
 mod seen;
+pub(crate) mod held;

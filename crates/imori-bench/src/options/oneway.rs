@@ -1,12 +1,15 @@
 //! What can be asked of the scenarios in which messages go one way: `queue`, `pubsub` and `fan-out`.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::amount::{Amount, count};
-use crate::limits::{CALLS_MAX, PUBLISHERS_MAX};
+use crate::amount::{Amount, count, duration, size};
+use crate::limits::{CALLS_MAX, EXPIRATION_MAX, PUBLISHERS_MAX};
 use crate::options::broker::BrokerOptions;
+use crate::options::level::KeepOptions;
 use crate::options::load::LoadOptions;
 use crate::stamp::STAMP_BYTES;
 
@@ -26,6 +29,17 @@ pub enum AckMode {
     ClientIndividual,
 }
 
+/// In which order a consumer acknowledges.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckOrder {
+    /// As deliveries come.
+    #[default]
+    Arrival,
+    /// Any of those that came and are not acknowledged; half of `--prefetch` are kept back, or 4.
+    Random,
+}
+
 /// What one-way scenarios have in common.
 #[derive(Debug, Clone, Args)]
 pub struct FlowOptions {
@@ -35,9 +49,9 @@ pub struct FlowOptions {
     /// Messages to measure, all publishers together; 200k in a closed loop unless said.
     #[arg(long, value_parser = count, conflicts_with = "time")]
     pub messages: Option<u64>,
-    /// Consumer acknowledgement.
-    #[arg(long, value_enum, default_value_t)]
-    pub ack: AckMode,
+    /// Consumer acknowledgement; `auto` unless said, and `client-individual` with `--level os` or `disk`.
+    #[arg(long, value_enum)]
+    pub ack: Option<AckMode>,
     /// Deliveries that may be unacknowledged, `prefetch-count` in STOMP.
     #[arg(long)]
     pub prefetch: Option<u32>,
@@ -75,6 +89,11 @@ impl FlowOptions {
             self.messages()
         );
         Ok(())
+    }
+
+    /// How consumers acknowledge.
+    pub(crate) fn ack(&self) -> AckMode {
+        self.ack.unwrap_or_default()
     }
 
     /// Messages to measure, if they are counted.
@@ -135,15 +154,34 @@ pub struct QueueOptions {
     /// Queues.
     #[arg(long, default_value_t = 1)]
     pub queues: u32,
-    /// Bytes of each body.
-    #[arg(long, default_value_t = 1024)]
+    /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
+    #[arg(long, value_parser = size, default_value = "1024")]
     pub size: usize,
     /// What the queue is put through.
     #[arg(long, value_enum, default_value_t)]
     pub phase: QueuePhase,
+    /// What is asked of the queues.
+    #[command(flatten)]
+    pub keep: KeepOptions,
+    /// The order of acknowledgements, with `--ack client-individual`.
+    #[arg(long, value_enum, default_value_t)]
+    pub ack_order: AckOrder,
+    /// Give messages so many priorities in turns, and declare queues that know them; order is
+    /// then checked within each.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(2..=10))]
+    pub priorities: Option<u8>,
+    /// Give each message so long to live; what does not arrive and is older counts as expired.
+    #[arg(long, value_parser = duration)]
+    pub expiration: Option<Duration>,
 }
 
 impl QueueOptions {
+    /// Messages and acknowledgement; what has to be kept is not taken for done unless somebody says so.
+    pub(crate) fn acknowledged(&self) -> FlowOptions {
+        let usual = self.keep.level.is_durable().then_some(AckMode::ClientIndividual);
+        FlowOptions { ack: self.flow.ack.or(usual), ..self.flow.clone() }
+    }
+
     /// Refuses what cannot be run as asked.
     pub(crate) fn check(&self) -> Result<()> {
         self.flow.check(self.publishers, self.size)?;
@@ -155,12 +193,24 @@ impl QueueOptions {
         );
         if self.phase == QueuePhase::FillDrain {
             ensure!(
-                self.flow.load.closed && self.flow.load.time.is_none() && self.flow.confirm.is_none(),
+                self.flow.load.closed && self.flow.load.time.is_none(),
                 "phase `fill-drain` goes as fast as it can and needs a number of messages; use `--closed --messages 1M`"
             );
             ensure!(
                 self.broker.threads == 1,
                 "phase `fill-drain` has one side at work at a time; use `--threads 1`"
+            );
+        }
+        ensure!(
+            self.ack_order == AckOrder::Arrival || self.acknowledged().ack() == AckMode::ClientIndividual,
+            "only single acknowledgements have an order; use `--ack client-individual`"
+        );
+        if let Some(expiration) = self.expiration {
+            ensure!(
+                !expiration.is_zero() && expiration <= EXPIRATION_MAX,
+                "messages cannot live for `{}` ms; use `1ms` to `{}m`",
+                expiration.as_millis(),
+                EXPIRATION_MAX.as_secs() / 60
             );
         }
         Ok(())
@@ -185,8 +235,8 @@ pub struct PubsubOptions {
     /// Subscribers of each subject, each on a connection of its own.
     #[arg(long, visible_alias = "consumers", default_value_t = 1)]
     pub subscribers: u32,
-    /// Bytes of each body.
-    #[arg(long, default_value_t = 16)]
+    /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
+    #[arg(long, value_parser = size, default_value = "16")]
     pub size: usize,
 }
 
@@ -222,8 +272,8 @@ pub struct FanOutOptions {
     /// Subscribers, each on a connection of its own.
     #[arg(long, visible_alias = "consumers", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub subscribers: u32,
-    /// Bytes of each body.
-    #[arg(long, default_value_t = 16)]
+    /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
+    #[arg(long, value_parser = size, default_value = "16")]
     pub size: usize,
 }
 

@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::options::broker::BrokerOptions;
+use crate::options::level::KeepOptions;
 use crate::options::load::LoadOptions;
 use crate::stamp::STAMP_BYTES;
 
@@ -17,6 +18,9 @@ pub struct SoakOptions {
     /// subscribers 10 % and queues 20 %; what the protocol has not, the others share.
     #[command(flatten)]
     pub load: LoadOptions,
+    /// What is asked of the queues.
+    #[command(flatten)]
+    pub keep: KeepOptions,
     /// Bytes of each body.
     #[arg(long, default_value_t = 256)]
     pub size: usize,

@@ -4,10 +4,11 @@
 //! scenario it is, and whether what came is right, a driver does not know.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::options::{AckMode, Depth, ReplyKind};
+use crate::options::{AckMode, Depth, Level, ReplyKind};
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 use crate::url::Url;
 
@@ -34,7 +35,7 @@ pub(crate) trait Driver: Debug + Sync {
 
     /// A message for a place; the filler follows the stamp. With the wish it is heard as confirmed by
     /// its number.
-    fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate;
+    fn message(&self, place: &Place, filler: &[u8], manner: Manner) -> MessageTemplate;
 
     /// Appends a reply that has the body of the request, and says where that begins.
     fn reply(&self, request: &Delivery<'_>, out: &mut Vec<u8>) -> usize;
@@ -50,6 +51,12 @@ pub(crate) trait Driver: Debug + Sync {
 
     /// Refuses queues where the protocol keeps no messages.
     fn check_queues(&self) -> Result<()>;
+
+    /// The arguments with which queues are declared that keep messages at this level, of so many
+    /// priorities; what is so anyway is not said.
+    fn declaration(&self, _level: Level, _priorities: Option<u8>) -> Vec<(String, String)> {
+        Vec::new()
+    }
 
     /// Whether the other side answers requests itself, so that responders have nowhere to be.
     fn answers_itself(&self) -> bool {
@@ -86,14 +93,23 @@ pub(crate) trait Reader: Debug + Send {
 pub(crate) enum Heard<'a> {
     /// A message.
     Delivery(Delivery<'a>),
-    /// What was to be confirmed is; a message is told by its number.
-    Confirmed(Option<u32>),
+    /// What was to be confirmed is; of a message it is said which one.
+    Confirmed(Option<Confirmed>),
     /// It asks whether we are there, or for what the protocol owes it; this is the answer.
     Ping(&'a [u8]),
     /// It refuses something, in its words.
     Error(String),
     /// Nothing that matters here.
     Nothing,
+}
+
+/// A message that the broker has taken responsibility for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Confirmed {
+    /// Its number.
+    pub(crate) number: u32,
+    /// How safe it is, if the broker says so.
+    pub(crate) level: Option<Level>,
 }
 
 /// A message in the buffer it was read into; what is absent is empty.
@@ -115,11 +131,39 @@ pub(crate) struct Delivery<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Keeps messages until a consumer has settled them.
-    Queue(String),
+    Queue(Queue),
     /// Each subscriber gets each message.
     Topic(String),
     /// One of the subscribers gets each message.
     Service(String),
+}
+
+/// A queue, and how it is declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) name: String,
+    /// Names and values, each such as a header takes.
+    pub(crate) arguments: Vec<(String, String)>,
+}
+
+impl Queue {
+    /// A queue as it is declared when nothing is said.
+    pub(crate) fn named(name: impl Into<String>) -> Queue {
+        Queue { name: name.into(), arguments: Vec::new() }
+    }
+}
+
+/// What the messages of a publisher have in common.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Manner {
+    /// Whether each is to be confirmed.
+    pub(crate) wish: Wish,
+    /// Whether it is to outlive the broker.
+    pub(crate) is_persistent: bool,
+    /// How many priorities they have in turns, if they have any.
+    pub(crate) priorities: Option<u8>,
+    /// How long each may live.
+    pub(crate) expiration: Option<Duration>,
 }
 
 /// How a subscription is served.
@@ -147,9 +191,10 @@ pub(crate) struct CallTerms<'a> {
 }
 
 /// Whether the broker is to say when it is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// It need not.
+    #[default]
     Nothing,
     /// It is to confirm.
     Confirm,

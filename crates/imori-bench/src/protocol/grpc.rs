@@ -12,7 +12,7 @@ use anyhow::{Result, bail, ensure};
 use crate::options::{Depth, ReplyKind};
 use crate::protocol::credit::Credit;
 use crate::protocol::driver::{
-    CallTerms, Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, check_no_broker, text,
+    CallTerms, Delivery, Driver, Heard, Manner, Place, Reader, Replies, Terms, Wish, check_no_broker, text,
 };
 use crate::protocol::hpack::{self, HeaderDecoder};
 use crate::protocol::http2::{self, Frame, flag, kind, setting};
@@ -104,7 +104,7 @@ impl Driver for Grpc {
         RequestTemplate::on_stream(bytes, [http2::STREAM_AT, data_at + http2::STREAM_AT], size)
     }
 
-    fn message(&self, _place: &Place, filler: &[u8], _wish: Wish) -> MessageTemplate {
+    fn message(&self, _place: &Place, filler: &[u8], _manner: Manner) -> MessageTemplate {
         MessageTemplate::new(|_| String::new(), filler, b"")
     }
 

@@ -15,7 +15,7 @@ use imori_nats::operation::{Message, ServerOp, Subscribe};
 use crate::limits::FRAME_BYTES_MAX;
 use crate::options::ReplyKind;
 use crate::protocol::driver::{
-    Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, check_no_terms, text,
+    Delivery, Driver, Heard, Manner, Place, Reader, Replies, Terms, Wish, check_no_terms, text,
 };
 use crate::protocol::template::{
     CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate, push_decimal,
@@ -78,8 +78,8 @@ impl Driver for Nats {
         RequestTemplate::new(head.as_bytes(), format!(" {size}\r\n").as_bytes(), size, b"\r\n")
     }
 
-    fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate {
-        let end: &[u8] = match wish {
+    fn message(&self, place: &Place, filler: &[u8], manner: Manner) -> MessageTemplate {
+        let end: &[u8] = match manner.wish {
             Wish::Confirm => b"\r\nPING\r\n",
             Wish::Nothing => b"\r\n",
         };
@@ -115,7 +115,8 @@ impl Driver for Nats {
 
 fn subject(place: &Place) -> &str {
     match place {
-        Place::Queue(name) | Place::Topic(name) | Place::Service(name) => name,
+        Place::Queue(queue) => &queue.name,
+        Place::Topic(name) | Place::Service(name) => name,
     }
 }
 
@@ -255,7 +256,8 @@ mod tests {
     #[test]
     fn a_message_carries_its_stamp_and_filler() {
         for (wish, end) in [(Wish::Nothing, ""), (Wish::Confirm, "PING\r\n")] {
-            let template = Nats.message(&Place::Topic("t".to_owned()), b"fill", wish);
+            let template =
+                Nats.message(&Place::Topic("t".to_owned()), b"fill", Manner { wish, ..Manner::default() });
             let expected = format!("PUB t 20\r\n0123456789abcdeffill\r\n{end}");
             assert_eq!(written(|out| template.append(out, 0, b"0123456789abcdef")), expected);
         }

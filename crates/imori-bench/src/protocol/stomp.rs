@@ -4,8 +4,10 @@ use anyhow::{Result, bail, ensure};
 use imori_stomp::command::Command;
 use imori_stomp::frame::HeaderTable;
 
-use crate::options::{AckMode, ReplyKind, Style};
-use crate::protocol::driver::{Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, text};
+use crate::options::{AckMode, Level, ReplyKind, Style};
+use crate::protocol::driver::{
+    Confirmed, Delivery, Driver, Heard, Manner, Place, Queue, Reader, Replies, Terms, Wish, text,
+};
 use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate, push_decimal, read_number};
 use crate::url::Url;
 
@@ -13,6 +15,10 @@ use crate::protocol::stomp_frame::{Frame, FrameReader};
 
 /// Who we are to a broker if the URL does not say.
 const LOGIN: (&str, &str) = ("guest", "guest");
+
+/// The headers whose values differ from message to message, up to these values.
+const PRIORITY: &str = "priority:";
+const EXPIRES: &str = "expires:";
 
 /// STOMP as one kind of broker wants it.
 #[derive(Debug)]
@@ -51,10 +57,11 @@ impl Driver for Stomp {
             Wish::Nothing => "",
         };
         let subscribe = format!(
-            "SUBSCRIBE\nid:0\ndestination:{}\nack:{}\n{}{prefetch}{receipt}\n\0",
+            "SUBSCRIBE\nid:0\ndestination:{}\nack:{}\n{}{}{prefetch}{receipt}\n\0",
             self.destination(place),
             terms.ack.name(),
             self.kind_header("subscription-type", place),
+            arguments(place),
         );
         out.extend_from_slice(subscribe.as_bytes());
     }
@@ -63,7 +70,7 @@ impl Driver for Stomp {
         Ok(match kind {
             ReplyKind::TempQueue => Replies { address: "/temp-queue/imori-bench".to_owned(), source: None },
             ReplyKind::Named => {
-                let place = Place::Queue(format!("{name}-reply-{}", requester.requester));
+                let place = Place::Queue(Queue::named(format!("{name}-reply-{}", requester.requester)));
                 Replies { address: self.destination(&place), source: Some(place) }
             }
         })
@@ -85,15 +92,17 @@ impl Driver for Stomp {
         RequestTemplate::new(head.as_bytes(), b"\n\n", size, b"\0")
     }
 
-    fn message(&self, place: &Place, filler: &[u8], wish: Wish) -> MessageTemplate {
+    fn message(&self, place: &Place, filler: &[u8], manner: Manner) -> MessageTemplate {
         let head = |size: usize| {
             format!(
-                "SEND\ndestination:{}\n{}content-length:{size}\n",
+                "SEND\ndestination:{}\n{}{}{}content-length:{size}\n",
                 self.destination(place),
                 self.kind_header("destination-type", place),
+                arguments(place),
+                self.manner_headers(manner),
             )
         };
-        match wish {
+        let template = match manner.wish {
             Wish::Confirm => MessageTemplate::numbered(
                 |size| format!("{}receipt:00000000", head(size)),
                 "\n\n",
@@ -101,6 +110,14 @@ impl Driver for Stomp {
                 b"\0",
             ),
             Wish::Nothing => MessageTemplate::new(|size| head(size) + "\n", filler, b"\0"),
+        };
+        let template = match manner.priorities {
+            Some(priorities) => template.with_priorities(PRIORITY, priorities),
+            None => template,
+        };
+        match (manner.expiration, self.0) {
+            (Some(expiration), Style::Artemis) => template.with_deadline(EXPIRES, expiration),
+            _ => template,
         }
     }
 
@@ -142,13 +159,30 @@ impl Driver for Stomp {
     fn check_queues(&self) -> Result<()> {
         Ok(())
     }
+
+    fn declaration(&self, level: Level, priorities: Option<u8>) -> Vec<(String, String)> {
+        let mut arguments = Vec::new();
+        if self.0 == Style::Artemis {
+            return arguments;
+        }
+        // A durable queue is at `disk` unless it is said, and RabbitMQ passes over the word.
+        if level == Level::Os {
+            arguments.push(("x-level".to_owned(), level.name().to_owned()));
+        }
+        if let Some(priorities) = priorities {
+            let highest = priorities.saturating_sub(1);
+            arguments.push(("x-max-priority".to_owned(), highest.to_string()));
+        }
+        arguments
+    }
 }
 
 impl Stomp {
     /// The value of `destination`; a name with a leading slash is taken as it stands.
     fn destination(&self, place: &Place) -> String {
         let (prefix, name) = match place {
-            Place::Queue(name) | Place::Service(name) => ("/queue/", name),
+            Place::Queue(queue) => ("/queue/", &queue.name),
+            Place::Service(name) => ("/queue/", name),
             Place::Topic(name) => ("/topic/", name),
         };
         match self.0 {
@@ -164,6 +198,46 @@ impl Stomp {
             (Style::Artemis, Place::Topic(_)) => format!("{header}:MULTICAST\n"),
             (Style::Artemis, _) => format!("{header}:ANYCAST\n"),
         }
+    }
+
+    /// The header lines that say how messages are to be kept; zeros hold the place of what differs.
+    fn manner_headers(&self, manner: Manner) -> String {
+        let mut lines = String::new();
+        if manner.is_persistent {
+            lines.push_str("persistent:true\n");
+        }
+        if manner.priorities.is_some() {
+            lines.push_str(&format!("{PRIORITY}0\n"));
+        }
+        match (manner.expiration, self.0) {
+            (None, _) => {}
+            (Some(expiration), Style::Rabbitmq) => {
+                lines.push_str(&format!("expiration:{}\n", expiration.as_millis()));
+            }
+            // Artemis wants the time at which it ends, in milliseconds since 1970.
+            (Some(_), Style::Artemis) => lines.push_str(&format!("{EXPIRES}0000000000000\n")),
+        }
+        lines
+    }
+}
+
+/// The header lines with which a queue is declared.
+fn arguments(place: &Place) -> String {
+    let Place::Queue(queue) = place else { return String::new() };
+    queue.arguments.iter().map(|(name, value)| format!("{name}:{value}\n")).collect()
+}
+
+/// The level that a receipt names, if it names one.
+fn level(word: &[u8]) -> Result<Option<Level>> {
+    if word.is_empty() {
+        return Ok(None);
+    }
+    match Level::ALL.into_iter().find(|level| level.name().as_bytes() == word) {
+        Some(level) => Ok(Some(level)),
+        None => bail!(
+            "the broker confirms at level `{}`, which is none of `memory`, `os` and `disk`; use a newer `imori bench`",
+            text(word)
+        ),
     }
 }
 
@@ -193,7 +267,10 @@ impl Reader for StompReader {
         };
         let heard = match frame.command {
             Command::Message => Heard::Delivery(delivery(&frame)),
-            Command::Receipt => Heard::Confirmed(read_number(frame.receipt_id)),
+            Command::Receipt => {
+                let level = level(frame.level)?;
+                Heard::Confirmed(read_number(frame.receipt_id).map(|number| Confirmed { number, level }))
+            }
             Command::Error => Heard::Error(frame.error_text()),
             _ => {
                 if frame.version != b"1.2" {
@@ -223,6 +300,8 @@ fn delivery<'a>(frame: &Frame<'a>) -> Delivery<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
     use super::*;
     use crate::protocol::driver::taken;
 
@@ -239,7 +318,7 @@ mod tests {
     #[test]
     fn a_leading_slash_is_taken_as_it_stands() {
         for (name, expected) in [("a", "/queue/a"), ("/amq/queue/a", "/amq/queue/a")] {
-            assert_eq!(RABBITMQ.destination(&Place::Queue(name.to_owned())), expected);
+            assert_eq!(RABBITMQ.destination(&Place::Queue(Queue::named(name))), expected);
         }
     }
 
@@ -260,9 +339,18 @@ mod tests {
         for (driver, place, wish, expected) in [
             (
                 RABBITMQ,
-                Place::Queue("q".to_owned()),
+                Place::Queue(Queue::named("q")),
                 Wish::Nothing,
                 "SUBSCRIBE\nid:0\ndestination:/queue/q\nack:client-individual\nprefetch-count:7\n\n\0",
+            ),
+            (
+                RABBITMQ,
+                Place::Queue(Queue {
+                    name: "q".to_owned(),
+                    arguments: vec![("x-queue-type".to_owned(), "quorum".to_owned())],
+                }),
+                Wish::Nothing,
+                "SUBSCRIBE\nid:0\ndestination:/queue/q\nack:client-individual\nx-queue-type:quorum\nprefetch-count:7\n\n\0",
             ),
             (
                 ARTEMIS,
@@ -296,12 +384,81 @@ mod tests {
 
     #[test]
     fn a_message_carries_its_stamp_and_filler() {
-        let template = ARTEMIS.message(&Place::Topic("t".to_owned()), b"fill", Wish::Confirm);
+        let confirm = Manner { wish: Wish::Confirm, ..Manner::default() };
+        let template = ARTEMIS.message(&Place::Topic("t".to_owned()), b"fill", confirm);
         assert_eq!(
             written(|out| template.append(out, 0x1f, b"0123456789abcdef")),
             "SEND\ndestination:t\ndestination-type:MULTICAST\ncontent-length:20\nreceipt:0000001f\n\n\
              0123456789abcdeffill\0"
         );
+    }
+
+    #[test]
+    fn a_durable_message_says_so_in_the_words_of_its_broker() {
+        let queue = Place::Queue(Queue {
+            name: "q".to_owned(),
+            arguments: vec![("x-level".to_owned(), "os".to_owned())],
+        });
+        let manner = Manner {
+            wish: Wish::Confirm,
+            is_persistent: true,
+            priorities: Some(10),
+            expiration: Some(Duration::from_millis(1_500)),
+        };
+        let template = RABBITMQ.message(&queue, b"", manner);
+        for (number, priority) in [(0_u32, 0), (1, 1), (9, 9), (0x1f, 1)] {
+            assert_eq!(
+                written(|out| template.append(out, number, b"0123456789abcdef")),
+                format!(
+                    "SEND\ndestination:/queue/q\nx-level:os\npersistent:true\npriority:{priority}\nexpiration:1500\n\
+                     content-length:16\nreceipt:{number:08x}\n\n0123456789abcdef\0"
+                )
+            );
+        }
+        let template = ARTEMIS.message(&queue, b"", manner);
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let before = now();
+        let sent = written(|out| template.append(out, 3, b"0123456789abcdef"));
+        let (head, rest) = sent.split_once("expires:").unwrap();
+        assert!(head.ends_with("persistent:true\npriority:3\n"), "{sent}");
+        let (expires, rest) = rest.split_once('\n').unwrap();
+        assert!((before + 1_500..=now() + 1_500).contains(&expires.parse().unwrap()), "{sent}");
+        assert!(rest.starts_with("content-length:16\nreceipt:00000003\n\n"), "{sent}");
+    }
+
+    #[test]
+    fn a_queue_is_declared_with_what_is_not_so_anyway() {
+        for (driver, level, priorities, expected) in [
+            (RABBITMQ, Level::Memory, None, ""),
+            (RABBITMQ, Level::Disk, None, ""),
+            (RABBITMQ, Level::Os, None, "x-level:os"),
+            (RABBITMQ, Level::Os, Some(10), "x-level:os x-max-priority:9"),
+            (ARTEMIS, Level::Os, Some(10), ""),
+        ] {
+            let declared = driver.declaration(level, priorities);
+            let declared: Vec<String> =
+                declared.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+            assert_eq!(declared.join(" "), expected, "{driver:?}");
+        }
+    }
+
+    #[test]
+    fn a_receipt_may_say_how_safe_its_message_is() {
+        for (bytes, expected) in [
+            (&b"RECEIPT\nreceipt-id:0000001f\n\n\0"[..], Some((0x1f, None))),
+            (b"RECEIPT\nreceipt-id:0000001f\nimori-level:memory\n\n\0", Some((0x1f, Some(Level::Memory)))),
+            (b"RECEIPT\nimori-level:os\nreceipt-id:0000001f\n\n\0", Some((0x1f, Some(Level::Os)))),
+            (b"RECEIPT\nreceipt-id:0000001f\nimori-level:disk\n\n\0", Some((0x1f, Some(Level::Disk)))),
+            (b"RECEIPT\nreceipt-id:subscribed\n\n\0", None),
+        ] {
+            taken(&RABBITMQ, bytes, |heard| {
+                let Heard::Confirmed(confirmed) = heard else { panic!("{heard:?}") };
+                assert_eq!(confirmed.map(|it| (it.number, it.level)), expected, "{}", text(bytes));
+            });
+        }
+        let unknown = b"RECEIPT\nreceipt-id:0000001f\nimori-level:moon\n\n\0";
+        let error = RABBITMQ.reader().take(unknown).unwrap_err().to_string();
+        assert!(error.contains("at level `moon`"), "{error}");
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(super) struct Frame<'a> {
     pub(super) ack: &'a [u8],
     /// `correlation-id`.
     pub(super) correlation_id: &'a [u8],
+    /// `imori-level`: how safe a message is that a receipt is for.
+    pub(super) level: &'a [u8],
     /// `message`: the short text of an error.
     pub(super) message: &'a [u8],
     /// `receipt-id`.
@@ -85,6 +87,7 @@ impl<'a> Frame<'a> {
             command,
             ack: &[],
             correlation_id: &[],
+            level: &[],
             message: &[],
             receipt_id: &[],
             redelivered: &[],
@@ -97,6 +100,7 @@ impl<'a> Frame<'a> {
             let place = match header.name {
                 b"ack" => &mut view.ack,
                 b"correlation-id" => &mut view.correlation_id,
+                b"imori-level" => &mut view.level,
                 b"message" => &mut view.message,
                 b"receipt-id" => &mut view.receipt_id,
                 b"redelivered" => &mut view.redelivered,

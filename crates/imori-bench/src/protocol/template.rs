@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::protocol::credit::Credit;
 use crate::stamp::STAMP_BYTES;
@@ -145,6 +146,18 @@ pub(crate) struct MessageTemplate {
     bytes: Vec<u8>,
     number_at: Option<usize>,
     body_at: usize,
+    /// Where its priority stands, one digit, and how many priorities there are.
+    priority: Option<(usize, u8)>,
+    /// Where the time stands at which it ends, and how long it lives.
+    deadline: Option<(usize, Duration)>,
+}
+
+/// Digits of a time in milliseconds since 1970, until the year 2286.
+const DEADLINE_BYTES: usize = 13;
+
+/// The priority of the message with this number, of so many that are taken in turns.
+pub(crate) fn priority_of(number: u32, priorities: u8) -> u8 {
+    number.checked_rem(u32::from(priorities)).unwrap_or(0) as u8
 }
 
 impl MessageTemplate {
@@ -155,7 +168,27 @@ impl MessageTemplate {
         bytes.resize(body_at + STAMP_BYTES, 0);
         bytes.extend_from_slice(filler);
         bytes.extend_from_slice(end);
-        MessageTemplate { bytes, number_at: None, body_at }
+        MessageTemplate { bytes, number_at: None, body_at, priority: None, deadline: None }
+    }
+
+    /// The same with so many priorities in turns; the digit stands in the head behind these words.
+    pub(crate) fn with_priorities(self, words: &str, priorities: u8) -> MessageTemplate {
+        let priority = self.behind(words).map(|at| (at, priorities));
+        MessageTemplate { priority, ..self }
+    }
+
+    /// The same with the time at which each ends; it stands in the head behind these words.
+    pub(crate) fn with_deadline(self, words: &str, lives: Duration) -> MessageTemplate {
+        let deadline = self.behind(words).map(|at| (at, lives));
+        MessageTemplate { deadline, ..self }
+    }
+
+    /// Where the value of a header begins.
+    fn behind(&self, words: &str) -> Option<usize> {
+        let line = format!("\n{words}");
+        let head = self.bytes.get(..self.body_at).unwrap_or_default();
+        let at = head.windows(line.len()).position(|window| window == line.as_bytes())?;
+        Some(at + line.len())
     }
 
     /// The same of which the head ends with a place for its number, eight hexadecimal digits.
@@ -180,6 +213,17 @@ impl MessageTemplate {
         }
         if let Some(number_at) = self.number_at {
             put_hex(message.get_mut(number_at..).and_then(|rest| rest.first_chunk_mut()), number);
+        }
+        if let Some((at, priorities)) = self.priority
+            && let Some(digit) = message.get_mut(at)
+        {
+            *digit = b'0' + priority_of(number, priorities);
+        }
+        if let Some((at, lives)) = self.deadline
+            && let Some(place) = message.get_mut(at..at + DEADLINE_BYTES)
+        {
+            let ends = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + lives;
+            put_decimal(place, ends.as_millis() as u64);
         }
     }
 }

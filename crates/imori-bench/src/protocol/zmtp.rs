@@ -12,7 +12,7 @@ use crate::limits::FRAME_BYTES_MAX;
 use crate::options::{Depth, ReplyKind};
 use crate::protocol::credit::Credit;
 use crate::protocol::driver::{
-    CallTerms, Delivery, Driver, Heard, Place, Reader, Replies, Terms, Wish, check_no_broker, text,
+    CallTerms, Delivery, Driver, Heard, Manner, Place, Reader, Replies, Terms, Wish, check_no_broker, text,
 };
 use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate};
 use crate::url::Url;
@@ -94,7 +94,7 @@ impl Driver for Zmtp {
         RequestTemplate::new(&head, &before_body, size, b"")
     }
 
-    fn message(&self, _place: &Place, filler: &[u8], _wish: Wish) -> MessageTemplate {
+    fn message(&self, _place: &Place, filler: &[u8], _manner: Manner) -> MessageTemplate {
         MessageTemplate::new(|_| String::new(), filler, b"")
     }
 

@@ -28,13 +28,16 @@ pub struct Ledger {
     /// Under way when a connection broke, so that they may have been taken or not.
     #[serde(default)]
     pub unknown: u64,
+    /// Never delivered, and at the end older than they were to live, so that the broker may have dropped them.
+    #[serde(default)]
+    pub expired: u64,
 }
 
 impl Ledger {
     /// Adds what another part of the run counted.
     pub(crate) fn add(&mut self, other: &Ledger) {
         let Ledger { sent, good, lost, duplicated, redelivered, .. } = other;
-        let Ledger { altered, reordered, foreign, timeouts, late, unknown, .. } = other;
+        let Ledger { altered, reordered, foreign, timeouts, late, unknown, expired, .. } = other;
         self.sent += sent;
         self.good += good;
         self.lost += lost;
@@ -46,6 +49,7 @@ impl Ledger {
         self.timeouts += timeouts;
         self.late += late;
         self.unknown += unknown;
+        self.expired += expired;
     }
 
     /// Whether the broker lost, repeated, changed or re-ordered anything.

@@ -7,5 +7,6 @@ pub(crate) mod machine;
 pub(crate) mod slow;
 pub(crate) mod latency;
 pub(crate) mod ledger;
+pub(crate) mod levels;
 
 pub(crate) use timeline::Timeline;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::record::latency::Latency;
 use crate::record::ledger::Ledger;
+use crate::record::levels::Levels;
 use crate::record::machine::Machine;
 use crate::record::series::{Second, Stalls};
 
@@ -213,6 +214,12 @@ pub struct Report {
     pub client: Client,
     /// What became of everything.
     pub ledger: Ledger,
+    /// How safe messages had to be and what the broker said; absent if neither was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Levels>,
+    /// How long the broker's disk took for 4 KiB and their sync, beside the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_sync: Option<Latency>,
     /// Counters of both sides, warm-up included.
     pub counters: Vec<Count>,
     /// The parts of a mix, each as when it is alone.
@@ -223,11 +230,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// Exit code of the command: 0 done, 1 ended early, 2 objective broken, 3 ledger broken, 4 blocked.
+    /// Whether the broker broke a promise: its ledger is broken, or it confirmed at a lower level than was asked for.
+    pub fn is_broken(&self) -> bool {
+        self.ledger.is_broken() || self.levels.as_ref().is_some_and(|levels| levels.below() > 0)
+    }
+
+    /// Exit code of the command: 0 done, 1 ended early, 2 objective broken, 3 ledger or level
+    /// broken, 4 blocked.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Broken | Outcome::Stopped => 1,
-            _ if self.ledger.is_broken() => 3,
+            _ if self.is_broken() => 3,
             Outcome::Blocked => 4,
             Outcome::Done if self.objectives.iter().any(|objective| !objective.is_kept) => 2,
             Outcome::Done => 0,

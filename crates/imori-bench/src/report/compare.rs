@@ -8,6 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::record::levels::Levels;
 use crate::record::report::{Outcome, Report};
 use crate::report::html::html_of_comparison;
 use crate::report::markup::plain_line;
@@ -171,7 +172,7 @@ impl Comparison {
             self.failures.push(found.map_or_else(String::new, |(_, said)| said));
         }
         // What did not keep an objective can be compared; what broke off or lost messages cannot.
-        let is_whole = |report: &&Report| report.outcome == Outcome::Done && !report.ledger.is_broken();
+        let is_whole = |report: &&Report| report.outcome == Outcome::Done && !report.is_broken();
         if !before.iter().all(is_whole) {
             self.differences.push("a run before did not end well".to_owned());
         }
@@ -306,6 +307,11 @@ fn differences(before: &Report, after: &Report) -> Vec<String> {
         let asked = |report: &Report| report.asked.get(name).map_or_else(|| "none".to_owned(), plain);
         tell(name, &asked(before), &asked(after));
     }
+    // A broker that does not say a level is held against the same one, and others, by what was asked for.
+    let confirmed = |report: &Report| report.levels.as_ref().and_then(Levels::lowest);
+    if let (Some(one), Some(other)) = (confirmed(before), confirmed(after)) {
+        tell("level confirmed", one.name(), other.name());
+    }
     let (one, other) = (&before.machine, &after.machine);
     tell("CPU", &one.cpu, &other.cpu);
     tell("CPUs", &one.cpus.to_string(), &other.cpus.to_string());
@@ -339,6 +345,7 @@ fn judged(better: Better, ratio: Option<f64>, tolerance: f64) -> Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Level;
     use crate::record::report::Kept;
     use crate::report::sample;
     use crate::report::well_formed::check;
@@ -354,6 +361,33 @@ mod tests {
             Run { side: (*side).to_owned(), report }
         };
         Runs::new(sides.iter().map(run).collect())
+    }
+
+    fn confirmed(report: &mut Report, said: Option<Level>) {
+        let mut levels = Levels::of(Level::Disk);
+        levels.note(said);
+        report.levels = Some(levels);
+    }
+
+    #[test]
+    fn levels_that_the_broker_said_have_to_be_the_same() {
+        for (before, after, is_same) in [
+            (Some(Level::Disk), Some(Level::Disk), true),
+            (Some(Level::Os), Some(Level::Disk), false),
+            (None, Some(Level::Disk), true),
+            (None, None, true),
+        ] {
+            let (one, other) =
+                (one(|report| confirmed(report, before)), one(|report| confirmed(report, after)));
+            let found = Comparison::of(&one, &other, Share(0.1)).differences;
+            let is_told =
+                found.iter().any(|difference| difference.starts_with("level confirmed `os` and `disk`"));
+            assert_eq!(is_told, !is_same, "{found:?}");
+        }
+        let below = one(|report| confirmed(report, Some(Level::Memory)));
+        let comparison =
+            Comparison::of(&one(|report| confirmed(report, Some(Level::Disk))), &below, Share(0.1));
+        assert!(comparison.verdict().starts_with("fail: level broken"), "{comparison}");
     }
 
     fn against_itself(change: impl Fn(&mut Report)) -> Comparison {

@@ -1,11 +1,14 @@
 //! Seconds and stalls as tables that spreadsheets and scripts read (RFC 4180).
 
+use crate::options::Level;
+use crate::record::report::Report;
 use crate::record::series::{BrokerSecond, HostSecond, Second, Stall};
 use crate::report::runs::Runs;
+use crate::report::text::plain;
 use crate::report::verdict::name;
 
 /// The columns of a second, in order.
-const SECONDS: [&str; 31] = [
+const SECONDS: [&str; 33] = [
     "t",
     "offered",
     "sent",
@@ -37,6 +40,8 @@ const SECONDS: [&str; 31] = [
     "stall_worst_us",
     "stall_operations",
     "stall_delay_s",
+    "level",
+    "level_confirmed",
 ];
 
 /// The columns of a stall, in order.
@@ -47,7 +52,9 @@ pub fn seconds_csv(runs: &Runs) -> String {
     table(runs, &SECONDS, |run, push| {
         let stalls = run.stalls.as_ref().map_or(&[][..], |stalls| &stalls.list);
         for row in &run.rows {
-            push(second(row, stalls));
+            let mut cells = second(row, stalls);
+            cells.extend(levels(run));
+            push(cells);
         }
     })
 }
@@ -69,11 +76,7 @@ pub fn stalls_csv(runs: &Runs) -> String {
     })
 }
 
-fn table(
-    runs: &Runs,
-    columns: &[&str],
-    rows: impl Fn(&crate::record::report::Report, &mut dyn FnMut(Vec<String>)),
-) -> String {
+fn table(runs: &Runs, columns: &[&str], rows: impl Fn(&Report, &mut dyn FnMut(Vec<String>))) -> String {
     let has_several = runs.runs.len() > 1;
     let mut text = String::new();
     let heads = if has_several { &["run", "side"][..] } else { &[] };
@@ -135,6 +138,12 @@ fn second(row: &Second, stalls: &[Stall]) -> Vec<String> {
     ]
 }
 
+/// The level that was asked for in every second, and the lowest that the broker said.
+fn levels(run: &Report) -> [String; 2] {
+    let confirmed = run.levels.as_ref().map(|levels| levels.lowest().map_or("not said", Level::name));
+    [run.asked.get("level").map(plain).unwrap_or_default(), confirmed.unwrap_or_default().to_owned()]
+}
+
 /// A value, or nothing if it was not measured.
 fn cell(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
@@ -151,6 +160,7 @@ fn quoted(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::levels::Levels;
     use crate::report::runs::Run;
     use crate::report::sample;
 
@@ -182,8 +192,29 @@ mod tests {
         let row: Vec<&str> = text.lines().nth(7).unwrap().split(',').collect();
         let of = |column: &str| row[SECONDS.iter().position(|other| *other == column).unwrap()];
         assert_eq!((of("response_p999_us"), of("disk_canary_max_us"), of("stall_verdict")), ("", "8000", ""));
+        let of_row = |row: &[&str], column: &str| {
+            row[SECONDS.iter().position(|other| *other == column).unwrap()].to_owned()
+        };
         let row: Vec<&str> = text.lines().nth(6).unwrap().split(',').collect();
-        assert_eq!(row[SECONDS.len() - 4], "disk");
+        assert_eq!(of_row(&row, "stall_verdict"), "disk");
+    }
+
+    #[test]
+    fn each_second_says_the_level_it_was_measured_at() {
+        for (said, expected) in [
+            (None, "memory,"),
+            (Some(vec![None]), "memory,not said"),
+            (Some(vec![Some(Level::Disk)]), "memory,disk"),
+        ] {
+            let mut runs = runs(&[""]);
+            runs.runs[0].report.levels = said.map(|said| {
+                let mut levels = Levels::of(Level::Memory);
+                said.into_iter().for_each(|level| levels.note(level));
+                levels
+            });
+            let text = seconds_csv(&runs);
+            assert!(text.lines().nth(1).unwrap().ends_with(expected), "{text}");
+        }
     }
 
     #[test]

@@ -23,6 +23,6 @@ mod verdict;
 mod markup;
 mod quantity;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 #[cfg(test)]
 mod well_formed;

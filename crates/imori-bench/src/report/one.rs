@@ -1,5 +1,6 @@
 //! The report of one run as part of a page: its figures, its plots, its tables, its facts.
 
+use crate::record::levels::Levels;
 use crate::record::report::{RateStep, Report};
 use crate::record::series::{Stall, Stalls};
 use crate::report::buckets::{BUCKETS_EACH, BUCKETS_FEW, Buckets};
@@ -179,8 +180,13 @@ fn write_tiles(page: &mut Markup, report: &Report) {
     }
     let ledger = &report.ledger;
     let broken = ledger.lost + ledger.duplicated + ledger.altered + ledger.reordered;
-    let below =
-        if ledger.is_broken() { "lost, repeated, altered, reordered" } else { "every one accounted for" };
+    let below_level = report.levels.as_ref().map_or(0, Levels::below);
+    let broken = broken + below_level;
+    let below = match (ledger.is_broken(), below_level) {
+        (true, _) => "lost, repeated, altered, reordered",
+        (false, 0) => "every one accounted for",
+        (false, _) => "confirmed at a lower level than was asked for",
+    };
     tiles.push(("broken promises".to_owned(), grouped(broken as f64), below.to_owned()));
     page.open("div", &[("class", &"tiles")]);
     for (title, value, below) in tiles {
@@ -356,6 +362,7 @@ fn write_ledger(page: &mut Markup, report: &Report) {
         ("timeouts", ledger.timeouts, "calls that were given up"),
         ("late", ledger.late, "replies to calls that were given up"),
         ("unknown", ledger.unknown, "under way when a connection broke: taken or not, both are right"),
+        ("expired", ledger.expired, "not delivered, and older than they were to live"),
     ] {
         table.push(vec![state.to_owned(), grouped(count as f64), meaning.to_owned()]);
     }
@@ -379,6 +386,15 @@ fn write_facts(page: &mut Markup, report: &Report) {
         facts.push(("depth".to_owned(), depth.clone()));
     }
     facts.extend(report.asked.iter().map(|(name, value)| (name.replace('_', " "), plain(value))));
+    if let Some(levels) = &report.levels {
+        facts.push(("level of the confirms".to_owned(), levels.said()));
+    }
+    if let Some(sync) = &report.disk_sync {
+        let shown = [("p50", sync.p50_us), ("p99", sync.p99_us), ("max", sync.max_us)];
+        let shown: Vec<String> =
+            shown.iter().filter_map(|(name, us)| Some(format!("{name} {}", time((*us)?)))).collect();
+        facts.push(("4 KiB and a sync".to_owned(), shown.join(", ")));
+    }
     let machine = &report.machine;
     for (name, value) in [
         ("CPU", (machine.cpus > 0).then(|| format!("{} x {}", machine.cpus, machine.cpu))),

@@ -16,7 +16,11 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mode, scenario) = (plain_line(&self.mode), plain_line(&self.scenario));
         writeln!(f, "{mode}  {scenario}  {} ({})", plain_line(&self.url), plain_line(&self.server))?;
-        let level = self.asked.get("level").map_or_else(|| "not said".to_owned(), plain);
+        let asked_level = self.asked.get("level").map_or_else(|| "not said".to_owned(), plain);
+        let level = match &self.levels {
+            Some(levels) => format!("{asked_level} ({})", levels.said()),
+            None => asked_level,
+        };
         let others = self.asked.iter().filter(|(name, _)| *name != "level");
         let asked: Vec<String> = others
             .map(|(name, value)| format!("{} {}", plain_line(name), plain_line(&plain(value))))
@@ -92,6 +96,13 @@ impl Report {
                 writeln!(f, "{name:<12} {}", percentiles(latency))?;
             }
         }
+        if let Some(sync) = self.disk_sync.as_ref().filter(|_| self.is_durable()) {
+            writeln!(
+                f,
+                "disk sync    {}  (4 KiB and a sync, ten times a second beside the load)",
+                percentiles(sync)
+            )?;
+        }
         for (receiver, latency) in &self.spread {
             let receiver = plain_line(receiver.split(' ').next().unwrap_or_default());
             writeln!(f, "{receiver:<12} {}", percentiles(latency))?;
@@ -134,11 +145,20 @@ impl Report {
         )
     }
 
+    /// Whether messages were to be kept beyond the broker's own memory.
+    fn is_durable(&self) -> bool {
+        self.levels.as_ref().is_some_and(|levels| levels.asked.is_durable())
+    }
+
     fn write_ledger(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ledger = &self.ledger;
+        let expired = match ledger.expired {
+            0 => String::new(),
+            expired => format!("  expired {expired}"),
+        };
         writeln!(
             f,
-            "ledger       sent {}  good {}  lost {}  duplicated {}  altered {}  reordered {}  foreign {}  redelivered {}  timeouts {}  late {}  unknown {}",
+            "ledger       sent {}  good {}  lost {}  duplicated {}  altered {}  reordered {}  foreign {}  redelivered {}  timeouts {}  late {}  unknown {}{expired}",
             ledger.sent,
             ledger.good,
             ledger.lost,
@@ -156,10 +176,11 @@ impl Report {
 
 /// Whether a run ended well, and how it ended in words.
 pub(crate) fn ending(report: &Report) -> (bool, String) {
-    let said = match (report.outcome, report.ledger.is_broken()) {
+    let said = match (report.outcome, report.is_broken()) {
         (Outcome::Broken, _) => "the broker went away; what was measured until then is above",
         (Outcome::Stopped, _) => "stopped by hand; what was measured until then is above",
-        (_, true) => "ledger broken",
+        (_, true) if report.ledger.is_broken() => "ledger broken",
+        (_, true) => "level broken: the broker confirmed at a lower level than was asked for",
         (Outcome::Blocked, false) => "blocked: nothing moved for 10 s although something was due",
         (Outcome::Done, false) if report.objectives.iter().any(|kept| !kept.is_kept) => "objective broken",
         (Outcome::Done, false) => "ok",

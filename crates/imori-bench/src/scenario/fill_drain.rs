@@ -28,7 +28,8 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     stage.phase("fill");
     flow.begin(count, u64::MAX);
     let fill = stage.watch.measure()?;
-    let confirmed = run.publisher_count;
+    // Without a window the last message of each publisher alone is confirmed.
+    let confirmed = if run.options.confirm.is_some() { goal } else { run.publisher_count };
     let filled = drive(
         &mut run.consumers,
         Bounds::of(Amount::Count(goal), true),
@@ -73,7 +74,7 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
         broker.rss_start = filled.broker_before.rss_bytes;
         broker.rss_peak = broker.rss_peak.max(filled.broker_rss_peak);
     }
-    report.counters = counters(&filled, &settled, goal);
+    report.counters = counters(&filled, &settled, &drained, goal);
     report.notes.push("throughput is that of the drain; the fill is in the counters".to_owned());
     run.finish(report, ended)
 }
@@ -87,7 +88,7 @@ fn kept(run: &mut Run<'_>, ended: Result<Ended>) -> Ended {
 }
 
 /// What filling cost, and what the broker's memory is when it is full and quiet.
-fn counters(filled: &Cost, settled: &Cost, messages: u64) -> Vec<Count> {
+fn counters(filled: &Cost, settled: &Cost, drained: &Cost, messages: u64) -> Vec<Count> {
     let grown = settled.broker_after.rss_bytes.saturating_sub(filled.broker_before.rss_bytes);
     let cpu_s = filled.broker_after.cpu_seconds_since(&filled.broker_before);
     vec![
@@ -95,7 +96,15 @@ fn counters(filled: &Cost, settled: &Cost, messages: u64) -> Vec<Count> {
         Count::new("fill_per_s", (messages as f64 / filled.elapsed.as_secs_f64()) as u64),
         Count::new("fill_broker_cpu_ms", (cpu_s * 1_000.0) as u64),
         Count::new("rss_empty_bytes", filled.broker_before.rss_bytes),
+        Count::new("fill_rss_peak_bytes", filled.broker_rss_peak),
         Count::new("rss_full_bytes", settled.broker_after.rss_bytes),
+        Count::new("drain_rss_peak_bytes", drained.broker_rss_peak),
         Count::new("rss_bytes_per_message", grown / messages.max(1)),
+        Count::new("fill_write_bytes", written(filled)),
     ]
+}
+
+/// Bytes that the broker wrote to disks.
+fn written(cost: &Cost) -> u64 {
+    cost.broker_after.write_bytes.saturating_sub(cost.broker_before.write_bytes)
 }

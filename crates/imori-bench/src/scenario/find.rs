@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use crate::amount::Amount;
 use crate::interrupt;
 use crate::options::Rate;
+use crate::record::levels::Levels;
 use crate::record::report::{Outcome, RateStep, Report};
 use crate::scenario::watched::{Measurable, once};
 
@@ -130,6 +131,7 @@ fn judged(report: &Report, rate: f64) -> RateStep {
     if report.ledger.is_broken() {
         broken.push("the ledger is broken".to_owned());
     }
+    broken.extend(report.levels.as_ref().and_then(Levels::complaint));
     if offered == 0 {
         broken.push("nothing was offered".to_owned());
     }

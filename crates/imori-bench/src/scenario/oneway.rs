@@ -8,19 +8,21 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::amount::Amount;
 use crate::clock::Clock;
-use crate::limits::{BLOCKED_AFTER, CALLS_MAX};
-use crate::load::consumer::{Consumer, Places};
+use crate::limits::{BLOCKED_AFTER, CALLS_MAX, HELD_ACKS};
+use crate::load::consumer::{Consumer, Consuming, Places};
 use crate::load::event_loop::EventLoop;
 use crate::load::flow::Flow;
+use crate::load::held::Held;
 use crate::load::other_thread::OtherThread;
 use crate::load::phase::{Bounds, Ended, drive};
 use crate::load::publisher::{Confirms, Pace, Publisher, Publishing};
 use crate::load::spread::Spread;
-use crate::options::{BrokerOptions, FlowOptions};
-use crate::protocol::driver::Wish;
+use crate::options::{AckOrder, BrokerOptions, FlowOptions, Level};
+use crate::protocol::driver::{Manner, Wish};
 use crate::protocol::session::{Session, driver};
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
+use crate::record::levels::Levels;
 use crate::record::report::{Count, Outcome, Report};
 use crate::scenario::oneway_role::{FlowBoard, FlowRole};
 use crate::scenario::shape::{Shape, terms};
@@ -50,6 +52,11 @@ pub(super) struct Run<'a> {
     /// Messages that should be published by now, as far as that is known.
     expected: u64,
     clock: Clock,
+    /// When it was opened.
+    opened: u64,
+    /// How long messages may live.
+    expiration: Option<Duration>,
+    level: Level,
     subject: Subject,
     pub(super) stage: &'a Stage<'a>,
     /// Why the run ended early, if a connection broke.
@@ -77,11 +84,12 @@ impl<'a> Run<'a> {
             None => Flow::new(shape.fan_out, window),
         });
         let places = shape.subjects.len().saturating_mul(shape.stride);
-        let mut consumers = EventLoop::<FlowRole>::new(FlowBoard::new(places), clock)?;
+        let priorities = shape.manner.priorities.unwrap_or(1);
+        let mut consumers = EventLoop::<FlowRole>::new(FlowBoard::new(places, priorities), clock)?;
         consumers.board.received.spread = shape.spread_over.map(Spread::new);
         let mut publishers = match broker.threads {
             1 => None,
-            _ => Some(EventLoop::new(FlowBoard::new(0), clock)?),
+            _ => Some(EventLoop::new(FlowBoard::new(0, 1), clock)?),
         };
         if broker.reconnect {
             for event_loop in [Some(&mut consumers), publishers.as_mut()].into_iter().flatten() {
@@ -89,14 +97,15 @@ impl<'a> Run<'a> {
             }
         }
         let filler: Arc<[u8]> = filler(shape.size - STAMP_BYTES, run).into();
-        for (source, offset) in &shape.sources {
+        for (number, (source, offset)) in (0..).zip(&shape.sources) {
             let mut session = Session::open(driver, &broker.url)?;
             if !shape.is_filled_first {
                 session.subscribe(source, terms(options))?;
             }
             let places = Places { publishers: shape.subjects.len(), stride: shape.stride, offset: *offset };
             let (filler, flow) = (Arc::clone(&filler), Arc::clone(&flow));
-            let consumer = Consumer::new(driver, run, options.ack, filler, flow, places);
+            let consumer =
+                Consumer::new(driver, run, consuming(options, shape, number), filler, flow, places);
             consumers.add(session, FlowRole::Consumer(Box::new(consumer)))?;
         }
         for (index, place) in (0_u32..).zip(&shape.subjects) {
@@ -104,8 +113,8 @@ impl<'a> Run<'a> {
             session.check_body(shape.size)?;
             session.server().clone_into(&mut subject.server);
             let templates = (
-                driver.message(place, &filler, Wish::Nothing),
-                driver.message(place, &filler, Wish::Confirm),
+                driver.message(place, &filler, Manner { wish: Wish::Nothing, ..shape.manner }),
+                driver.message(place, &filler, Manner { wish: Wish::Confirm, ..shape.manner }),
             );
             let confirms = match options.confirm {
                 Some(window) => Confirms::Each(window),
@@ -135,6 +144,9 @@ impl<'a> Run<'a> {
             stride: shape.stride,
             expected: 0,
             clock,
+            opened: clock.now(),
+            expiration: shape.manner.expiration,
+            level: shape.level,
             subject,
             stage,
             broken: None,
@@ -319,6 +331,7 @@ impl<'a> Run<'a> {
             let (mut other, turned) = publishers.stop()?;
             board.timeline.add(&mut other.timeline);
             board.unknown.append(&mut other.unknown);
+            board.levels.add(&other.levels);
             if let Err(error) = turned {
                 self.broken.get_or_insert(error);
             }
@@ -336,6 +349,16 @@ impl<'a> Run<'a> {
             };
             report.ledger.unknown = unknown.min(report.ledger.lost);
             report.ledger.lost -= report.ledger.unknown;
+        }
+        let lasted = Duration::from_nanos(self.clock.now().saturating_sub(self.opened));
+        if self.expiration.is_some_and(|lives| lasted >= lives) {
+            // Which of them the broker dropped in time, nobody can tell from outside.
+            report.ledger.expired = std::mem::take(&mut report.ledger.lost);
+        }
+        if self.options.confirm.is_some() || self.level.is_durable() {
+            let levels = Levels { asked: self.level, ..board.levels.clone() };
+            report.notes.extend(levels.complaint());
+            report.levels = Some(levels);
         }
         if let Some(spread) = &received.spread {
             report.spread = spread.summary(match report.open {
@@ -365,6 +388,9 @@ impl<'a> Run<'a> {
             Count::new("deliveries_due", due),
             Count::new("deliveries", received.deliveries),
         ]);
+        if self.expiration.is_some() {
+            report.counters.push(Count::new("delivered_overdue", received.overdue));
+        }
         if self.options.confirm.is_some() {
             report.counters.push(Count::new("unconfirmed", unconfirmed));
         }
@@ -373,6 +399,19 @@ impl<'a> Run<'a> {
         }
         let timeline = std::mem::replace(&mut board.timeline, Timeline::new());
         Ok(Ran::new(report, timeline, &self.options.load, LatencyKind::Queueing, self.flow.fan_out))
+    }
+}
+
+/// What a consumer, told by its number, does with deliveries.
+fn consuming(options: &FlowOptions, shape: &Shape, number: u64) -> Consuming {
+    // A broker that has a credit of its own must never wait for what is kept back.
+    let window = options.prefetch.map_or(HELD_ACKS, |prefetch| prefetch as usize / 2);
+    let seed = options.load.seed.wrapping_add(number);
+    Consuming {
+        ack: options.ack(),
+        held: (shape.ack_order == AckOrder::Random).then(|| Held::new(window, seed)),
+        priorities: shape.manner.priorities.unwrap_or(1),
+        expiration: shape.manner.expiration,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::load::event_loop::{EventLoop, Role};
 use crate::load::publisher::Publisher;
 use crate::protocol::driver::Heard;
 use crate::record::Timeline;
+use crate::record::levels::Levels;
 
 /// The consumers of a loop.
 pub(super) fn consumers_of(consumers: &mut EventLoop<FlowRole>) -> impl Iterator<Item = &mut Consumer> {
@@ -26,17 +27,21 @@ pub(super) struct FlowBoard {
     pub(super) timeline: Timeline,
     /// Messages whose confirm a broken connection may have carried, by publisher and number.
     pub(super) unknown: Vec<(u16, u32)>,
-    /// Confirms that the broker has sent.
+    /// Confirms of messages that the broker has sent.
     pub(super) confirms: u64,
+    /// What it said with them.
+    pub(super) levels: Levels,
 }
 
 impl FlowBoard {
-    pub(super) fn new(places: usize) -> FlowBoard {
+    /// Nothing yet, at so many places, of messages with so many priorities.
+    pub(super) fn new(places: usize, priorities: u8) -> FlowBoard {
         FlowBoard {
-            received: Received::new(places),
+            received: Received::new(places, priorities),
             timeline: Timeline::new(),
             unknown: Vec::new(),
             confirms: 0,
+            levels: Levels::default(),
         }
     }
 }
@@ -46,11 +51,10 @@ impl Role for FlowRole {
 
     fn hear(&mut self, heard: &Heard<'_>, now: u64, board: &mut FlowBoard, out: &mut Vec<u8>) {
         match (self, heard) {
-            (FlowRole::Publisher(publisher), Heard::Confirmed(number)) => {
+            (FlowRole::Publisher(publisher), Heard::Confirmed(Some(confirmed))) => {
                 board.confirms += 1;
-                if let Some(number) = number {
-                    publisher.confirm(*number, now, &mut board.timeline);
-                }
+                board.levels.note(confirmed.level);
+                publisher.confirm(confirmed.number, now, &mut board.timeline);
             }
             (FlowRole::Consumer(consumer), Heard::Delivery(delivery)) => {
                 consumer.delivery(delivery, now, (&mut board.received, &mut board.timeline), out);
@@ -98,5 +102,9 @@ impl Role for FlowRole {
         board.timeline.reconnected(now);
     }
 
-    fn tick(&mut self, _now: u64, _board: &mut FlowBoard) {}
+    fn tick(&mut self, _now: u64, _board: &mut FlowBoard) {
+        if let FlowRole::Consumer(consumer) = self {
+            consumer.tick();
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::options::{BrokerOptions, FanOutOptions, LoadOptions, PubsubOptions};
-use crate::protocol::driver::Place;
+use crate::options::{AckOrder, BrokerOptions, FanOutOptions, Level, LoadOptions, PubsubOptions};
+use crate::protocol::driver::{Manner, Place};
 use crate::protocol::session::driver;
 use crate::scenario::oneway::Run;
 use crate::scenario::shape::{Shape, cycled};
@@ -72,6 +72,9 @@ fn steady(
         size: options.size,
         is_filled_first: false,
         spread_over,
+        level: Level::Memory,
+        manner: Manner::default(),
+        ack_order: AckOrder::Arrival,
     };
     let subject = Subject {
         scenario,
@@ -83,11 +86,11 @@ fn steady(
             ("subjects", json!(options.subjects())),
             ("subscribers_each", json!(options.subscribers)),
             ("size", json!(options.size)),
-            ("ack", json!(options.flow.ack)),
+            ("ack", json!(options.flow.ack())),
             ("prefetch", json!(options.flow.prefetch)),
             ("confirm", json!(options.flow.confirm)),
             ("style", json!(driver(&options.broker).name())),
-            ("level", json!("memory")),
+            ("level", json!(Level::Memory)),
         ]),
         unit: "deliveries",
         threads: options.broker.threads.into(),

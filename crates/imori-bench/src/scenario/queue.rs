@@ -3,8 +3,8 @@
 use anyhow::Result;
 use serde_json::json;
 
-use crate::options::{BrokerOptions, LoadOptions, QueueOptions, QueuePhase};
-use crate::protocol::driver::Place;
+use crate::options::{AckOrder, BrokerOptions, LoadOptions, QueueOptions, QueuePhase};
+use crate::protocol::driver::{Manner, Place, Queue};
 use crate::protocol::session::driver;
 use crate::scenario::fill_drain;
 use crate::scenario::oneway::Run;
@@ -35,9 +35,15 @@ impl Measurable for QueueOptions {
 
 fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
     let run = run_id() as u16;
+    let flow = options.acknowledged();
     let name = &options.flow.destination;
-    let queues: Vec<Place> =
-        (0..options.queues).map(|index| Place::Queue(format!("{name}-{index}"))).collect();
+    let driver = driver(&options.broker);
+    let level = options.keep.level;
+    let mut arguments = driver.declaration(level, options.priorities);
+    let said = options.keep.queue_argument.iter();
+    arguments.extend(said.map(|argument| (argument.name.clone(), argument.value.clone())));
+    let queue = |index| Queue { name: format!("{name}-{index}"), arguments: arguments.clone() };
+    let queues: Vec<Place> = (0..options.queues).map(|index| Place::Queue(queue(index))).collect();
     let is_filled_first = options.phase == QueuePhase::FillDrain;
     let shape = Shape {
         subjects: cycled(&queues, options.publishers),
@@ -47,27 +53,49 @@ fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
         size: options.size,
         is_filled_first,
         spread_over: None,
+        level,
+        manner: Manner {
+            is_persistent: level.is_durable(),
+            priorities: options.priorities,
+            expiration: options.expiration,
+            ..Manner::default()
+        },
+        ack_order: options.ack_order,
     };
+    let mut asked = asked([
+        ("publishers", json!(options.publishers)),
+        ("queues", json!(options.queues)),
+        ("consumers", json!(options.consumers)),
+        ("size", json!(options.size)),
+        ("ack", json!(flow.ack())),
+        ("prefetch", json!(options.flow.prefetch)),
+        ("confirm", json!(options.flow.confirm)),
+        ("style", json!(driver.name())),
+        ("level", json!(level)),
+    ]);
+    // What few ask for is told of those only.
+    if options.ack_order != AckOrder::default() {
+        asked.insert("ack_order".to_owned(), json!(options.ack_order));
+    }
+    if let Some(priorities) = options.priorities {
+        asked.insert("priorities".to_owned(), json!(priorities));
+    }
+    if let Some(expiration) = options.expiration {
+        asked.insert("expiration_ms".to_owned(), json!(expiration.as_millis() as u64));
+    }
+    for argument in &options.keep.queue_argument {
+        asked.insert(argument.name.clone(), json!(argument.value));
+    }
     let subject = Subject {
         scenario: "queue",
         mode: if is_filled_first { "CLOSED fill, then drain".to_owned() } else { options.flow.mode() },
         depth: None,
         server: String::new(),
-        asked: asked([
-            ("publishers", json!(options.publishers)),
-            ("queues", json!(options.queues)),
-            ("consumers", json!(options.consumers)),
-            ("size", json!(options.size)),
-            ("ack", json!(options.flow.ack)),
-            ("prefetch", json!(options.flow.prefetch)),
-            ("confirm", json!(options.flow.confirm)),
-            ("style", json!(driver(&options.broker).name())),
-            ("level", json!("memory")),
-        ]),
+        asked,
         unit: "deliveries",
         threads: options.broker.threads.into(),
     };
-    let run = Run::open(run, (&options.broker, stage), &options.flow, &shape, subject)?;
+    let run = Run::open(run, (&options.broker, stage), &flow, &shape, subject)?;
     match is_filled_first {
         true => fill_drain::run(run, &shape),
         false => run.steady(),

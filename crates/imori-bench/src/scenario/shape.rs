@@ -1,7 +1,7 @@
 //! Who sends where, and who hears what, in the scenarios in which messages go one way.
 
-use crate::options::FlowOptions;
-use crate::protocol::driver::{Place, Terms};
+use crate::options::{AckOrder, FlowOptions, Level};
+use crate::protocol::driver::{Manner, Place, Terms};
 
 /// Who sends where and who hears what.
 pub(super) struct Shape {
@@ -19,6 +19,12 @@ pub(super) struct Shape {
     pub(super) is_filled_first: bool,
     /// Whether each message is followed over so many subscribers.
     pub(super) spread_over: Option<u32>,
+    /// How safe a message has to be when it is confirmed.
+    pub(super) level: Level,
+    /// What the messages have in common, beside whether they are to be confirmed.
+    pub(super) manner: Manner,
+    /// The order of acknowledgements.
+    pub(super) ack_order: AckOrder,
 }
 
 /// So many places, of these in turns.
@@ -28,5 +34,5 @@ pub(super) fn cycled(places: &[Place], count: u32) -> Vec<Place> {
 
 /// How consumers are served.
 pub(super) fn terms(flow: &FlowOptions) -> Terms {
-    Terms { ack: flow.ack, prefetch: flow.prefetch }
+    Terms { ack: flow.ack(), prefetch: flow.prefetch }
 }

@@ -5,13 +5,14 @@ use serde_json::json;
 
 use crate::limits::{CALL_TIMEOUT, TICK};
 use crate::options::{
-    AckMode, BrokerOptions, FanOutOptions, FlowOptions, LoadOptions, PubsubOptions, QueueOptions, QueuePhase,
-    Rate, ReplyKind, RpcOptions, SoakOptions,
+    AckMode, AckOrder, BrokerOptions, FanOutOptions, FlowOptions, LoadOptions, PubsubOptions, QueueOptions,
+    QueuePhase, Rate, ReplyKind, RpcOptions, SoakOptions,
 };
 use crate::protocol::session::driver;
 use crate::record::Timeline;
 use crate::record::latency::LatencyKind;
 use crate::record::ledger::Ledger;
+use crate::record::levels::Levels;
 use crate::record::report::{OpenLoop, Outcome};
 use crate::report::live::Live;
 use crate::scenario::stage::Stage;
@@ -33,7 +34,11 @@ impl Measurable for SoakOptions {
     }
 
     fn check(&self) -> Result<()> {
-        SoakOptions::check(self)
+        SoakOptions::check(self)?;
+        match self.keep.level.is_durable() {
+            true => driver(&self.broker).check_queues(),
+            false => Ok(()),
+        }
     }
 
     fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
@@ -90,7 +95,7 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
     let flow = |share: f64, seed: u64, name: &str| FlowOptions {
         load: load(share, seed),
         messages: None,
-        ack: AckMode::Auto,
+        ack: Some(AckMode::Auto),
         prefetch: None,
         window: u64::MAX,
         confirm: None,
@@ -129,7 +134,7 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
         parts.push(Part::Queue(QueueOptions {
             broker,
             flow: FlowOptions {
-                ack: AckMode::ClientIndividual,
+                ack: Some(AckMode::ClientIndividual),
                 confirm: has_confirms.then_some(UNCONFIRMED),
                 ..flow(0.2, 3, "queue")
             },
@@ -138,6 +143,10 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
             queues: options.connections,
             size: options.size,
             phase: QueuePhase::Steady,
+            keep: options.keep.clone(),
+            ack_order: AckOrder::Arrival,
+            priorities: None,
+            expiration: None,
         }));
     }
     parts
@@ -147,10 +156,15 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
 fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     let mut timeline = Timeline::new();
     let mut ledger = Ledger::default();
+    let mut levels: Option<Levels> = None;
     let mut reports = Vec::new();
     for mut part in parts {
         timeline.add(&mut part.timeline);
         ledger.add(&part.report.ledger);
+        // Queues alone are confirmed.
+        if let Some(part) = &part.report.levels {
+            levels.get_or_insert_with(|| Levels::of(part.asked)).add(part);
+        }
         reports.push(part.report);
     }
     let mut report = reports.first().cloned().ok_or_else(|| anyhow!("a soak has parts"))?;
@@ -165,7 +179,7 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
         ("size", json!(options.size)),
         ("parts", json!(reports.iter().map(|part| part.scenario.clone()).collect::<Vec<_>>())),
         ("style", json!(driver(&options.broker).name())),
-        ("level", json!("memory")),
+        ("level", json!(options.keep.level)),
     ]);
     report.outcome = worst(reports.iter().map(|part| part.outcome));
     report.operations = reports.iter().map(|part| part.operations).sum();
@@ -183,6 +197,7 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
     }
     report.counters.clear();
     report.ledger = ledger;
+    report.levels = levels;
     if let Some(broker) = &mut report.broker {
         // Each part saw what the broker spent for all of them.
         broker.cpu_s_per_million_deliveries =

@@ -114,6 +114,8 @@ pub(crate) fn report(
             rss_end: cost.client_after.rss_bytes,
         },
         ledger: Ledger::default(),
+        levels: None,
+        disk_sync: None,
         counters: Vec::new(),
         parts: Vec::new(),
         notes,

@@ -73,6 +73,7 @@ pub(super) fn once<M: Measurable>(options: &M) -> Result<Report> {
     }
     report.notes.extend(watched.failures());
     report.notes.extend(memory_slope(&report.rows));
+    report.disk_sync = watched.disk_sync(begin, begin.saturating_add((report.seconds * 1e9) as u64));
     report.stalls = Some(judged(&watched, &report, &timeline));
     Ok(report)
 }

@@ -117,9 +117,10 @@ pub struct Failure {
 }
 
 impl Turn {
-    /// Whether its numbers may be compared: it came to its end, and nothing was lost or altered.
+    /// Whether its numbers may be compared: it came to its end, nothing was lost or altered,
+    /// and nothing confirmed at a lower level than was asked for.
     pub(crate) fn counts(&self) -> bool {
-        self.report.outcome == Outcome::Done && !self.report.ledger.is_broken()
+        self.report.outcome == Outcome::Done && !self.report.is_broken()
     }
 }
 
@@ -136,7 +137,7 @@ impl Comparison {
 
     /// The exit code: 3 if something was lost or altered, 1 if a run is missing, else 0.
     pub(crate) fn exit_code(&self) -> u8 {
-        let is_broken = self.runs.iter().any(|run| run.report.ledger.is_broken());
+        let is_broken = self.runs.iter().any(|run| run.report.is_broken());
         let wanted = self.peers.len() * self.settings.jobs.len() * self.settings.rounds as usize;
         let is_partial = self.runs.iter().filter(|run| run.counts()).count() < wanted;
         match (is_broken, is_partial) {

@@ -36,7 +36,7 @@ const CANARIES: [Canary; 3] = [
 const MIB: f64 = 1_048_576.0;
 
 /// All that are compared, the most telling first; what a scenario does not have is absent.
-pub(crate) const FIGURES: [Figure; 12] = [
+pub(crate) const FIGURES: [Figure; 15] = [
     figure("operations a second", true, 1.0, |report| {
         (report.unit != "connections").then_some(report.per_second)
     }),
@@ -47,6 +47,13 @@ pub(crate) const FIGURES: [Figure; 12] = [
     figure("p99, us", false, 1.0, |report| report.latency.as_ref()?.p99_us),
     figure("p99.9, us", false, 1.0, |report| report.latency.as_ref()?.p999_us),
     figure("longest, us", false, 1.0, |report| report.latency.as_ref()?.max_us),
+    figure("confirm p50, us", false, 1.0, |report| report.confirm.as_ref()?.p50_us),
+    figure("confirm p99, us", false, 1.0, |report| report.confirm.as_ref()?.p99_us),
+    figure("disk sync p50, us", false, 1.0, |report| {
+        // The disk's own, to hold confirms against; at level memory nobody asks it for anything.
+        report.levels.as_ref().filter(|levels| levels.asked.is_durable())?;
+        report.disk_sync.as_ref()?.p50_us
+    }),
     figure("peak RSS, MiB", false, MIB, |report| Some(report.broker.as_ref()?.rss_peak as f64)),
     figure("stalls", false, 1.0, |report| {
         let stalls = report.stalls.as_ref()?;

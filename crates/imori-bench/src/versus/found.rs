@@ -44,7 +44,7 @@ pub(crate) fn find(peer: &Peer, places: &Places) -> Result<Option<Found>> {
     let program = program(kind, places)?;
     let version = match kind {
         Kind::Imori | Kind::NatsServer => version_of(&program, "--version"),
-        Kind::Rabbitmq => Ok(rabbitmq_version()),
+        Kind::Rabbitmq | Kind::RabbitmqQuorum => Ok(rabbitmq_version()),
         Kind::Artemis => artemis_version(&program),
         Kind::Relay => Ok(format!("relay of {}", env!("CARGO_PKG_VERSION"))),
         Kind::Zeromq => Ok(zeromq_version(peer.protocol)),
@@ -59,7 +59,7 @@ fn program(kind: Kind, places: &Places) -> Result<PathBuf> {
         Kind::NatsServer => in_places("nats-server", places)
             .or_else(|| in_go("nats-server"))
             .ok_or_else(|| absent("nats-server", "run `make peers`, or install Go and then it by Go")),
-        Kind::Rabbitmq => rabbitmq(),
+        Kind::Rabbitmq | Kind::RabbitmqQuorum => rabbitmq(),
         Kind::Artemis => artemis(places),
         Kind::Relay => beside("relay")
             .or_else(|| beside("examples/relay"))

@@ -3,6 +3,8 @@
 mod experiment;
 mod chart;
 mod hand;
+mod syncs;
+mod counting;
 mod compare;
 mod arguments;
 mod turns;
@@ -28,13 +30,14 @@ pub use comparison::{Comparison, Failure, Job, LeftOut, PeerFacts, Settings, Tur
 pub use experiment::ExperimentArgs;
 pub use guard::GuardArgs;
 pub use hand::PeersArgs;
+pub use syncs::SyncsArgs;
 
 /// What compares several brokers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Beside {
     /// The same scenario against several peers in turns, with medians and quotients.
     ///
-    /// Peers are imori, nats-server, rabbitmq, artemis, relay, zeromq and grpc, each with its protocol
+    /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis, relay, zeromq and grpc, each with its protocol
     /// if it speaks several: imori:nats; the path of another program imori; the URL of what runs
     /// already; and any other name with --peer-url. Options that are not listed here are the scenario's.
     Versus(VersusArgs),
@@ -42,6 +45,8 @@ pub enum Beside {
     Experiment(ExperimentArgs),
     /// What is on this machine to compare with; or one of them, run by hand.
     Peers(PeersArgs),
+    /// How often each broker makes the disk keep what it wrote, under the same durable load.
+    Syncs(SyncsArgs),
     /// What stands between a comparison and a broker.
     #[command(hide = true)]
     Guard(GuardArgs),
@@ -58,6 +63,10 @@ impl Beside {
             Beside::Experiment(args) => {
                 interrupt::listen()?;
                 experiment::run(args)
+            }
+            Beside::Syncs(args) => {
+                interrupt::listen()?;
+                syncs::run(args)
             }
             Beside::Peers(args) => hand::run(args).map(|()| 0),
             Beside::Guard(args) => guard::run(args).map(|()| 0),

@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Imori,
     NatsServer,
     Rabbitmq,
+    /// The same program, whose queues are quorum queues.
+    RabbitmqQuorum,
     Artemis,
     /// Passes bytes on, for what the machine and this tool can do at most.
     Relay,
@@ -68,12 +70,20 @@ pub(crate) struct Own {
     pub(crate) stops: Vec<String>,
 }
 
-const ALL: [Kind; 7] =
-    [Kind::Imori, Kind::NatsServer, Kind::Rabbitmq, Kind::Artemis, Kind::Relay, Kind::Zeromq, Kind::Grpc];
+const ALL: [Kind; 8] = [
+    Kind::Imori,
+    Kind::NatsServer,
+    Kind::Rabbitmq,
+    Kind::RabbitmqQuorum,
+    Kind::Artemis,
+    Kind::Relay,
+    Kind::Zeromq,
+    Kind::Grpc,
+];
 
 impl Kind {
     /// All that are known.
-    pub(crate) fn all() -> [Kind; 7] {
+    pub(crate) fn all() -> [Kind; 8] {
         ALL
     }
 
@@ -83,6 +93,7 @@ impl Kind {
             Kind::Imori => "imori",
             Kind::NatsServer => "nats-server",
             Kind::Rabbitmq => "rabbitmq",
+            Kind::RabbitmqQuorum => "rabbitmq-quorum",
             Kind::Artemis => "artemis",
             Kind::Relay => "relay",
             Kind::Zeromq => "zeromq",
@@ -95,7 +106,7 @@ impl Kind {
         match self {
             Kind::Imori | Kind::Relay => &[Protocol::Stomp, Protocol::Nats],
             Kind::NatsServer => &[Protocol::Nats],
-            Kind::Rabbitmq | Kind::Artemis => &[Protocol::Stomp],
+            Kind::Rabbitmq | Kind::RabbitmqQuorum | Kind::Artemis => &[Protocol::Stomp],
             Kind::Zeromq => &[Protocol::ZmqRep, Protocol::ZmqRouter],
             Kind::Grpc => &[Protocol::Grpc],
         }
@@ -169,6 +180,11 @@ impl Peer {
         let answers_only = matches!(self.origin, Origin::Known(Kind::Relay))
             || matches!(self.protocol, Protocol::ZmqRep | Protocol::ZmqRouter | Protocol::Grpc);
         match scenario {
+            "rpc" | "pubsub" | "fan-out" | "idle"
+                if matches!(self.origin, Origin::Known(Kind::RabbitmqQuorum)) =>
+            {
+                Some(format!("`{scenario}` has no queue that could be a quorum queue; name `rabbitmq`"))
+            }
             "rpc" => None,
             _ if answers_only => Some(format!("it answers requests, which is no `{scenario}`; use `rpc`")),
             "queue" if self.protocol == Protocol::Nats => {
@@ -189,6 +205,9 @@ impl Peer {
         let Origin::Known(kind) = self.origin else { return options };
         if kind == Kind::Artemis && !is_given("--destination-style") {
             options.extend(["--destination-style".to_owned(), "artemis".to_owned()]);
+        }
+        if kind == Kind::RabbitmqQuorum {
+            options.extend(["--queue-argument".to_owned(), "x-queue-type=quorum".to_owned()]);
         }
         let has_no_inbox = matches!(kind, Kind::Artemis | Kind::Relay);
         if has_no_inbox && scenario == "rpc" && !is_given("--reply") {
@@ -373,6 +392,8 @@ mod tests {
             ("relay", "pubsub", false),
             ("grpc", "idle", false),
             ("zeromq", "rpc", true),
+            ("rabbitmq-quorum", "queue", true),
+            ("rabbitmq-quorum", "rpc", false),
         ] {
             let peers = Peer::named(&words(text), &Own::default(), &[]).unwrap();
             assert_eq!(peers[0].cannot(scenario).is_none(), can, "{text} {scenario}");
@@ -386,6 +407,7 @@ mod tests {
             ("artemis", "rpc", "", "--destination-style artemis --reply named"),
             ("artemis", "rpc", "--reply=named", "--destination-style artemis"),
             ("artemis", "queue", "", "--destination-style artemis"),
+            ("rabbitmq-quorum", "queue", "", "--queue-argument x-queue-type=quorum"),
             ("relay:stomp", "rpc", "", "--reply named"),
             ("relay:nats", "rpc", "", ""),
         ] {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::record::levels::Levels;
 use crate::versus::comparison::{Comparison, PeerFacts};
 use crate::versus::figures::{FIGURES, Figure, Spread, pair, spread, values};
 
@@ -70,9 +71,25 @@ pub(crate) fn facts(comparison: &Comparison, text: &mut String) {
     for job in &settings.jobs {
         line(text, &format!("- {}: `{}`", job.name, job.arguments.join(" ")));
     }
+    for said in levels(comparison) {
+        line(text, &format!("- {said}"));
+    }
     for unequal in unequal(comparison) {
         line(text, &format!("- UNEQUAL: {unequal}"));
     }
+}
+
+/// What each broker said of the level at which it confirmed, where confirms were asked for.
+fn levels(comparison: &Comparison) -> Vec<String> {
+    let of_peer = |peer: &PeerFacts| {
+        let mut levels: Option<Levels> = None;
+        let runs = comparison.runs.iter().filter(|run| run.peer == peer.name);
+        for found in runs.filter_map(|run| run.report.levels.as_ref()) {
+            levels.get_or_insert_with(|| Levels::of(found.asked)).add(found);
+        }
+        levels.map(|levels| format!("level of {}: {} ({})", peer.name, levels.asked.name(), levels.said()))
+    };
+    comparison.peers.iter().filter_map(of_peer).collect()
 }
 
 fn described(peer: &PeerFacts) -> String {
@@ -172,7 +189,12 @@ fn verdicts(comparison: &Comparison, job: &str, text: &mut String) {
 fn failures(comparison: &Comparison, text: &mut String) {
     let broken = comparison.runs.iter().filter(|run| !run.counts()).map(|run| {
         let (outcome, ledger) = (run.report.outcome, run.report.ledger);
-        format!("{}, {}, turn {}: does not count, {outcome:?}, {ledger:?}", run.peer, run.job, run.turn)
+        let level = run.report.levels.as_ref().and_then(Levels::complaint);
+        let level = level.map_or_else(String::new, |said| format!(", {said}"));
+        format!(
+            "{}, {}, turn {}: does not count, {outcome:?}, {ledger:?}{level}",
+            run.peer, run.job, run.turn
+        )
     });
     let failed = comparison.failures.iter().map(|failure| {
         let job = failure.job.as_deref().unwrap_or("start");
@@ -266,6 +288,7 @@ pub(crate) fn line(text: &mut String, words: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Level;
     use crate::versus::sample::comparison;
 
     #[test]
@@ -302,8 +325,15 @@ mod tests {
         let mut comparison = comparison(&[("a", &[1.0]), ("b", &[1.0])]);
         comparison.peers[1].protocol = "nats".to_owned();
         comparison.runs[1].report.asked.insert("level".to_owned(), "disk".into());
+        for (run, said) in comparison.runs.iter_mut().zip([Some(Level::Disk), None]) {
+            let mut levels = Levels::of(Level::Disk);
+            levels.note(said);
+            run.report.levels = Some(levels);
+        }
         let text = markdown(&comparison);
         for part in [
+            "level of a: disk (said by the broker: disk)",
+            "level of b: disk (not said by the broker)",
             "UNEQUAL: the peers are spoken to by nats, stomp",
             "UNEQUAL: the levels are \"disk\", \"memory\"",
         ] {

@@ -82,7 +82,7 @@ fn fail(comparison: &mut Comparison, side: &Side, turn: u32, job: Option<String>
 }
 
 /// Runs a scenario in a process of its own and reads its report.
-fn measure(
+pub(crate) fn measure(
     side: &Side,
     running: &Running,
     job: &Job,

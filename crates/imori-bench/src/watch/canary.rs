@@ -117,6 +117,13 @@ impl Record {
         self.maxima.get(from..to)?.iter().max().map(|worst| f64::from(*worst))
     }
 
+    /// The waits within these nanoseconds in microseconds, of a canary that asks about once a bin.
+    pub(crate) fn waits_us(&self, begin: u64, end: u64) -> impl Iterator<Item = u32> + '_ {
+        let from = usize::try_from(begin / BIN_NANOS).unwrap_or(usize::MAX);
+        let to = usize::try_from(end / BIN_NANOS).unwrap_or(usize::MAX).min(self.maxima.len());
+        self.maxima.get(from..to).unwrap_or_default().iter().copied().filter(|waited| *waited > 0)
+    }
+
     /// Sets the maxima of all bins that a wait reaches into, each to what the wait had come to by its end.
     fn raise(&mut self, begin: u64, end: u64) {
         let (first, last) = ((begin / BIN_NANOS) as usize, (end / BIN_NANOS) as usize);
@@ -161,5 +168,11 @@ mod tests {
             assert_eq!(record.worst_us(begin * MS, end * MS), expected, "{begin} to {end}");
         }
         assert_eq!(record.late, [late(900, 2_300)]);
+        for (begin, end, expected) in
+            [(0, 100, &[1_000][..]), (100, 900, &[]), (900, 1_100, &[100_000, 200_000])]
+        {
+            let waits: Vec<u32> = record.waits_us(begin * MS, end * MS).collect();
+            assert_eq!(waits, expected, "{begin} to {end}");
+        }
     }
 }

@@ -73,10 +73,16 @@ struct Nest {
 
 impl Nest {
     fn new(folder: PathBuf) -> Result<Nest> {
-        let how = || format!("`{}` cannot be written; name a folder with `--disk-canary`", folder.display());
+        let shown = folder.display().to_string();
+        let how = || format!("`{shown}` cannot be written; name a folder with `--disk-canary`");
         fs::create_dir_all(&folder).with_context(how)?;
         let file = File::create(folder.join("canary")).with_context(how)?;
-        Ok(Nest { folder, file })
+        let nest = Nest { folder, file };
+        // A sync of a file that still grows waits for the file system's own journal too, which is not
+        // what a broker pays that writes into files it has made before.
+        let whole = vec![0; (BLOCKS * BLOCK_BYTES) as usize];
+        nest.file.write_all_at(&whole, 0).and_then(|()| nest.file.sync_all()).with_context(how)?;
+        Ok(nest)
     }
 
     fn write(&self, number: u64) -> std::io::Result<()> {

@@ -1,5 +1,6 @@
 //! What canaries and samples of a run say about a stretch of it.
 
+use crate::record::latency::Recorder;
 use crate::record::series::{BrokerSecond, HostSecond};
 use crate::watch::canary::{CanaryKind, Record};
 use crate::watch::sample::Sample;
@@ -48,6 +49,15 @@ impl Evidence {
             }
         }
         all
+    }
+
+    /// How long each sync of the disk canary took within these nanoseconds.
+    pub(crate) fn disk_syncs(&self, begin: u64, end: u64) -> Recorder {
+        let mut recorder = Recorder::new();
+        for (_, record) in self.canaries.iter().filter(|(kind, _)| *kind == CanaryKind::Disk) {
+            record.waits_us(begin, end).for_each(|micros| recorder.record(u64::from(micros) * 1_000));
+        }
+        recorder
     }
 
     /// Why canaries see nothing.

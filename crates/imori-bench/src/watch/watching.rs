@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::clock::Clock;
+use crate::record::latency::{Latency, LatencyKind};
 use crate::record::series::{BrokerSecond, HostSecond, Stalls};
 use crate::watch::canary::{Canary, CanaryKind, Late};
 use crate::watch::cost::{Cost, Measure};
@@ -208,6 +209,12 @@ impl Watched {
     /// The stalls of these operations, and whose fault they are.
     pub(crate) fn judge(&self, operations: &Operations<'_>) -> Stalls {
         judge(operations, &self.evidence, &self.setting)
+    }
+
+    /// How long the disk took for 4 KiB and their sync within these nanoseconds, if it was asked.
+    pub(crate) fn disk_sync(&self, begin: u64, end: u64) -> Option<Latency> {
+        let syncs = self.evidence.disk_syncs(begin, end);
+        (syncs.samples() > 0).then(|| syncs.summary(LatencyKind::Service))
     }
 
     /// Why something was not seen, in words for the notes of a report.

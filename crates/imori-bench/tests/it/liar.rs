@@ -1,6 +1,6 @@
 //! A small STOMP broker that loses, repeats or changes one delivery in so many, and may do worse.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
@@ -35,6 +35,22 @@ pub(crate) enum Confirming {
     Swapped,
     /// Never.
     Never,
+    /// With this level, which the broker says.
+    At(&'static str),
+    /// The same, but one in so many at another.
+    Mostly(&'static str, u64, &'static str),
+}
+
+impl Confirming {
+    /// The level that it says of the message that came as this number.
+    fn level(self, sends: u64) -> Option<&'static str> {
+        match self {
+            Confirming::At(level) => Some(level),
+            Confirming::Mostly(_, one_in, other) if sends.is_multiple_of(one_in) => Some(other),
+            Confirming::Mostly(level, ..) => Some(level),
+            _ => None,
+        }
+    }
 }
 
 /// When its connections break.
@@ -79,6 +95,8 @@ pub(crate) struct Liar {
 #[derive(Default)]
 struct State {
     habits: Habits,
+    /// Header lines of SEND and SUBSCRIBE that tests look at, each once.
+    seen: BTreeSet<String>,
     subscribers: HashMap<String, VecDeque<Subscriber>>,
     stored: HashMap<String, Vec<Frame>>,
     /// All connections; none are added once it is dead.
@@ -125,6 +143,11 @@ impl Liar {
         self.deeds().lies
     }
 
+    /// Header lines that were sent to it, with their command: `SEND persistent:true`.
+    pub(crate) fn saw(&self, line: &str) -> bool {
+        self.state.lock().unwrap().seen.contains(line)
+    }
+
     pub(crate) fn deeds(&self) -> Deeds {
         self.state.lock().unwrap().deeds
     }
@@ -160,6 +183,13 @@ fn serve(socket: &TcpStream, state: &Mutex<State>) {
     while let Some(mut frame) = Frame::read(&mut input) {
         let mut state = state.lock().unwrap();
         let destination = frame.header("destination").to_owned();
+        // What differs from frame to frame is of no interest.
+        let lines = frame.headers.iter().filter(|(name, _)| name != "receipt" && name != "id");
+        let lines: Vec<String> =
+            lines.map(|(name, value)| format!("{} {name}:{value}", frame.command)).collect();
+        if matches!(frame.command.as_str(), "SEND" | "SUBSCRIBE") {
+            state.seen.extend(lines);
+        }
         match frame.command.as_str() {
             "CONNECT" => {
                 state.subscribe(&replies, "/temp-queue/", socket);
@@ -190,9 +220,13 @@ fn serve(socket: &TcpStream, state: &Mutex<State>) {
         }
         let receipt = frame.header("receipt");
         if !receipt.is_empty() {
-            let receipt = format!("RECEIPT\nreceipt-id:{receipt}\n\n\0");
+            let level = state.habits.confirming.level(state.sends).filter(|_| frame.command == "SEND");
+            let level = level.map_or_else(String::new, |level| format!("imori-level:{level}\n"));
+            let receipt = format!("RECEIPT\nreceipt-id:{receipt}\n{level}\n\0");
             match (state.habits.confirming, frame.command == "SEND") {
-                (Confirming::AtOnce, _) | (_, false) => write(socket, receipt.as_bytes()),
+                (Confirming::AtOnce | Confirming::At(_) | Confirming::Mostly(..), _) | (_, false) => {
+                    write(socket, receipt.as_bytes());
+                }
                 (Confirming::Never, true) => {}
                 (Confirming::Swapped, true) => match kept_back.take() {
                     Some(first) => write(socket, format!("{receipt}{first}").as_bytes()),

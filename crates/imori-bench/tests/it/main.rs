@@ -6,6 +6,7 @@ mod aims;
 mod breaking;
 mod confirms;
 mod frame;
+mod levels;
 mod liar;
 mod nats_liar;
 mod open_loop;

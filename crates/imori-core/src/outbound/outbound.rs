@@ -255,6 +255,11 @@ impl Outbound {
         }
     }
 
+    /// Tells whether the last of them waits for no more than that the journal is written.
+    pub fn waits_for_write(&self) -> bool {
+        self.held.back().is_some_and(|(confirm, _)| confirm.synced <= self.journal.synced)
+    }
+
     /// Tells whether answers wait for the journal.
     pub fn has_held_answers(&self) -> bool {
         !self.held.is_empty()

@@ -1,26 +1,34 @@
 //! The disk fails: nothing is promised any more, the end is marked, the broker ends.
 
+use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Mutex, OnceLock};
 
 use imori_store::folder::StoreFolder;
 use tracing::{error, warn};
 
-use crate::shared::Shared;
 use crate::slots::unpoisoned;
 
+/// What ends the broker; it is told why.
+pub(crate) type EndOfBroker = Box<dyn Fn(&str) + Send + Sync>;
+
 /// Whether the disk failed, and who is told.
-#[derive(Debug)]
 pub(super) struct Failure {
     folder: StoreFolder,
-    shared: OnceLock<Weak<Shared>>,
+    end: OnceLock<EndOfBroker>,
     cause: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure").field("folder", &self.folder).field("cause", &self.cause).finish()
+    }
 }
 
 impl Failure {
     /// Nothing has failed in this folder yet.
     pub(super) fn new(folder: StoreFolder) -> Failure {
-        Failure { folder, shared: OnceLock::new(), cause: Mutex::new(None) }
+        Failure { folder, end: OnceLock::new(), cause: Mutex::new(None) }
     }
 
     /// The folder of the store.
@@ -28,9 +36,9 @@ impl Failure {
         &self.folder
     }
 
-    /// Says which broker ends if the disk fails.
-    pub(super) fn ends(&self, shared: &Arc<Shared>) {
-        let _ = self.shared.set(Arc::downgrade(shared));
+    /// Says what ends the broker if the disk fails.
+    pub(super) fn ends(&self, end: EndOfBroker) {
+        let _ = self.end.set(end);
     }
 
     /// A write or a sync failed, in what is called so.
@@ -42,8 +50,8 @@ impl Failure {
             "the disk failed: nothing is confirmed any more and the broker ends; check the disk, then start again"
         );
         unpoisoned(self.cause.lock()).get_or_insert_with(|| cause.to_string());
-        if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
-            shared.fail_of_disk(&format!("the disk of `{folder}` failed: {cause}"));
+        if let Some(end) = self.end.get() {
+            end(&format!("the disk of `{folder}` failed: {cause}"));
         }
         if let Err(error) = self.folder.disk_failed() {
             warn!(%error, "the failure cannot be marked; what the last process wrote is written anew in any case");

@@ -15,10 +15,9 @@ use imori_store::open::Opened;
 use imori_store::record::RecordType;
 
 use super::definitions::DefinitionsThread;
-use super::failure::Failure;
+use super::failure::{EndOfBroker, Failure};
 use super::{Commits, Waiters};
-use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_LOW};
-use crate::shared::Shared;
+use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
 /// The journal, from opened to closed.
 pub(crate) struct Journal {
@@ -50,9 +49,9 @@ impl Journal {
         Journal { told: Arc::new(told), committer: OnceLock::new(), file_bytes, appended }
     }
 
-    /// Starts its threads; `shared` is told when the disk fails.
-    pub(crate) fn start(&self, opened: Opened<File>, shared: &Arc<Shared>) -> io::Result<()> {
-        self.told.failure.ends(shared);
+    /// Starts its threads; `end` ends the broker when the disk fails.
+    pub(crate) fn start(&self, opened: Opened<File>, end: EndOfBroker) -> io::Result<()> {
+        self.told.failure.ends(end);
         let listener = Box::new(Heard(Arc::clone(&self.told)));
         let committer = Committer::start(self.told.failure.folder().journal(), opened, listener)?;
         let _ = self.committer.set(committer);
@@ -99,9 +98,19 @@ impl Journal {
         self.committer.get().map_or(0, Committer::queued_bytes)
     }
 
+    /// Tells whether so much waits for the disk that publishers have to wait too. What settles then still finds
+    /// room in the file that is kept for it.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.queued_bytes() > self.mark_bytes()
+    }
+
     /// Tells whether so little waits for the disk that publishers may go on.
     pub(crate) fn has_caught_up(&self) -> bool {
-        self.queued_bytes() < QUEUED_BYTES_LOW
+        self.queued_bytes() < self.mark_bytes() / 2
+    }
+
+    fn mark_bytes(&self) -> usize {
+        QUEUED_BYTES_MARK.min(self.file_bytes / 2)
     }
 
     /// Commits what was appended, makes the definitions and the end durable. Nobody appends any more.

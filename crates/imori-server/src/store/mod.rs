@@ -2,10 +2,9 @@
 //! journal's own threads.
 //!
 //! Reading down follows a record: a cell appends it, the journal's progress is told, cells release what
-//! waited for it. A failing disk ends the broker; a slow one is watched.
+//! waited for it. A failing disk ends the broker.
 
 mod open;
-mod watch;
 mod journal;
 mod definitions;
 mod failure;
@@ -17,4 +16,3 @@ pub(crate) use journal::Journal;
 pub use open::StoreError;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub(crate) use progress::Waiters;
-pub(crate) use watch::watch;

@@ -19,6 +19,7 @@ use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
 use imori_store::run_mark::LastEnd;
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
+use imori_store::whole_file::ReadFrom;
 use tracing::{info, warn};
 
 use super::definitions::{DefinitionsThread, of_store};
@@ -118,7 +119,10 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     }
     let last_end = folder.last_end();
     let settings = Settings::new(folder.store(), 0, opening.file_bytes, opening.on_damage);
-    let settings = settings.map_err(StoreError::FileBytes)?;
+    let settings = settings.map_err(StoreError::FileBytes)?.reading_from(match last_end {
+        LastEnd::First | LastEnd::Clean | LastEnd::Killed => ReadFrom::Cache,
+        LastEnd::PowerLost | LastEnd::DiskFailed => ReadFrom::Device,
+    });
     let mut definitions = Definitions::open(&folder.root(), folder.store(), opening.on_damage)?;
     if !definitions.damage().is_none() {
         warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");

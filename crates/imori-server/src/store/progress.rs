@@ -17,8 +17,10 @@ pub(crate) struct Waiters {
 
 #[derive(Debug, Default)]
 struct Waiter {
-    /// It has answers that wait.
+    /// It has answers that wait for the device.
     waits: AtomicBool,
+    /// It has some that wait for the operating system only.
+    waits_for_write: AtomicBool,
     woken: Notify,
 }
 
@@ -42,19 +44,30 @@ impl Waiters {
     /// The operating system has all up to here.
     pub(crate) fn written(&self, through: Lsn) {
         self.written.fetch_max(through.0, Ordering::SeqCst);
-        self.wake();
+        for waiter in &self.cells {
+            if waiter.waits_for_write.swap(false, Ordering::SeqCst) {
+                waiter.woken.notify_one();
+            }
+        }
     }
 
     /// The device has all up to here.
     pub(crate) fn synced(&self, through: Lsn) {
         self.synced.fetch_max(through.0, Ordering::SeqCst);
-        self.wake();
+        let wants_all = self.wants_all.load(Ordering::SeqCst);
+        for waiter in &self.cells {
+            if waiter.waits.swap(false, Ordering::SeqCst) || wants_all {
+                waiter.woken.notify_one();
+            }
+        }
     }
 
-    /// A cell wants to be told of what comes now; it looks at the progress once more after this.
-    pub(crate) fn wait(&self, cell: u16) {
+    /// A cell wants to be told of what is synced from now on, and of what is written if it asks for that too; it
+    /// looks at the progress once more after this.
+    pub(crate) fn wait(&self, cell: u16, write_too: bool) {
         if let Some(waiter) = self.cells.get(usize::from(cell)) {
             waiter.waits.store(true, Ordering::SeqCst);
+            waiter.waits_for_write.fetch_or(write_too, Ordering::SeqCst);
         }
     }
 
@@ -66,14 +79,5 @@ impl Waiters {
     /// Every cell wants to be told of each progress, or not any more: publishers wait for the disk.
     pub(crate) fn want_all(&self, wanted: bool) {
         self.wants_all.store(wanted, Ordering::SeqCst);
-    }
-
-    fn wake(&self) {
-        let wants_all = self.wants_all.load(Ordering::SeqCst);
-        for waiter in &self.cells {
-            if waiter.waits.swap(false, Ordering::SeqCst) || wants_all {
-                waiter.woken.notify_one();
-            }
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use imori_core::confirm::Progress;
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_core::turn::Budget;
@@ -26,6 +27,12 @@ pub struct Desk {
     touched_in: Cell<Option<ConnectionId>>,
     /// Connections of this cell with answers that wait for the journal.
     awaiting: RefCell<Vec<ConnectionId>>,
+    /// Some of them wait for no more than that it is written.
+    awaits_write: Cell<bool>,
+    /// How far the journal was when they were told last.
+    journal_told: Cell<Progress>,
+    /// Some of them have begun to wait since, and were told nothing.
+    has_untold: Cell<bool>,
     /// Emptied buffers for the next outbound halves to write into.
     spare: RefCell<Vec<Vec<u8>>>,
 }
@@ -43,6 +50,9 @@ impl Desk {
             changed_at: Cell::default(),
             touched_in: Cell::default(),
             awaiting: RefCell::default(),
+            awaits_write: Cell::new(false),
+            journal_told: Cell::default(),
+            has_untold: Cell::new(false),
             spare: RefCell::default(),
         }
     }
@@ -113,13 +123,36 @@ impl Desk {
         !self.awaiting.borrow().is_empty()
     }
 
+    /// Tells whether some of them wait for no more than that it is written, and forgets it.
+    pub(super) fn take_write_awaited(&self) -> bool {
+        self.awaits_write.take()
+    }
+
+    /// Notes an answer that waits for no more than that the journal is written.
+    pub(super) fn note_write_awaited(&self) {
+        self.awaits_write.set(true);
+    }
+
     /// Notes a connection with answers that wait.
     pub(super) fn note_awaiting(&self, id: ConnectionId) {
+        self.has_untold.set(true);
         self.awaiting.borrow_mut().push(id);
     }
 
-    /// Takes the list of those connections.
-    pub(super) fn take_awaiting(&self) -> Vec<ConnectionId> {
+    /// Notes a connection with answers that wait on.
+    pub(super) fn note_awaiting_on(&self, id: ConnectionId) {
+        self.awaiting.borrow_mut().push(id);
+    }
+
+    /// Tells whether some of them do not know that the journal is so far.
+    pub(super) fn is_behind(&self, journal: Progress) -> bool {
+        self.has_untold.get() || self.journal_told.get() != journal
+    }
+
+    /// Takes the list of those connections, to tell them.
+    pub(super) fn take_awaiting(&self, journal: Progress) -> Vec<ConnectionId> {
+        self.journal_told.set(journal);
+        self.has_untold.set(false);
         std::mem::take(&mut self.awaiting.borrow_mut())
     }
 

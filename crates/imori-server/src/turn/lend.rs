@@ -58,6 +58,9 @@ fn lend<H: Host, R>(
         link.awaits_journal = true;
         host.desk().note_awaiting(outbound.id());
     }
+    if link.awaits_journal && outbound.waits_for_write() {
+        host.desk().note_write_awaited();
+    }
     let is_newly_touched = match outbound.has_unsent() {
         true => outbound.touch(),
         false => {

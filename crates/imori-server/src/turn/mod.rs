@@ -16,7 +16,7 @@ mod desk;
 mod memory;
 mod signal;
 
-pub use confirm::release_confirms;
+pub use confirm::{await_journal, release_confirms};
 pub use desk::Desk;
 pub use flush::{flush, flush_touched};
 pub use host::{Host, Transport};

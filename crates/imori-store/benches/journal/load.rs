@@ -24,11 +24,17 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::figures::Figures;
 
-const RECORD_BYTES: usize = 1024;
+/// Bytes of what a record says.
+pub(crate) const RECORD_BYTES: usize = 1024;
 const BLOCK_BYTES: usize = 4096;
 
 /// Files beyond which a keeper frees some.
 const LIVE_FILES: usize = 4;
+
+/// Bytes that may be queued while a journal is filled.
+const QUEUED_BYTES: usize = 8 << 20;
+
+type Started = (Committer<RealDisk>, Receiver<Lsn>, Arc<AtomicU64>);
 
 /// What a run showed.
 pub(crate) struct Load {
@@ -93,22 +99,35 @@ pub(crate) fn record(number: u64) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::copy_from_slice(&payload) }
 }
 
-/// Keeps `in_flight` records under way for so long, after a while of the same that does not count.
-pub(crate) fn run(folder: &Path, in_flight: usize, time: Duration) -> Result<Load, Box<dyn Error>> {
-    let folder = folder.join("journal");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder)?;
-    let disk = RealDisk::new(folder.clone());
+/// Makes a journal with so many records of 1 KB.
+pub(crate) fn fill(folder: &Path, records: u64) -> Result<(), Box<dyn Error>> {
+    let (committer, told, _) = start(folder)?;
+    for number in 0..records {
+        committer.append([record(number)])?;
+        while committer.queued_bytes() > QUEUED_BYTES {
+            told.recv()?;
+        }
+    }
+    Ok(())
+}
+
+/// An empty journal.
+fn start(folder: &Path) -> Result<Started, Box<dyn Error>> {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder)?;
+    let disk = RealDisk::new(folder.to_owned());
     let opened = open::open(&disk, &settings()?)?;
     let (released, told) = channel();
     let batches = Arc::new(AtomicU64::new(0));
     let teller = Teller { released, batches: batches.clone() };
-    let mut client = Client {
-        committer: Committer::start(disk, opened, Box::new(teller))?,
-        told,
-        under_way: VecDeque::new(),
-        times: Vec::new(),
-    };
+    Ok((Committer::start(disk, opened, Box::new(teller))?, told, batches))
+}
+
+/// Keeps `in_flight` records under way for so long, after a while of the same that does not count.
+pub(crate) fn run(folder: &Path, in_flight: usize, time: Duration) -> Result<Load, Box<dyn Error>> {
+    let folder = folder.join("journal");
+    let (committer, told, batches) = start(&folder)?;
+    let mut client = Client { committer, told, under_way: VecDeque::new(), times: Vec::new() };
     for _ in 0..in_flight {
         client.append()?;
     }
@@ -167,7 +186,8 @@ impl Client {
     }
 }
 
-fn cpu_seconds() -> f64 {
+/// The processor time of this process so far.
+pub(crate) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

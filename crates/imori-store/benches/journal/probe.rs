@@ -6,6 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use imori_store::disk::{Disk, RealDisk};
+use imori_store::whole_file::ReadFrom;
+
 use crate::figures::Figures;
 
 const FILE_BYTES: usize = 64 << 20;
@@ -22,6 +25,16 @@ pub(crate) fn run(folder: &Path, bytes: usize, time: Duration) -> io::Result<Dev
     let times = write(&file, &vec![0x5a; bytes], time)?;
     fs::remove_file(&path)?;
     Ok(Device { latency: Figures::new(&times) })
+}
+
+/// Reads all files of a folder past the page cache, and says how long it took.
+pub(crate) fn read(folder: &Path) -> io::Result<Duration> {
+    let disk = RealDisk::new(folder.to_owned());
+    let begin = Instant::now();
+    for name in disk.list()? {
+        disk.read(&name, ReadFrom::Device, usize::MAX)?;
+    }
+    Ok(begin.elapsed())
 }
 
 fn write(file: &File, piece: &[u8], time: Duration) -> io::Result<Vec<Duration>> {

@@ -1,6 +1,57 @@
-use std::error::Error;
-use std::path::Path;
+//! How long it takes to read a journal of 256 MiB and of 1 GiB, all of it needed.
 
-pub(crate) fn measure(_folder: &Path, _rounds: usize) -> Result<(), Box<dyn Error>> {
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use imori_store::disk::RealDisk;
+use imori_store::recover;
+use imori_store::whole_file::ReadFrom;
+
+use crate::figures::Figures;
+use crate::load;
+use crate::probe;
+
+/// Records of 1 KB in a quarter of a gigabyte.
+const QUARTER: u64 = 250_000;
+
+/// Reads by direct reads and through the page cache in turns, beside reads alone.
+pub(crate) fn measure(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
+    println!(
+        "{:>7} {:>9} {:>10} {:>10} {:>10} {:>12}",
+        "MiB", "records", "device ms", "cache ms", "cache cpu", "reads alone"
+    );
+    for records in [QUARTER, 4 * QUARTER] {
+        let folder = folder.join("recovery");
+        load::fill(&folder, records)?;
+        let disk = RealDisk::new(folder.clone());
+        let [mut device, mut cache, mut cpu, mut bare] = [const { Vec::new() }; 4];
+        for _ in 0..rounds {
+            bare.push(probe::read(&folder)?);
+            device.push(recover(&disk, ReadFrom::Device, records)?);
+            // What is read past the cache does not fill it.
+            recover(&disk, ReadFrom::Cache, records)?;
+            let before = load::cpu_seconds();
+            cache.push(recover(&disk, ReadFrom::Cache, records)?);
+            cpu.push(Duration::from_secs_f64(load::cpu_seconds() - before));
+        }
+        let mib = (records * (load::RECORD_BYTES as u64 + 24)) >> 20;
+        let [device, cache, cpu, bare] =
+            [device, cache, cpu, bare].map(|times| Figures::new(&times).at(0.5) / 1000);
+        println!("{mib:>7} {records:>9} {device:>10} {cache:>10} {cpu:>10} {bare:>12}");
+        fs::remove_dir_all(&folder)?;
+    }
+    println!(
+        "medians of the rounds; cpu: of all threads, the memory given back included; alone: direct reads of the same files"
+    );
     Ok(())
+}
+
+fn recover(disk: &RealDisk, from: ReadFrom, records: u64) -> Result<Duration, Box<dyn Error>> {
+    let begin = Instant::now();
+    let recovered = recover::recover(disk, &load::settings()?.reading_from(from))?;
+    let took = begin.elapsed();
+    assert_eq!(recovered.records.len() as u64, records, "all of it is needed");
+    Ok(took)
 }

@@ -4,10 +4,11 @@ use bytes::Bytes;
 
 use super::*;
 use crate::crash::settings;
+use crate::intake::Admitted;
 use crate::open;
 use crate::record::RecordType;
 use crate::recover;
-use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, Trouble};
+use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, Trouble};
 
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
@@ -41,6 +42,12 @@ fn start(disk: &SimDisk) -> (Committer<SimDisk>, std::sync::mpsc::Receiver<Told>
     let (sender, told) = channel();
     let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
     (committer.expect("a thread can be made"), told)
+}
+
+fn make_ready(pool: &mut Pool<SimFile>, disk: &SimDisk) {
+    while let Some(job) = pool.next_job() {
+        pool.done(job.run(disk).expect("the disk is well"));
+    }
 }
 
 #[test]
@@ -88,10 +95,11 @@ fn after_a_failure_nothing_is_released_and_nothing_synced() {
     {
         let disk = SimDisk::default();
         let opened = open::open(&disk, &settings(None)).expect("the disk is well");
-        let Opened { intake, journal, mut pool, recovered } = opened;
-        while let Some(job) = pool.next_job() {
-            pool.done(job.run(&disk).expect("the disk is well"));
-        }
+        let Opened { intake, mut journal, mut pool, recovered } = opened;
+        // With a file to write to and others ready, the thread that makes them has nothing to do.
+        make_ready(&mut pool, &disk);
+        assert!(journal.roll(&mut pool), "files are ready");
+        make_ready(&mut pool, &disk);
         let (sender, told) = channel();
         disk.trouble(call, 0, Trouble::Error(trouble));
         let opened = Opened { intake, journal, pool, recovered };
@@ -141,15 +149,72 @@ fn a_checkpoint_frees_the_files_below_its_floor() {
 }
 
 #[test]
-fn a_full_disk_is_no_failure_and_what_waits_is_not_lost() {
+fn a_full_disk_is_no_failure_and_what_waits_is_committed_when_there_is_space() {
+    for has_space_again in [true, false] {
+        let disk = SimDisk::default();
+        let opened = open::open(&disk, &settings(None)).expect("the disk is well");
+        disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
+        let (sender, told) = channel();
+        let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
+        let committer = committer.expect("a thread can be made");
+        let bytes = committer.append([message(100)]).map(|_| committer.queued_bytes());
+        assert_eq!(bytes, Ok(128));
+        let mut space = Space::new(1 << 20, 4 * 4096);
+        while !committer.is_out_of_space() {
+            std::thread::yield_now();
+        }
+        assert_eq!(committer.look_at_space(&mut space).ok(), Some(Watermark::High));
+        if has_space_again {
+            disk.set_free_bytes(2 << 20);
+            assert_eq!(committer.look_at_space(&mut space).ok(), Some(Watermark::High), "not yet made");
+            assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
+            while committer.look_at_space(&mut space).ok() != Some(Watermark::Low) {
+                std::thread::yield_now();
+            }
+        }
+        drop(committer);
+        assert_eq!(told.iter().next(), None, "nothing is promised, and nothing has failed");
+    }
+}
+
+#[test]
+fn a_full_broker_can_be_drained() {
     let disk = SimDisk::default();
-    let Opened { intake, journal, pool, recovered } = open::open(&disk, &settings(None)).expect("it is well");
+    let Opened { mut intake, mut journal, mut pool, .. } =
+        open::open(&disk, &settings(None)).expect("it is well");
+    make_ready(&mut pool, &disk);
+    let mut append = |records: Vec<NewRecord>, pool: &mut Pool<SimFile>| {
+        intake.append(Admitted::each(records, 4 * 4096).expect("they fit")).expect("the disk is well");
+        journal.stage(&mut intake);
+        while journal.has_staged() {
+            if journal.needs_file() && !journal.roll(pool) {
+                return false;
+            }
+            let batch = journal.take_batch().expect("there is room");
+            commit(&batch, || {}, || {}).expect("the disk is well");
+            journal.batch_written();
+            let freed = journal.batch_synced().expect("it is written").freed;
+            freed.into_iter().for_each(|file| pool.free(file));
+            journal.recycle(batch);
+        }
+        true
+    };
+    // Three batches fill a file here. The disk becomes full while the first is written to.
+    assert!(append(vec![message(3000)], &mut pool));
     disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
-    let (sender, told) = channel();
-    let opened = Opened { intake, journal, pool, recovered };
-    let committer = Committer::start(disk, opened, Box::new(Teller(sender))).expect("a thread can be made");
-    let bytes = committer.append([message(100)]).map(|_| committer.queued_bytes());
-    assert_eq!(bytes, Ok(128));
-    drop(committer);
-    assert_eq!(told.iter().next(), None, "nothing is promised, and nothing has failed");
+    make_ready(&mut pool, &disk);
+    assert!(pool.is_stalled(), "publishers stop");
+    // What was queued is less than a file, and each settle has a batch of its own.
+    for _ in 0..3 {
+        assert!(append(vec![message(3000)], &mut pool));
+    }
+    let settle = || NewRecord { kind: RecordType::Settle, payload: Bytes::from_static(b"one") };
+    for _ in 0..4 {
+        assert!(append(vec![settle()], &mut pool));
+    }
+    let floor = Bytes::copy_from_slice(&9u64.to_le_bytes());
+    assert!(append(vec![NewRecord { kind: RecordType::Checkpoint, payload: floor }], &mut pool));
+    make_ready(&mut pool, &disk);
+    assert!(pool.has_ready(), "what was freed is ready without any space");
+    assert!(append((0..9).map(|_| settle()).collect(), &mut pool));
 }

@@ -20,6 +20,7 @@ use imori_store::record::RecordType;
 use imori_store::recover;
 use imori_store::seal::StoreId;
 use imori_store::settings::{OnDamage, Settings};
+use imori_store::whole_file::ReadFrom;
 
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -60,9 +61,12 @@ fn message(number: u64) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(payload) }
 }
 
-/// The numbers in a folder; each record must be as it was appended.
+/// The numbers in a folder; each record must be as it was appended, from wherever it is read.
 fn numbers(folder: &Path) -> Vec<u64> {
-    let recovered = recover::recover(&RealDisk::new(folder.to_owned()), &settings()).unwrap();
+    let disk = RealDisk::new(folder.to_owned());
+    let recovered = recover::recover(&disk, &settings()).unwrap();
+    let cached = recover::recover(&disk, &settings().reading_from(ReadFrom::Cache)).unwrap();
+    assert!(cached.records == recovered.records && cached.next == recovered.next);
     assert!(recovered.report.damaged.is_empty(), "{}", recovered.report);
     let messages = recovered.records.iter().filter(|record| record.kind == RecordType::Message);
     let read = messages.map(|record| {
@@ -86,6 +90,31 @@ fn what_is_appended_is_there_when_it_is_opened_again() {
         }
     }
     assert_eq!(numbers(&folder), (0..next).collect::<Vec<_>>());
+}
+
+#[test]
+fn files_read_side_by_side_are_one_journal() {
+    let folder = folder("many");
+    let (committer, told) = start(&folder);
+    for number in 0..40_000 {
+        committer.append([message(number)]).unwrap();
+        while committer.queued_bytes() > 1 << 20 {
+            told.recv().unwrap();
+        }
+    }
+    let files = committer.live_files();
+    assert!(files > 20, "several threads read {files} files");
+    drop(committer);
+    assert_eq!(numbers(&folder), (0..40_000).collect::<Vec<_>>());
+    // Most of it is not needed any more, and what is does not depend on which file was read first.
+    let (committer, told) = start(&folder);
+    let lsn = committer.append_checkpoint(Lsn(39_001), &[]).unwrap();
+    while committer.released_through() < lsn {
+        told.recv().unwrap();
+    }
+    assert!(committer.live_files() < files);
+    drop(committer);
+    assert_eq!(numbers(&folder), (39_000..40_000).collect::<Vec<_>>());
 }
 
 /// Says in the environment of a process that it is to write to this folder until it is killed.

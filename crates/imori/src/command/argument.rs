@@ -1,13 +1,16 @@
 //! Arguments that several commands take.
 
+use std::env;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Read as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
 use crate::client::{Client, ClientError, Header, connect};
+use crate::config::{Problems, load};
 use crate::url::Url;
 
 /// Which broker to talk to.
@@ -30,6 +33,26 @@ pub(super) struct Broker {
 impl Broker {
     pub(super) fn connect(&self) -> Result<Box<dyn Client>, ClientError> {
         connect(&self.url)
+    }
+}
+
+/// Which store to look at.
+#[derive(Debug, Args)]
+pub(super) struct DataFolder {
+    /// The data folder of the broker; without it, that of the configuration.
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The configuration file; without one, the defaults and the environment.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl DataFolder {
+    pub(super) fn path(&self) -> Result<PathBuf, Problems> {
+        match &self.data_dir {
+            Some(path) => Ok(path.clone()),
+            None => load(self.config.as_deref(), env::vars_os()).map(|config| config.broker.data_dir),
+        }
     }
 }
 

@@ -6,6 +6,8 @@ mod subscribe;
 mod call;
 mod respond;
 mod config;
+mod verify;
+mod store;
 mod version;
 mod argument;
 
@@ -38,6 +40,8 @@ enum Command {
     /// Exit codes: 0 done, 1 could not run, 2 a budget is broken, 3 a message was lost or altered, 4 the run is invalid.
     Bench(imori_bench::BenchArgs),
     Config(config::Config),
+    Verify(verify::Verify),
+    Store(store::Store),
     /// Print the version.
     Version,
 }
@@ -53,6 +57,8 @@ impl Cli {
             Command::Call(call) => call.run(),
             Command::Respond(respond) => respond.run(),
             Command::Config(config) => config.run(),
+            Command::Verify(verify) => return verify.run(),
+            Command::Store(store) => store.run(),
             Command::Version => version::run(),
         };
         done.map(|()| 0)

@@ -15,7 +15,9 @@ fn version_is_printed() {
 fn help_names_every_command_and_exit_code() {
     let run = run(&["--help"]);
     assert_eq!(run.code, Some(0));
-    for word in ["serve", "pub", "sub", "call", "respond", "config", "version", "Exit codes:"] {
+    for word in
+        ["serve", "pub", "sub", "call", "respond", "config", "verify", "store", "version", "Exit codes:"]
+    {
         assert!(run.stdout.contains(word), "{word} is missing in\n{}", run.stdout);
     }
 }
@@ -32,6 +34,8 @@ fn every_command_has_help_with_an_example_of_its_arguments() {
         ("call", &["--timeout <TIME>", "[default: 5s]"]),
         ("respond", &["--command <COMMAND>", "--echo", "--add-one"]),
         ("config", &["check", "show"]),
+        ("verify", &["--data-dir <DIR>", "Exit codes: 0 sound, 1 damage, 2 it cannot be looked at"]),
+        ("store", &["dump"]),
     ] {
         let run = run(&[command, "--help"]);
         assert_eq!(run.code, Some(0), "{command}");
@@ -64,6 +68,7 @@ fn a_wrong_command_line_is_exit_code_2() {
         (&["respond", "/queue/a", "--echo", "--add-one"], "cannot be used with"),
         (&["call", "/queue/a", "--timeout", "5"], "expected a number and a unit"),
         (&["pub", "/queue/a", "--header", "priority"], "expected a name, a colon and a value"),
+        (&["store", "dump", "--from", "first"], "invalid value 'first' for '--from <LSN>'"),
         (&["pub", "/queue/a", "--url", "http://127.0.0.1"], "stomp://user:password@host:61613/vhost"),
     ] {
         let run = run(arguments);

@@ -6,6 +6,7 @@ mod command_line;
 mod configuration;
 mod reference;
 mod serve;
+mod store;
 mod client;
 mod nats_client;
 mod peer;

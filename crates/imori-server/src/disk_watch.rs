@@ -10,7 +10,7 @@ use crate::limits::STALL_WATCH_EVERY;
 use crate::shared::{Phase, Shared};
 
 /// Runs until the broker ends; a flush longer than `slow` is told of.
-pub(crate) fn watch(shared: &Arc<Shared>, slow: Duration) {
+pub(crate) fn watch_disk(shared: &Arc<Shared>, slow: Duration) {
     let mut since: Option<Instant> = None;
     while *shared.phase.borrow() < Phase::Ended {
         sleep(STALL_WATCH_EVERY);

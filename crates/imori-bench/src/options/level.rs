@@ -1,0 +1,104 @@
+//! How safe messages are to be, and what else is asked of the queues that keep them.
+
+use std::str::FromStr;
+
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// How safe a message is before the broker confirms it; each level includes those before it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The broker has it.
+    #[default]
+    Memory,
+    /// The kernel has it: the end of the broker does not lose it.
+    Os,
+    /// The disk has it: a power cut does not lose it.
+    Disk,
+}
+
+impl Level {
+    /// All of them, the lowest first.
+    pub(crate) const ALL: [Level; 3] = [Level::Memory, Level::Os, Level::Disk];
+
+    /// Its word on the command line, on the wire and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Memory => "memory",
+            Level::Os => "os",
+            Level::Disk => "disk",
+        }
+    }
+
+    /// Whether messages have to be kept beyond the broker's own memory.
+    pub(crate) fn is_durable(self) -> bool {
+        self > Level::Memory
+    }
+}
+
+/// An argument of a queue, as it is declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QueueArgument {
+    /// Such as `x-queue-type`.
+    pub name: String,
+    /// Such as `quorum`.
+    pub value: String,
+}
+
+impl FromStr for QueueArgument {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<QueueArgument> {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        let is_plain = |word: &str| {
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+        };
+        ensure!(
+            is_plain(name) && is_plain(value),
+            "`{text}` is no argument of a queue; write it as `x-queue-type=quorum`"
+        );
+        Ok(QueueArgument { name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+/// What is asked of queues.
+#[derive(Debug, Default, Clone, Args)]
+pub struct KeepOptions {
+    /// How safe messages are to be: `os` and `disk` send persistent messages to durable queues. What
+    /// the broker then confirms, with `--confirm`, is checked against it where the broker says its level.
+    #[arg(long, value_enum, default_value_t)]
+    pub level: Level,
+    /// An argument with which queues are declared, such as `x-queue-type=quorum`; repeatable.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub queue_argument: Vec<QueueArgument>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_queues_are_read_and_cannot_add_headers() {
+        for (text, expected) in [
+            ("x-queue-type=quorum", Some(("x-queue-type", "quorum"))),
+            ("x-max-length=10", Some(("x-max-length", "10"))),
+            ("x-queue-type", None),
+            ("=quorum", None),
+            ("a=b\nreceipt:1", None),
+            ("a:b=c", None),
+        ] {
+            let read = text.parse::<QueueArgument>().ok();
+            let read = read.as_ref().map(|it| (it.name.as_str(), it.value.as_str()));
+            assert_eq!(read, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_level_includes_those_before_it() {
+        assert!(Level::ALL.is_sorted());
+        assert_eq!(Level::ALL.map(Level::is_durable), [false, true, true]);
+        assert_eq!(Level::ALL.map(Level::name), ["memory", "os", "disk"]);
+    }
+}

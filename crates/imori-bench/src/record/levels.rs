@@ -1,0 +1,150 @@
+//! How safe the broker said messages were when it confirmed them, against how safe they had to be.
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::Level;
+
+/// Confirms by the level that the broker said with each.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Levels {
+    /// What was asked for.
+    pub asked: Level,
+    /// Confirms at level `memory`.
+    pub memory: u64,
+    /// Confirms at level `os`.
+    pub os: u64,
+    /// Confirms at level `disk`.
+    pub disk: u64,
+    /// Confirms of which the broker did not say a level, as most brokers cannot.
+    pub unsaid: u64,
+}
+
+impl Levels {
+    /// Nothing confirmed yet, and this asked for.
+    pub(crate) fn of(asked: Level) -> Levels {
+        Levels { asked, ..Levels::default() }
+    }
+
+    /// Notes a confirm.
+    pub(crate) fn note(&mut self, said: Option<Level>) {
+        match said {
+            Some(Level::Memory) => self.memory += 1,
+            Some(Level::Os) => self.os += 1,
+            Some(Level::Disk) => self.disk += 1,
+            None => self.unsaid += 1,
+        }
+    }
+
+    /// Adds what another part of the run counted.
+    pub(crate) fn add(&mut self, other: &Levels) {
+        let Levels { asked: _, memory, os, disk, unsaid } = other;
+        self.memory += memory;
+        self.os += os;
+        self.disk += disk;
+        self.unsaid += unsaid;
+    }
+
+    /// Confirms that came at a lower level than was asked for.
+    pub(crate) fn below(&self) -> u64 {
+        self.by_level().filter(|(level, _)| *level < self.asked).map(|(_, count)| count).sum()
+    }
+
+    /// The lowest level that the broker said; none if it said none.
+    pub(crate) fn lowest(&self) -> Option<Level> {
+        self.by_level().find(|(_, count)| *count > 0).map(|(level, _)| level)
+    }
+
+    /// What the broker said, in words.
+    pub(crate) fn said(&self) -> String {
+        match (self.lowest(), self.unsaid) {
+            (None, 0) => "nothing confirmed".to_owned(),
+            (None, _) => "not said by the broker".to_owned(),
+            (Some(lowest), 0) if self.count(lowest) == self.all() => {
+                format!("said by the broker: {}", lowest.name())
+            }
+            (Some(_), unsaid) => {
+                let mut parts: Vec<String> = self
+                    .by_level()
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(level, count)| format!("{} {count}", level.name()))
+                    .collect();
+                if unsaid > 0 {
+                    parts.push(format!("not said {unsaid}"));
+                }
+                format!("said by the broker: {}", parts.join(", "))
+            }
+        }
+    }
+
+    /// What is wrong with them, if something is.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let lowest = self.lowest().filter(|lowest| *lowest < self.asked)?;
+        Some(format!(
+            "the broker confirmed {} of {} messages at a lower level than `{}`, the lowest `{}`; ask for less with \
+             `--level`, or see how the broker declares the queue",
+            self.below(),
+            self.all(),
+            self.asked.name(),
+            lowest.name()
+        ))
+    }
+
+    fn by_level(&self) -> impl Iterator<Item = (Level, u64)> + '_ {
+        Level::ALL.into_iter().map(|level| (level, self.count(level)))
+    }
+
+    fn count(&self, level: Level) -> u64 {
+        match level {
+            Level::Memory => self.memory,
+            Level::Os => self.os,
+            Level::Disk => self.disk,
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.memory + self.os + self.disk + self.unsaid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn levels(asked: Level, [memory, os, disk, unsaid]: [u64; 4]) -> Levels {
+        Levels { asked, memory, os, disk, unsaid }
+    }
+
+    #[test]
+    fn a_lower_level_than_asked_is_told_and_silence_is_not_taken_for_it() {
+        for (asked, counts, below, said) in [
+            (Level::Disk, [0, 0, 9, 0], 0, "said by the broker: disk"),
+            (Level::Disk, [0, 0, 0, 9], 0, "not said by the broker"),
+            (Level::Disk, [0, 0, 0, 0], 0, "nothing confirmed"),
+            (Level::Disk, [2, 3, 4, 0], 5, "said by the broker: memory 2, os 3, disk 4"),
+            (Level::Disk, [0, 0, 4, 1], 0, "said by the broker: disk 4, not said 1"),
+            (Level::Os, [0, 0, 9, 0], 0, "said by the broker: disk"),
+            (Level::Os, [1, 0, 9, 0], 1, "said by the broker: memory 1, disk 9"),
+            (Level::Memory, [9, 0, 0, 0], 0, "said by the broker: memory"),
+        ] {
+            let levels = levels(asked, counts);
+            assert_eq!((levels.below(), levels.said().as_str()), (below, said));
+            assert_eq!(levels.complaint().is_some(), below > 0, "{levels:?}");
+        }
+        let complaint = levels(Level::Disk, [0, 3, 4, 1]).complaint().unwrap();
+        assert!(
+            complaint.contains("3 of 8 messages at a lower level than `disk`, the lowest `os`"),
+            "{complaint}"
+        );
+    }
+
+    #[test]
+    fn confirms_of_several_parts_add_up() {
+        let mut all = Levels::of(Level::Os);
+        for said in [Some(Level::Memory), Some(Level::Os), Some(Level::Disk), None] {
+            all.note(said);
+        }
+        let part = all.clone();
+        all.add(&part);
+        assert_eq!(all, levels(Level::Os, [2, 2, 2, 2]));
+    }
+}

@@ -1,0 +1,108 @@
+//! Reads and scans the files of a journal, several at a time and the latest first.
+//!
+//! The latest holds the last checkpoint: of a file of which nothing is needed the bytes are dropped as
+//! soon as it is scanned.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+use crate::batch;
+use crate::disk::{Disk, DiskFile};
+use crate::file_header::{FileHeader, HeaderError};
+use crate::limits::{BLOCK_BYTES, READER_BYTES, READERS_MAX};
+use crate::planted::Fault;
+use crate::record::Record;
+use crate::scan::{self, FileScan};
+use crate::seal::Seal;
+use crate::settings::Settings;
+
+/// A file, and what stands in it.
+pub(crate) struct Found<F> {
+    pub(crate) file: Arc<F>,
+    pub(crate) name: String,
+    pub(crate) number: u32,
+    pub(crate) scan: FileScan,
+}
+
+struct Unread<F> {
+    file: F,
+    name: String,
+    number: u32,
+    /// What the header says, as far as it can be read; only the order hangs on it.
+    generation: u32,
+    /// Its first blocks, if nothing of it was ever acknowledged.
+    untouched: Option<Bytes>,
+}
+
+/// Reads files by name and number.
+pub(crate) fn read_files<D: Disk>(
+    folder: &D,
+    settings: &Settings,
+    names: Vec<(String, u32)>,
+) -> io::Result<Vec<Found<D::File>>> {
+    let (mut unread, mut bytes) = (Vec::new(), 0);
+    for (name, number) in names {
+        let file = folder.open(&name)?;
+        let start = folder.read(&name, settings.read_from, 2 * BLOCK_BYTES)?;
+        let header = FileHeader::decode(&start);
+        let untouched = Some(start).filter(|start| is_untouched(&header, start, settings.seal));
+        bytes += if untouched.is_some() { 0 } else { file.size()? };
+        let generation = header.map_or(0, |header| header.generation);
+        unread.push(Unread { file, name, number, generation, untouched });
+    }
+    unread.sort_by_key(|unread| std::cmp::Reverse(unread.generation));
+    let (next, floor) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let read_some = || {
+        let mut scans = Vec::new();
+        while let Some(unread) = unread.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let Unread { name, untouched, .. } = unread;
+            let bytes = match untouched {
+                Some(start) => start.clone(),
+                None => folder.read(name, settings.read_from, usize::MAX)?,
+            };
+            scans.push((name.clone(), scan(&bytes, settings, &floor)));
+        }
+        io::Result::Ok(scans)
+    };
+    let readers = usize::try_from(bytes / READER_BYTES).unwrap_or(READERS_MAX).min(READERS_MAX);
+    let mut scans = Vec::new();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..readers).map(|_| scope.spawn(read_some)).collect();
+        scans.extend(read_some()?);
+        for other in others {
+            scans.extend(other.join().map_err(|_| io::Error::other("a thread that reads files panicked"))??);
+        }
+        io::Result::Ok(())
+    })?;
+    scans.sort_by(|(one, _), (other, _)| one.cmp(other));
+    unread.sort_by(|one, other| one.name.cmp(&other.name));
+    let pairs = unread.into_iter().zip(scans);
+    let found = pairs.map(|(Unread { file, name, number, .. }, (_, scan))| {
+        let file = Arc::new(file);
+        Found { file, name, number, scan }
+    });
+    Ok(found.collect())
+}
+
+/// Tells whether no batch of a file was ever synced: the header of a file is written anew together with
+/// its first batch. What there is of that one was never acknowledged, and the file is used again under
+/// another generation.
+fn is_untouched(header: &Result<FileHeader, HeaderError>, start: &[u8], seal: Seal) -> bool {
+    let is_ready = header.as_ref().is_ok_and(|header| header.first.is_none());
+    let first = start.get(BLOCK_BYTES..).and_then(|block| batch::decode_header(block, seal));
+    is_ready && header.as_ref().ok().map(|header| header.generation) != first.map(|batch| batch.generation)
+}
+
+fn scan(bytes: &Bytes, settings: &Settings, floor: &AtomicU64) -> FileScan {
+    let mut scan = scan::scan(bytes, settings.seal);
+    let highest = scan.records.iter().filter_map(Record::floor).max().map_or(0, |lsn| lsn.0);
+    let mut floor = floor.fetch_max(highest, Ordering::Relaxed).max(highest);
+    if settings.seal.planted.has(Fault::FloorOffByOne) && floor > 0 {
+        floor += 1;
+    }
+    scan.records.retain(|record| record.lsn.0 >= floor);
+    scan
+}

@@ -1,0 +1,98 @@
+//! Reads a file in one go, past the page cache or through it.
+//!
+//! The page cache may show what never reached the device: after a failed sync the kernel shows pages that
+//! it dropped. Where nobody can say that this did not happen, the device is asked.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use bytes::Bytes;
+use rustix::fs::{Advice, OFlags, fadvise};
+use rustix::io::Errno;
+
+use crate::limits::{BLOCK_BYTES, READ_BYTES};
+
+/// Where bytes are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadFrom {
+    /// The device, whatever the page cache shows.
+    #[default]
+    Device,
+    /// The page cache, and the device where it has nothing: for whoever knows that since the system
+    /// started no write and no sync failed.
+    Cache,
+}
+
+/// Reads a file, or the first `bytes_max` of it.
+pub(crate) fn read(path: &Path, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+    if from == ReadFrom::Cache {
+        return read_aligned(&File::open(path)?, bytes_max);
+    }
+    let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path);
+    match direct.and_then(|file| read_aligned(&file, bytes_max)) {
+        Err(error) if is_refusal(&error) => read_uncached(path, bytes_max),
+        read => read,
+    }
+}
+
+/// A file system that has no direct reads says so when it is opened or read.
+fn is_refusal(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    [Errno::INVAL, Errno::NOTSUP].iter().any(|errno| code == Some(errno.raw_os_error()))
+}
+
+/// Reads after the page cache has given its pages to the device and forgotten them.
+fn read_uncached(path: &Path, bytes_max: usize) -> io::Result<Bytes> {
+    let file = File::open(path)?;
+    file.sync_data()?;
+    fadvise(&file, 0, None, Advice::DontNeed)?;
+    read_aligned(&file, bytes_max)
+}
+
+/// Reads into memory that begins at a block, as a direct read needs it.
+fn read_aligned(file: &File, bytes_max: usize) -> io::Result<Bytes> {
+    let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?.min(bytes_max);
+    let room = len.next_multiple_of(BLOCK_BYTES);
+    let mut bytes = vec![0; room + BLOCK_BYTES];
+    let start = bytes.as_ptr().align_offset(BLOCK_BYTES);
+    let aligned = bytes.get_mut(start..).and_then(|bytes| bytes.get_mut(..room));
+    let aligned = aligned.ok_or(io::ErrorKind::OutOfMemory)?;
+    let mut at = 0;
+    // A read that is no multiple of a block is the last.
+    while at < len && at.is_multiple_of(BLOCK_BYTES) {
+        let end = room.min(at + READ_BYTES);
+        match file.read_at(aligned.get_mut(at..end).unwrap_or_default(), at as u64) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Bytes::from(bytes).slice(start..start + at.min(len)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ways_read_the_same() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/store-whole-file");
+        let lens = [0, 1, 4096, 5000, READ_BYTES, 2 * READ_BYTES + 4097];
+        for (len, max) in lens.map(|len| (len, usize::MAX)).into_iter().chain([(9000, 8192), (5000, 8192)]) {
+            let mut expected: Vec<u8> = (0..len).map(|at| (at / 7) as u8).collect();
+            std::fs::write(&path, &expected).expect("it can be written");
+            expected.truncate(max);
+            for (way, read) in [
+                ("device", read(&path, ReadFrom::Device, max)),
+                ("cache", read(&path, ReadFrom::Cache, max)),
+                ("without direct reads", read_uncached(&path, max)),
+            ] {
+                assert!(read.expect("it can be read") == expected, "{len} bytes, {way}");
+            }
+        }
+        std::fs::remove_file(&path).expect("it is there");
+    }
+}

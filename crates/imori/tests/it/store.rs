@@ -1,0 +1,271 @@
+//! What `verify` and `store dump` say of stores, sound and damaged.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+
+use bytes::Bytes;
+use imori_store::committer::{Committer, Listener};
+use imori_store::definitions::{Change, Definitions, Table};
+use imori_store::folder::StoreFolder;
+use imori_store::intake::NewRecord;
+use imori_store::lsn::Lsn;
+use imori_store::open;
+use imori_store::record::RecordType;
+use imori_store::settings::{OnDamage, Settings};
+
+use crate::binary::{Run, run};
+
+const RECORDS: u64 = 40;
+/// The journal file in which they are, and where: a block each, behind that of the file's header.
+const FILE: &str = "journal/journal-0000000001";
+const BLOCK: usize = 4096;
+
+struct Teller(Sender<Lsn>);
+
+impl Listener for Teller {
+    fn written(&self, _through: Lsn) {}
+
+    fn released(&self, through: Lsn) {
+        let _ = self.0.send(through);
+    }
+
+    fn poisoned(&self, _cause: &io::Error) {}
+}
+
+/// A store with records, each in a batch of its own, and definitions; nobody has it.
+fn store(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
+    let _ = fs::remove_dir_all(&path);
+    let folder = StoreFolder::open(&path).unwrap();
+    let settings = Settings::new(folder.store(), 0, 1 << 20, OnDamage::Refuse).unwrap();
+    let opened = open::open(&folder.journal(), &settings).unwrap();
+    let (sender, told) = channel();
+    let committer = Committer::start(folder.journal(), opened, Box::new(Teller(sender))).unwrap();
+    for number in 1..=RECORDS {
+        let payload = Bytes::from(format!("message {number}\n"));
+        let lsn = committer.append([NewRecord { kind: RecordType::Message, payload }]).unwrap().last;
+        while told.recv().unwrap() < lsn {}
+    }
+    drop(committer);
+    let mut definitions = Definitions::open(&folder.root(), folder.store(), OnDamage::Refuse).unwrap();
+    let row = |table, key: &str| Change {
+        table,
+        key: Bytes::copy_from_slice(key.as_bytes()),
+        value: Some(Bytes::from_static(b"the value of a row")),
+    };
+    let queues = (0..200).map(|number| row(Table::Queues, &format!("orders-{number:03}")));
+    let changes: Vec<Change> = queues.chain([row(Table::Vhosts, "/")]).collect();
+    definitions.apply(Lsn(RECORDS), &changes).unwrap();
+    drop(definitions);
+    folder.end_clean().unwrap();
+    path
+}
+
+fn verify(path: &Path) -> Run {
+    run(&["verify", "--data-dir", path.to_str().unwrap()])
+}
+
+fn dump(path: &Path, more: &[&str]) -> Run {
+    run(&[&["store", "dump", "--data-dir", path.to_str().unwrap()], more].concat())
+}
+
+fn change(path: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path.join(name)).unwrap();
+    change(&mut bytes);
+    fs::write(path.join(name), bytes).unwrap();
+}
+
+/// All files below a folder but the lock, with their bytes.
+fn files(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(self::files(&path)),
+            false => files.push((path.clone(), fs::read(path).unwrap())),
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn a_sound_store_is_said_to_be_sound_and_stays_as_it_is() {
+    let path = store("sound");
+    let before = files(&path);
+    let verified = verify(&path);
+    assert_eq!((verified.code, verified.stderr.as_str()), (Some(0), ""), "{verified:?}");
+    for told in [
+        ": ended cleanly\n",
+        "journal: 40 records in ",
+        " files, numbers 1-40, read in ",
+        "definitions: as of number 40, vhosts 1, exchanges 0, queues 200, bindings 0, meta 0\nsound\n",
+    ] {
+        assert!(verified.stdout.contains(told), "{told} is missing in {}", verified.stdout);
+    }
+    assert!(dump(&path, &[]).code == Some(0) && files(&path) == before);
+    let _ = fs::remove_dir_all(path);
+}
+
+#[test]
+fn damage_is_told_with_what_is_lost() {
+    for (name, hurt, expected) in [
+        (
+            "flipped-bit",
+            (|path| change(path, FILE, |bytes| bytes[20 * BLOCK + 70] ^= 4)) as fn(&Path),
+            &["damage in `journal-0000000001`: numbers 20 are lost", "damaged: 1 finding\n"][..],
+        ),
+        (
+            "zeroed-header",
+            |path| change(path, FILE, |bytes| bytes[..BLOCK].fill(0)),
+            &["damage in `journal-0000000001`: the file header does not verify, no record is lost"],
+        ),
+        (
+            "cut-off",
+            |path| change(path, FILE, |bytes| bytes.truncate(30 * BLOCK + 100)),
+            &[
+                "ends within a block, at 122980 bytes: it was cut off",
+                "is of another time",
+                "damaged: 2 findings",
+            ],
+        ),
+        (
+            "cut-off-at-a-block",
+            |path| change(path, FILE, |bytes| bytes.truncate(30 * BLOCK)),
+            &["has 122880 bytes and another file 1048576: it was cut off, unless", "is of another time"],
+        ),
+        (
+            "mixed-journal",
+            |path| {
+                let other = store("other-journal");
+                fs::copy(other.join(FILE), path.join("journal/journal-0000000009")).unwrap();
+                let _ = fs::remove_dir_all(other);
+            },
+            &["`journal-0000000009` belongs to another store; take it out of the folder"],
+        ),
+        (
+            "mixed-definitions",
+            |path| {
+                let other = store("other-definitions");
+                fs::copy(other.join("definitions.redb"), path.join("definitions.redb")).unwrap();
+                let _ = fs::remove_dir_all(other);
+            },
+            &["definitions: `definitions.redb` belongs to another store"],
+        ),
+        (
+            "older-journal",
+            |path| {
+                fs::remove_dir_all(path.join("journal")).unwrap();
+                fs::create_dir(path.join("journal")).unwrap();
+            },
+            &[
+                "the definitions are as of number 40 and the journal ends before 1: one of them is of another time",
+            ],
+        ),
+        (
+            "no-journal",
+            |path| fs::remove_dir_all(path.join("journal")).unwrap(),
+            &["the folder `journal` is missing"],
+        ),
+        (
+            "damaged-row",
+            |path| {
+                // Wherever a page has it, also those that are not in use any more.
+                change(path, "definitions.redb", |bytes| {
+                    for at in 0..bytes.len() {
+                        if bytes[at..].starts_with(b"orders-077") {
+                            bytes[at] = b'x';
+                        }
+                    }
+                });
+            },
+            &["damage in the definitions: ", "in `queues` the row `xrders-077` does not verify and is lost"],
+        ),
+        (
+            "no-definitions",
+            |path| fs::write(path.join("definitions.redb"), b"").unwrap(),
+            &[
+                "definitions: `definitions.redb` is damaged so that nothing can be read from it: it is empty; restore",
+            ],
+        ),
+        (
+            "damaged-identity",
+            |path| change(path, "store", |bytes| bytes[13] ^= 1),
+            &["`store`, which says which store this is, does not verify; restore this file"],
+        ),
+        (
+            "no-identity",
+            |path| fs::remove_file(path.join("store")).unwrap(),
+            &["and no file `store`; restore that file"],
+        ),
+    ] {
+        let path = store(name);
+        hurt(&path);
+        let before = files(&path);
+        let verified = verify(&path);
+        assert_eq!((verified.code, verified.stderr.as_str()), (Some(1), ""), "{name}: {verified:?}");
+        for told in expected {
+            assert!(verified.stdout.contains(told), "{name}: {told} is missing in {}", verified.stdout);
+        }
+        assert!(files(&path) == before, "{name}: it is changed");
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_looked_at_is_another_exit_code() {
+    let path = store("held");
+    let folder = StoreFolder::open(&path).unwrap();
+    let told =
+        format!("imori: process `{}` has the data folder `{}`; stop it", std::process::id(), path.display());
+    let verified = verify(&path);
+    assert_eq!((verified.code, verified.stdout.as_str()), (Some(2), ""), "{verified:?}");
+    assert!(verified.stderr.starts_with(&told), "{}", verified.stderr);
+    let dumped = dump(&path, &[]);
+    assert_eq!((dumped.code, dumped.stdout.as_str()), (Some(1), ""), "{dumped:?}");
+    assert!(dumped.stderr.starts_with(&told), "{}", dumped.stderr);
+    drop(folder);
+    assert_eq!(verify(&path).code, Some(0));
+
+    change(&path, "store", |bytes| {
+        bytes[8] = 9;
+        let sum = crc32c::crc32c(&bytes[..32]).to_le_bytes();
+        bytes[32..36].copy_from_slice(&sum);
+    });
+    for (path, told) in [
+        (
+            &path,
+            "the store has version `9`, and this release knows version `1`; open it with the release that wrote it",
+        ),
+        (&path.join("journal"), "there is no store in"),
+        (&path.join("absent"), "there is no store in"),
+    ] {
+        let verified = verify(path);
+        assert_eq!(verified.code, Some(2), "{verified:?}");
+        assert!(verified.stderr.contains(told), "{}", verified.stderr);
+    }
+    let _ = fs::remove_dir_all(path);
+}
+
+#[test]
+fn each_record_and_each_damaged_place_is_a_line() {
+    let path = store("dumped");
+    let lines = |more: &[&str]| -> Vec<String> {
+        let dumped = dump(&path, more);
+        assert_eq!((dumped.code, dumped.stderr.as_str()), (Some(0), ""), "{dumped:?}");
+        dumped.stdout.lines().map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    assert_eq!(all.len(), RECORDS as usize);
+    assert_eq!(all[6], format!("7 journal-0000000001 {} message - 10 ok message 7\\n", 7 * BLOCK + 40));
+    assert_eq!(lines(&["--from", "7", "--to", "9"]), all[6..9]);
+    change(&path, FILE, |bytes| bytes[8 * BLOCK + 70] ^= 4);
+    let damaged = format!("- journal-0000000001 {} damage: ", 8 * BLOCK);
+    let within = format!("- journal-0000000001 {} damage: ", 8 * BLOCK + 40);
+    let batch = format!("{damaged}the batch of 4096 bytes with numbers 8 does not verify");
+    let bytes = format!("{within}no record verifies in 32 bytes");
+    assert_eq!(lines(&["--from", "7", "--to", "9"]), [all[6].clone(), batch, bytes, all[8].clone()]);
+    let _ = fs::remove_dir_all(path);
+}
