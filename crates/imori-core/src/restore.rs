@@ -144,12 +144,8 @@ impl Restore {
     }
 
     /// Takes the last checkpoint, before the first page.
-    ///
-    /// # Errors
-    /// [`RecordError`].
-    pub fn checkpoint(&mut self, payload: &[u8]) -> Result<(), RecordError> {
-        self.pages.checkpoint(Checkpoint::decode(payload)?);
-        Ok(())
+    pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.pages.checkpoint(checkpoint);
     }
 
     /// Takes a page that was found, once all is defined.

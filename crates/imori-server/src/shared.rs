@@ -25,8 +25,9 @@ use crate::counters::Counters;
 use crate::limits::DISK_FAILURE_GOODBYE;
 use crate::load::Load;
 use crate::slots::{SlotKey, Slots, unpoisoned};
-use crate::store::Journal;
+use crate::store::{Journal, Keeper, Pager};
 use crate::turn::{Link, Memory, Signal, Wire};
+use crate::turns::Turns;
 use crate::websocket::FramedWriter;
 
 /// A connection of a TCP socket, as every cell can reach it.
@@ -104,6 +105,7 @@ pub(crate) struct CellHandle {
     /// Connections for it to take over.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
+    pub(crate) turns: Turns,
     pub(crate) counters: Counters,
     /// What its connections did that are gone.
     pub(crate) gone: Gone,
@@ -117,6 +119,7 @@ impl CellHandle {
             connections: Slots::new(connections_max),
             arrivals,
             load: Load::new(),
+            turns: Turns::default(),
             counters: Counters::default(),
             gone: Gone::default(),
             emptied: Notify::new(),
@@ -164,6 +167,10 @@ pub(crate) struct Shared {
     pub(crate) complaints: Complaints,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
+    pub(crate) keeper: Keeper,
+    pub(crate) pager: Pager,
+    /// Bytes of memory that the waiting messages of a queue may keep.
+    pub(crate) queue_memory_bytes: usize,
     /// Whether there is a memory alarm, for those who wait for that to change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,

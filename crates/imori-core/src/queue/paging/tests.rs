@@ -258,6 +258,8 @@ impl Twins {
                 break;
             }
         }
+        // What expired behind the last that was given out is at the front now.
+        self.rest(choice)?;
         self.same()
     }
 
@@ -426,7 +428,7 @@ fn restored(
     restore.define().expect("it is one");
     let floor = pages.map_or(Lsn(1), |(disk, _)| disk.floor);
     if let Some((disk, pages)) = pages {
-        restore.checkpoint(&disk.checkpoint.encode()).expect("it was written");
+        restore.checkpoint(Checkpoint::decode(&disk.checkpoint.encode()).expect("it was written"));
         for (place, page) in pages {
             let lsns = || page.entries.iter().map(|entry| entry.lsn);
             let positions = || page.entries.iter().map(|entry| entry.position);
