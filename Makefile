@@ -4,18 +4,21 @@ CARGO ?= cargo
 SEEDS ?= 10000
 STALL_CAUSES ?= 44
 FUZZ_SECONDS ?= 5
+KILLS ?= 30
+CUTS ?= 40
+FLIPS ?= 400
 DATA ?= .data
 
-.PHONY: help run test check advisories unit sim fuzz interop stalls docs bench peers soak setup fmt clean
+.PHONY: help run test check advisories unit sim fuzz interop stalls durability docs bench peers mutants soak setup fmt clean
 
 help: ## Shows this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Builds the broker and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
 	exec target/release/imori serve --data-dir $(DATA)
 
-test: setup check unit sim fuzz interop stalls docs ## Installs what the tests need and runs everything.
+test: setup check unit sim fuzz interop stalls durability docs ## Installs what the tests need and runs everything.
 	@echo "everything passed"
 
 setup:
@@ -56,6 +59,10 @@ stalls: ## STALL_CAUSES stalls of known cause, against what imori-bench says of 
 	$(CARGO) build --locked --profile quick --bin imori --bin imori-bench
 	STALL_CAUSES=$(STALL_CAUSES) .venv/bin/pytest -q tests/stalls
 
+durability: ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing, full and frozen disks.
+	$(CARGO) build --locked --profile quick --bin imori
+	KILLS=$(KILLS) CUTS=$(CUTS) FLIPS=$(FLIPS) .venv/bin/pytest -q -n 2 tests/durability
+
 docs: ## The commands, links and keys in the documents.
 	$(CARGO) build --locked --profile quick --bin imori
 	.venv/bin/pytest -q tests/docs
@@ -69,10 +76,21 @@ peers: ## Installs what this broker is compared with into .tools/peers, and says
 	$(CARGO) build --release -p imori-bench --example relay
 	ci/peers.sh; code=$$?; target/release/imori bench peers; exit $$code
 
-soak: ## The simulator, the fuzzers and the stalls for long.
+# What decides whether a confirmed message is lost.
+KEPT_FILES = $(foreach file,journal intake committer open recover scan batch record,crates/imori-store/src/$(file).rs)
+KEPT_FILES_CORE = crates/imori-core/src/broker/record.rs crates/imori-core/src/restore.rs crates/imori-core/src/record/*.rs
+
+mutants: ## Changes what keeps messages, line by line: the tests have to notice each.
+	command -v cargo-mutants || $(CARGO) install --locked cargo-mutants
+	$(CARGO) mutants -p imori-store $(KEPT_FILES:%=-f %) --timeout 120 -o target/mutants-store -- --lib
+	$(CARGO) mutants -p imori-core $(KEPT_FILES_CORE:%=-f '%') --timeout 120 -o target/mutants-core
+
+soak: ## The simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
 	$(MAKE) sim SEEDS=1000000
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) stalls STALL_CAUSES=200
+	$(MAKE) durability KILLS=1000 CUTS=400 FLIPS=20000
+	$(MAKE) mutants
 
 fmt: ## Formats everything.
 	$(CARGO) fmt --all

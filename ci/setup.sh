@@ -17,6 +17,11 @@ packages=()
 command -v cc >/dev/null || packages+=(build-essential)
 if [ "$what" != check ]; then
     ruby -e 'require "stomp"' 2>/dev/null || packages+=(ruby ruby-stomp)
+    # What lets a broker's disk fail; without them those tests are skipped.
+    has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
+    has strace || packages+=(strace)
+    has mkfs.ext4 || packages+=(e2fsprogs)
+    has mkfs.xfs || packages+=(xfsprogs)
 fi
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
 if [ ${#packages[@]} -gt 0 ]; then

@@ -175,8 +175,10 @@ def test_what_was_measured_before_the_broker_was_killed_is_kept(
     assert status == 1, printed
     assert "verdict      the broker went away" in printed
     told = [line for line in printed.splitlines() if line.startswith("note ") and "broker" in line]
-    assert len(told) == 1, printed
-    assert " a connection during the run" in told[0]
+    # Connections can end in two ways; each is told once, however many there were.
+    assert told, printed
+    assert len(set(told)) == len(told) <= 2, printed
+    assert all(" a connection during the run" in line for line in told)
     assert rows_of(file, "broken")
 
 

@@ -32,6 +32,9 @@ pub enum Level {
 }
 
 impl Level {
+    /// Every level, the least first.
+    pub const ALL: [Level; 3] = [Level::Memory, Level::Os, Level::Disk];
+
     /// The level's name, as configuration, headers and metrics have it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -45,13 +48,31 @@ impl Level {
     /// The level of this name.
     #[must_use]
     pub fn parse(name: &[u8]) -> Option<Level> {
-        [Level::Memory, Level::Os, Level::Disk].into_iter().find(|level| level.as_str().as_bytes() == name)
+        Level::ALL.into_iter().find(|level| level.as_str().as_bytes() == name)
     }
 }
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// How many confirms left, by what they promise.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Given([usize; Level::ALL.len()]);
+
+impl Given {
+    /// One more left.
+    pub(crate) fn add(&mut self, level: Level) {
+        if let Some(count) = self.0.get_mut(level as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Those levels of which some left, with how many.
+    pub fn by_level(self) -> impl Iterator<Item = (Level, usize)> {
+        Level::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -146,7 +167,7 @@ mod tests {
 
     #[test]
     fn levels_are_named() {
-        for level in [Level::Memory, Level::Os, Level::Disk] {
+        for level in Level::ALL {
             assert_eq!(Level::parse(level.to_string().as_bytes()), Some(level));
         }
         assert_eq!(Level::parse(b"tape"), None);

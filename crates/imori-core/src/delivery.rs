@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::confirm::Lsn;
 use crate::id::{DurableQueueId, QueueId};
 use crate::message::{AddressView, Deaths, MessageView};
+use crate::time::Time;
 
 /// What a message's deliveries have in common besides the message.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,15 @@ pub struct Count {
     pub failures: u32,
     /// It was given out before.
     pub is_redelivered: bool,
+}
+
+/// The id of a message that a queue took, within a window of time in which it takes none of that id again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// What the publisher calls the message.
+    pub id: Arc<[u8]>,
+    /// When it was accepted.
+    pub time: Time,
 }
 
 /// What a reader answers to a delivery from a queue.

@@ -30,6 +30,8 @@ pub enum BrokerError {
     },
     /// A queue of the message is full and its policy is to refuse.
     QueueFull(Name),
+    /// A delayed message goes to no queue, and nobody else keeps it until it is due: where it was sent to.
+    NotKept(Name),
     /// There is no unsettled delivery of this number.
     NoDelivery(u64),
     /// A transaction has more bytes of persistent messages than the journal takes as one.
@@ -68,6 +70,10 @@ impl fmt::Display for BrokerError {
             BrokerError::QueueFull(name) => {
                 write!(f, "queue `{name}` is at its length limit; send again when it is shorter")
             }
+            BrokerError::NotKept(subject) => write!(
+                f,
+                "no queue keeps a delayed message to `{subject}` until it is due; bind a queue or send it without delay"
+            ),
             BrokerError::NoDelivery(number) => write!(
                 f,
                 "there is no unsettled delivery `{number}`; settle each delivery once, on the connection that received it"

@@ -44,6 +44,19 @@ pub const DEATHS_MAX: usize = 64;
 /// out of full queues, or go to many. More: they are dropped and counted.
 pub const DEAD_LETTERS_CAUSED_MAX: usize = 10_000;
 
+/// Bytes of the ids that a queue remembers so as to take none of them twice, each counted with about 150
+/// bytes more: half a million ids of the length of a UUID. More: the oldest is forgotten, which makes its
+/// window shorter.
+pub const DEDUP_BYTES_MAX: usize = 96 << 20;
+
+/// Bytes of ids in one record that tells of them again, which is written while their queue is locked.
+/// More: another record.
+pub const SEEN_BYTES_MAX: usize = 64 << 10;
+
+/// Milliseconds that a message may be delayed: what 32 bits hold, 49 days, as in RabbitMQ's plugin. More: the
+/// publish is refused.
+pub const DELAY_MS_MAX: u64 = u32::MAX as u64;
+
 /// Commands that one turn of a connection works off, so that others get theirs.
 pub const TURN_COMMANDS_MAX: usize = 256;
 

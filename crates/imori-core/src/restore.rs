@@ -11,14 +11,14 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
 use crate::confirm::Lsn;
-use crate::delivery::{Count, Holding};
+use crate::delivery::{Count, Holding, Seen};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{AddressView, Message, Publication};
+use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
 use crate::queue::{Arrival, Entry, GonePage, PageFacts, PagePlace, Queue};
 use crate::record::{
-    Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_settle,
+    Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_seen, decode_settle,
 };
 use crate::restore_pages::{RestoredPages, put_in_order};
 use crate::route::{BindingKey, ExchangeKind, Settings};
@@ -58,6 +58,7 @@ pub struct Restore {
     bindings: Vec<(DurableQueueId, Name, BindingKey)>,
     settled: HashSet<Holding, FixedState>,
     counts: HashMap<Holding, Count, FixedState>,
+    seen: BTreeMap<DurableQueueId, Vec<(Seen, Lsn)>>,
 }
 
 impl Restore {
@@ -75,6 +76,7 @@ impl Restore {
             bindings: Vec::new(),
             settled: HashSet::default(),
             counts: HashMap::default(),
+            seen: BTreeMap::new(),
         }
     }
 
@@ -165,12 +167,35 @@ impl Restore {
         self.pages.list(place, lsns, &self.settled);
     }
 
+    /// Takes ids of messages that a queue took; they may come at any time after the definitions.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn seen(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+        decode_seen(payload, &mut |queue, seen| self.note_seen(queue, seen, lsn))
+    }
+
+    fn note_seen(&mut self, queue: DurableQueueId, seen: Seen, lsn: Lsn) {
+        let settings = self.queues.get(&queue).map(|(queue, _)| queue.settings());
+        let window = settings.and_then(|settings| settings.dedup_window);
+        if window.is_some_and(|window| seen.time.after(window) > self.now) {
+            self.seen.entry(queue).or_default().push((seen, lsn));
+        }
+    }
+
     /// Takes a message; they come by rising number.
     ///
     /// # Errors
     /// [`RecordError`].
     pub fn message(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
         let record = MessageRecord::decode(payload)?;
+        if let Some(id) = record.view().property(Property::MessageId).filter(|_| record.deaths.is_none()) {
+            // Also where the queue is done with it.
+            let id: Arc<[u8]> = Arc::from(id);
+            for queue in &record.queues {
+                self.note_seen(*queue, Seen { id: Arc::clone(&id), time: record.time }, lsn);
+            }
+        }
         let waits = |queue: &&DurableQueueId| {
             let holding = Holding { queue: **queue, lsn };
             let is_known = self.settled.contains(&holding) || self.pages.has(&holding);
@@ -190,7 +215,7 @@ impl Restore {
             let count = self.counts.get(&Holding { queue: id, lsn });
             let failures = count.map_or(0, |count| count.failures);
             let is_redelivered = !self.was_clean || count.is_some_and(|count| count.is_redelivered);
-            entries.push(queue.found(&publication, &arrival, failures, is_redelivered));
+            entries.extend(queue.found(&publication, &arrival, failures, is_redelivered));
         }
         Ok(())
     }
@@ -215,7 +240,13 @@ impl Restore {
         let mut awakenings = Vec::new();
         let mut ids = BTreeMap::new();
         let (mut pages, mut counts) = (self.pages.take(self.was_clean), self.pages.counts(&self.counts));
+        let mut seen = self.seen;
         for (durable, (mut queue, entries)) in self.queues {
+            let mut of_queue = seen.remove(&durable).unwrap_or_default();
+            of_queue.sort_by_key(|(seen, _)| seen.time);
+            if let Some(dedup) = queue.dedup() {
+                of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
+            }
             queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
             let mut pages = pages.remove(&durable).unwrap_or_default();
             let mut of_priority: BTreeMap<u8, Vec<Entry>> = BTreeMap::new();
@@ -229,7 +260,8 @@ impl Restore {
                 let entries = of_priority.remove(&priority).unwrap_or_default();
                 failed.extend(queue.restore(priority, put_in_order(pages, entries)));
             }
-            restored.messages += queue.ready_len() + queue.unsettled_len();
+            queue.all_restored(self.now);
+            restored.messages += queue.delayed_len() + queue.ready_len() + queue.unsettled_len();
             let (vhost, name) = (queue.vhost(), queue.name().clone());
             let Some(id) = add_queue(queue) else {
                 restored.passed_over += 1;

@@ -1,6 +1,6 @@
 //! What the broker's verbs need of whoever runs them: the locks, the clock, the counters, the journal.
 
-use crate::confirm::Lsn;
+use crate::confirm::{Level, Lsn};
 use crate::id::{ConnectionId, QueueId};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, OriginId};
@@ -30,11 +30,17 @@ pub enum Event {
     NoForm,
     /// A fault in the broker's own code ended a connection.
     Fault,
+    /// A confirm left that promises [`Level::Memory`].
+    ConfirmedMemory,
+    /// A confirm left that promises [`Level::Os`].
+    ConfirmedOs,
+    /// A confirm left that promises [`Level::Disk`].
+    ConfirmedDisk,
 }
 
 impl Event {
     /// Every event.
-    pub const ALL: [Event; 8] = [
+    pub const ALL: [Event; 11] = [
         Event::Published,
         Event::Unroutable,
         Event::ReplyDropped,
@@ -43,7 +49,20 @@ impl Event {
         Event::DeadLetterDropped,
         Event::NoForm,
         Event::Fault,
+        Event::ConfirmedMemory,
+        Event::ConfirmedOs,
+        Event::ConfirmedDisk,
     ];
+
+    /// What a confirm of this level counts as, once it has left.
+    #[must_use]
+    pub fn confirmed(level: Level) -> Event {
+        match level {
+            Level::Memory => Event::ConfirmedMemory,
+            Level::Os => Event::ConfirmedOs,
+            Level::Disk => Event::ConfirmedDisk,
+        }
+    }
 }
 
 /// The world in which the broker's verbs run: the server's, with a mutex for each queue and

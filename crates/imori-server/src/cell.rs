@@ -94,7 +94,11 @@ impl Cell {
     /// A connection begins a turn: from here on it is now.
     pub(crate) fn begin_turn(&self) {
         self.pass();
-        self.now.set(self.shared.clock.now());
+        let now = self.shared.clock.now();
+        self.now.set(now);
+        if let Some(handle) = self.shared.cell(self.id) {
+            handle.pulse.at_boundary(now);
+        }
     }
 
     /// How many messages this cell took in.
@@ -127,8 +131,9 @@ impl Cell {
         }
     }
 
-    /// The thread sleeps no more.
+    /// The thread goes on.
     pub(crate) fn unpark(&self) {
+        self.begin_turn();
         if let Some(handle) = self.shared.cell(self.id) {
             handle.turns.park(false);
             handle.load.unpark();

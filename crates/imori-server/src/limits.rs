@@ -101,6 +101,28 @@ pub(crate) const JOURNAL_GROUP_SLACK_BYTES: usize = 16 * 1024;
 /// How often the disk is looked at from beside. Longer would tell of a flush that hangs too late.
 pub(crate) const STALL_WATCH_EVERY: Duration = Duration::from_millis(50);
 
+/// How late a cell may come to its work. Later: it is told of, with what is known of why.
+pub(crate) const CELL_LATE: Duration = Duration::from_millis(250);
+
+/// How often a cell measures by itself how late it is: a timer a second costs nothing.
+pub(crate) const PULSE: Duration = Duration::from_secs(1);
+
+/// Stalls that are kept in full, about 250 bytes each. Older ones are only counted.
+pub(crate) const STALLS_KEPT: usize = 64;
+
+/// How often the space on the disk is asked for. A second of publishing is less than the space that is left when
+/// publishers are stopped.
+pub(crate) const SPACE_LOOK: Duration = Duration::from_secs(1);
+
+/// The same while there is little: publishers wait for the answer.
+pub(crate) const SPACE_LOOK_LOW: Duration = Duration::from_millis(200);
+
+/// Seconds of which the longest commit is kept, each for itself: a mean hides a stall.
+pub(crate) const COMMIT_SECONDS: usize = 60;
+
+/// Queues in an answer of the monitor, each about 200 bytes. More: the answer says so in its `limit`.
+pub(crate) const MONITOR_QUEUES_MAX: usize = 10_000;
+
 /// How long clients have to hear that the broker ends because its disk failed: with the rest of the end it is
 /// below a second.
 pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);

@@ -44,11 +44,17 @@ impl Load {
 
     /// The thread goes on.
     pub(crate) fn unpark(&self) {
-        let since = self.parked_since.swap(0, Ordering::Relaxed);
+        // After what the cell says of its turns, or whoever sees it awake would think it long in one.
+        let since = self.parked_since.swap(0, Ordering::Release);
         if since > 0 {
             let parked = self.micros().saturating_sub(since - 1);
             self.parked.store(self.parked.load(Ordering::Relaxed) + parked, Ordering::Relaxed);
         }
+    }
+
+    /// Tells whether the thread is parked.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked_since.load(Ordering::Acquire) > 0
     }
 
     /// Percent of the last stretch in which the thread was awake.

@@ -31,7 +31,6 @@ use crate::cell::Cell;
 use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ExposedListener, ListenAddress, ProtocolName, Service};
-use crate::disk_watch::watch_disk;
 use crate::keep::keep;
 use crate::limits::{INBOXES_MAX, JOURNAL_GROUP_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::listener::{accept, bind};
@@ -41,9 +40,11 @@ use crate::protocol::header_reader;
 use crate::settings::{ProtocolSettings, Settings};
 use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared};
 use crate::slots::{SlotKey, Slots, unpoisoned};
+use crate::stall::Stalls;
 use crate::store::{self, OpenedStore, Opening, StoreError};
 use crate::thread;
 use crate::turn::Memory;
+use crate::watch::{Marks, keep_watch};
 use crate::websocket::Gate;
 
 /// A running broker.
@@ -112,8 +113,8 @@ impl Server {
             Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
         let mut server =
             Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None, keeper: None };
-        server.start_watch(config)?;
         server.start_cells(count, config, &settings, sockets, awakenings)?;
+        server.start_watch(config)?;
         server.start_keeper()?;
         server.start_monitor(config, &settings, server_id, client_address, monitors)?;
         Ok(server)
@@ -144,7 +145,7 @@ impl Server {
             warn!("the monitor ended in a panic");
         }
         if self.watch.is_some_and(|watch| watch.join().is_err()) {
-            warn!("the disk's watch ended in a panic");
+            warn!("the watch ended in a panic");
         }
         self.shared.pager.close();
         self.shared.keeper.end();
@@ -223,9 +224,19 @@ impl Server {
     }
 
     fn start_watch(&mut self, config: &Config) -> Result<(), StartError> {
-        let (shared, slow) = (Arc::clone(&self.shared), config.journal.slow_flush_ms.duration());
-        let watch = Builder::new().name(String::from("disk-watch")).spawn(move || watch_disk(&shared, slow));
-        self.watch = Some(watch.map_err(StartError::Thread)?);
+        let shared = Arc::clone(&self.shared);
+        let marks = Marks {
+            slow_flush: config.journal.slow_flush_ms.duration(),
+            stalled_flush: config.journal.stalled_flush_ms.duration(),
+            reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
+        };
+        match Builder::new().name(String::from("watch")).spawn(move || keep_watch(&shared, &marks)) {
+            Ok(thread) => self.watch = Some(thread),
+            Err(error) => {
+                self.shared.phase.send_replace(Phase::Ended);
+                return Err(StartError::Thread(error));
+            }
+        }
         Ok(())
     }
 
@@ -253,6 +264,8 @@ impl Server {
             message_bytes_max: config.limits.message_bytes.as_usize(),
             unsent_bytes_max: settings.outbound.unsent_bytes_max,
             login_timeout: config.limits.login_timeout_s.duration(),
+            stalled_flush: config.journal.stalled_flush_ms.duration(),
+            vhosts: settings.protocols.stomp.vhosts.clone(),
             cores: available_parallelism().map_or(1, usize::from),
             started: self.shared.clock.now(),
             cpu: CpuMeter::start(),
@@ -389,6 +402,7 @@ fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
         keeper,
         pager,
         queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),
+        stalls: Stalls::default(),
         cells: OnceLock::new(),
         admission: Admission::new(AdmissionLimits {
             connections_max: limits.connections as usize,

@@ -24,7 +24,9 @@ use crate::config::{ProtocolName, WritePolicy};
 use crate::counters::Counters;
 use crate::limits::DISK_FAILURE_GOODBYE;
 use crate::load::Load;
+use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
+use crate::stall::Stalls;
 use crate::store::{Journal, Keeper, Pager};
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::turns::Turns;
@@ -106,6 +108,7 @@ pub(crate) struct CellHandle {
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
     pub(crate) turns: Turns,
+    pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
     /// What its connections did that are gone.
     pub(crate) gone: Gone,
@@ -120,6 +123,7 @@ impl CellHandle {
             arrivals,
             load: Load::new(),
             turns: Turns::default(),
+            pulse: Pulse::default(),
             counters: Counters::default(),
             gone: Gone::default(),
             emptied: Notify::new(),
@@ -171,6 +175,7 @@ pub(crate) struct Shared {
     pub(crate) pager: Pager,
     /// Bytes of memory that the waiting messages of a queue may keep.
     pub(crate) queue_memory_bytes: usize,
+    pub(crate) stalls: Stalls,
     /// Whether there is a memory alarm, for those who wait for that to change.
     pub(crate) alarm: watch::Sender<bool>,
     pub(crate) phase: watch::Sender<Phase>,

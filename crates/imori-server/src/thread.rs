@@ -11,6 +11,7 @@ use tracing::error;
 
 use crate::cell::Cell;
 use crate::connection::serve;
+use crate::limits::PULSE;
 use crate::settings::Settings;
 use crate::shared::{Arrival, Phase, Shared};
 use crate::stalled::cut_stalled_for_ever;
@@ -56,6 +57,7 @@ async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceive
     tokio::spawn(release_confirms_for_ever(Arc::clone(&shared), id));
     tokio::spawn(hear_pages_for_ever(Arc::clone(&shared), id));
     tokio::spawn(cut_stalled_for_ever());
+    tokio::spawn(keep_pulse_for_ever(Arc::clone(&shared), id));
     tokio::spawn(spin_for_ever());
     loop {
         tokio::select! {
@@ -124,6 +126,17 @@ async fn hear_pages_for_ever(shared: Arc<Shared>, cell: u16) {
             news.tell(cell);
             cell.end_turn();
         });
+    }
+}
+
+/// Measures once a second how late the cell comes to what it expects.
+async fn keep_pulse_for_ever(shared: Arc<Shared>, id: u16) {
+    let Some(cell) = shared.cell(id) else { return };
+    loop {
+        let due = shared.clock.now().after(PULSE);
+        cell.pulse.expect(due);
+        tokio::time::sleep_until(shared.clock.instant(due).into()).await;
+        cell.pulse.woken(shared.clock.now());
     }
 }
 

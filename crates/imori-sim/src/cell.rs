@@ -1,6 +1,6 @@
 //! What a virtual cell does with its turns, for ever.
 
-use imori_core::broker::queue_woken;
+use imori_core::broker::{queue_restored, queue_woken};
 
 use crate::resting::Task;
 use crate::shared::{CellState, Shared, Status};
@@ -12,12 +12,18 @@ enum Work {
     Task(usize),
     Timer,
     Flush,
+    /// The journal came further.
+    Journal,
+    /// A queue was restored.
+    Restored,
 }
 
 impl CellState {
     /// Tells whether the cell has something to do now.
     pub(crate) fn has_work(&self, shared: &Shared) -> bool {
         !self.arrivals.borrow().is_empty()
+            || self.is_woken.get()
+            || !self.awakenings.borrow().is_empty()
             || self.desk.touched_len() > 0
             || self.is_timer_due(shared)
             || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
@@ -36,7 +42,7 @@ impl CellWorld<'_> {
             match self.next_work() {
                 None => {
                     self.begin_turn();
-                    self.check_memory();
+                    self.end_turn();
                     self.stop(Status::Idle);
                 }
                 Some(work) => self.do_work(&work),
@@ -51,6 +57,12 @@ impl CellWorld<'_> {
         let mut choices: Vec<Work> = Vec::new();
         if !state.arrivals.borrow().is_empty() {
             choices.push(Work::Accept);
+        }
+        if state.is_woken.get() {
+            choices.push(Work::Journal);
+        }
+        if !state.awakenings.borrow().is_empty() {
+            return Some(Work::Restored);
         }
         if state.is_timer_due(shared) {
             choices.push(Work::Timer);
@@ -82,7 +94,20 @@ impl CellWorld<'_> {
                 } else {
                     self.state().tasks.borrow_mut().push(task);
                 }
-                self.check_memory();
+                self.end_turn();
+            }
+            Work::Journal => {
+                self.state().is_woken.set(false);
+                self.release_confirms();
+                self.end_turn();
+            }
+            Work::Restored => {
+                self.begin_turn();
+                let awakening = self.state().awakenings.borrow_mut().pop_front();
+                if let Some(awakening) = awakening {
+                    queue_restored(self, &awakening);
+                }
+                self.end_turn();
             }
             Work::Timer => {
                 self.begin_turn();
@@ -90,7 +115,7 @@ impl CellWorld<'_> {
                 if let Some(timer) = timer {
                     queue_woken(self, timer.0.1);
                 }
-                self.check_memory();
+                self.end_turn();
             }
             Work::Flush => self.flush_touched(),
         }

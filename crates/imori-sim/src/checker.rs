@@ -181,7 +181,7 @@ fn check_messages(shared: &Shared, model: &Model) {
                 }
                 To::Inbox(_) => false,
             };
-            if is_for && !spec.is_volatile {
+            if is_for && !spec.is_volatile && !model.may_be_lost(index, queue) {
                 check_message(shared, model, index, queue);
             }
         }
@@ -234,7 +234,9 @@ fn surely_until(shared: &Shared, model: &Model, session: usize, unsubscribed_at:
     let cuts = shared.cuts.borrow();
     let cut = cuts.iter().find(|(cut, _)| *cut == session).map_or(u64::MAX, |(_, at)| *at);
     let end = ended.min(cut).min(unsubscribed_at.unwrap_or(u64::MAX));
-    if shared.outbound.feed_bytes >= NEVER_BEHIND_BYTES {
+    // What the broker had for it, and had not written, ended with the broker.
+    let is_crashed = model.sessions.get(session).is_some_and(|session| session.is_crashed);
+    if shared.outbound.feed_bytes >= NEVER_BEHIND_BYTES && !is_crashed {
         return end;
     }
     shared.rests.borrow().iter().copied().filter(|rest| *rest < end).max().unwrap_or(0)

@@ -167,7 +167,10 @@ impl Client {
                 }
                 self.decoder.connected(self.version);
             }
-            Command::Receipt => self.take_receipt(shared, model, &header("receipt-id").unwrap_or_default()),
+            Command::Receipt => {
+                let level = header("imori-level");
+                self.take_receipt(shared, model, &header("receipt-id").unwrap_or_default(), level.as_deref());
+            }
             Command::Message => self.take_message(shared, model, frame),
             Command::Error => {
                 self.has_error = true;
@@ -177,7 +180,7 @@ impl Client {
         }
     }
 
-    fn take_receipt(&mut self, shared: &Shared, model: &mut Model, id: &str) {
+    fn take_receipt(&mut self, shared: &Shared, model: &mut Model, id: &str, level: Option<&str>) {
         let now = shared.step.get();
         let awaited = self.receipts.pop_front();
         let Some((number, what)) = awaited.filter(|(number, _)| *id == format!("r{number}")) else {
@@ -207,7 +210,10 @@ impl Client {
                 }
             }
             Awaited::Unsubscribe(record) => self.subscriptions.retain(|own| own.record != record),
-            Awaited::Message(message) => model.message(message).has_receipt = true,
+            Awaited::Message(message) => {
+                model.message(message).has_receipt = true;
+                model.check_level(shared, message, level);
+            }
             Awaited::Disconnect => {
                 self.close(shared, model);
             }

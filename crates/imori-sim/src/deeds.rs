@@ -7,7 +7,7 @@ use imori_stomp::encode::FrameWriter;
 
 use crate::client::{Awaited, Client, OwnSubscription, Transaction, Unsettled};
 use crate::mail::Mail;
-use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To};
+use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To, TransactionRecord};
 use crate::shared::Shared;
 use crate::workload::{Deed, QueueSpec, Workload, pattern, subject};
 
@@ -99,6 +99,7 @@ impl Client {
             expiration_ms: (workload.has_expirations && random.chance(1, 8)).then(|| random.below(30) as u64),
             wants_receipt: random.chance(1, 2),
             is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
+            is_persistent: random.chance(workload.persistent_share, 8),
             ..mail
         };
         self.send(shared, model, &mail);
@@ -266,6 +267,12 @@ impl Client {
             record.key = (number, index);
             self.note_sent(number, *message);
         }
+        let accepted = transaction.settled.iter().filter(|(_, outcome)| *outcome == Outcome::Accept);
+        model.transactions.push(TransactionRecord {
+            session: self.session,
+            messages: transaction.messages.clone(),
+            accepted: accepted.map(|(unsettled, _)| (unsettled.message, unsettled.queue)).collect(),
+        });
         for (unsettled, outcome) in &transaction.settled {
             self.note_settled(model, std::slice::from_ref(unsettled), *outcome, number);
         }

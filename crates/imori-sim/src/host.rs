@@ -2,8 +2,12 @@
 
 use std::io::{self, ErrorKind};
 
+use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::ConnectionId;
-use imori_server::turn::{Desk, Host, Link, Memory, Wire, check_memory, flush_touched};
+use imori_server::turn::{
+    Desk, Host, Link, Memory, Signal, Wire, await_journal, check_memory, flush_touched, give_signal,
+    release_confirms,
+};
 
 use crate::lock::Lock;
 use crate::network::Write;
@@ -51,8 +55,8 @@ impl Host for CellWorld<'_> {
         let generation = if shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
         let link = slot.of(generation)?;
         if self.ending.get() == Some(id) {
+            // Each time until it is closed: others may have something for it until then.
             self.keep_unsent(link);
-            self.ending.set(None);
         }
         if shared.has(Bug::QueueAfterOutbound) && is_blocked {
             self.lock(Lock::Queue(0));
@@ -69,6 +73,30 @@ impl Host for CellWorld<'_> {
 
     fn write(&self, (id, pipe): &(ConnectionId, usize), bytes: &[u8]) -> io::Result<usize> {
         self.pause();
+        let shared = self.shared;
+        if shared.has(Bug::ReceiptsOvertake)
+            && let Some(swapped) = swap_receipts(bytes)
+        {
+            return self.write_as_is(&(*id, *pipe), &swapped);
+        }
+        self.write_as_is(&(*id, *pipe), bytes)
+    }
+}
+
+/// The bytes with the first two receipts that follow each other in each other's place.
+fn swap_receipts(bytes: &[u8]) -> Option<Vec<u8>> {
+    const BEGIN: &[u8] = b"RECEIPT\n";
+    let frames: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == 0).collect();
+    let at = frames.windows(2).position(|two| {
+        two.iter().all(|frame| frame.strip_prefix(b"\n").unwrap_or(frame).starts_with(BEGIN))
+    })?;
+    let mut frames = frames;
+    frames.swap(at, at + 1);
+    Some(frames.concat())
+}
+
+impl CellWorld<'_> {
+    fn write_as_is(&self, (id, pipe): &(ConnectionId, usize), bytes: &[u8]) -> io::Result<usize> {
         let shared = self.shared;
         let written = shared.network.write(*pipe, bytes, &shared.random);
         let result: io::Result<usize> = match written {
@@ -94,17 +122,43 @@ impl Host for CellWorld<'_> {
         self.is_blocked.set(matches!(&result, Err(error) if error.kind() == ErrorKind::WouldBlock));
         result
     }
-}
 
-impl CellWorld<'_> {
     /// Writes every connection that was touched.
     pub(crate) fn flush_touched(&self) {
         flush_touched(self);
         self.is_waking.set(false);
     }
 
-    /// Ends turns as the server does: checks the memory, and tells who waited for it.
+    /// Ends turns as the server does.
+    pub(crate) fn end_turn(&self) {
+        self.check_memory();
+        let told = Progress::default();
+        let progress = || if self.shared.has(Bug::JournalUnlooked) { told } else { self.progress() };
+        let wait = |write_too| {
+            self.state().awaits_sync.set(true);
+            self.state().awaits_write.set(write_too || self.state().awaits_write.get());
+        };
+        await_journal(self, wait, progress);
+    }
+
+    /// The journal came further.
+    pub(crate) fn release_confirms(&self) {
+        self.begin_turn();
+        let progress = match self.shared.bug {
+            Some(Bug::ConfirmAll) => Progress { written: Lsn::NEVER, synced: Lsn::NEVER },
+            _ => self.progress(),
+        };
+        release_confirms(self, progress);
+    }
+
+    /// Checks the memory and the disk, and tells who waited for them.
     pub(crate) fn check_memory(&self) {
+        let memory = &self.shared.memory;
+        if memory.is_disk_alarmed() && self.shared.log.borrow().queued() <= self.shared.queued_max / 2 {
+            for id in memory.end_disk_alarm() {
+                give_signal(self, id, Signal::AlarmEnded);
+            }
+        }
         if self.shared.has(Bug::LostAlarmEnd) {
             self.shared.memory.check();
         } else {

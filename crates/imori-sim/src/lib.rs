@@ -1,9 +1,10 @@
-//! Runs the real core and the real STOMP on virtual cells, with a false network and a false clock.
+//! Runs the real core, STOMP and journal on virtual cells, with a false network, disk and clock.
 //!
 //! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
 //! The same seed makes the same run. What is found is named by a [`Property`].
 
 mod simulation;
+mod crash;
 mod checker;
 mod deeds;
 mod speech;
@@ -15,8 +16,10 @@ mod host;
 mod world;
 mod model;
 mod shared;
+mod journal;
 mod resting;
 mod workload;
+mod ending;
 mod network;
 mod slots;
 mod lock;
@@ -40,7 +43,7 @@ pub fn run_seed(seed: u64, bug: Option<Bug>, is_traced: bool) -> Outcome {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| String::from(*text)));
         let violation = Violation { property: Property::Panic, text: text.unwrap_or_default() };
-        Outcome { hash: 0, steps: 0, violation: Some(violation) }
+        Outcome { hash: 0, steps: 0, points: 0, violation: Some(violation) }
     })
 }
 

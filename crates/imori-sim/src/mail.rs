@@ -14,6 +14,7 @@ pub(crate) struct Mail<'a> {
     pub(crate) expiration_ms: Option<u64>,
     pub(crate) wants_receipt: bool,
     pub(crate) is_in_transaction: bool,
+    pub(crate) is_persistent: bool,
 }
 
 impl Mail<'_> {
@@ -28,6 +29,7 @@ impl Mail<'_> {
             expiration_ms: None,
             wants_receipt: false,
             is_in_transaction: false,
+            is_persistent: false,
         }
     }
 }

@@ -29,11 +29,12 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut broken = 0_u64;
-    let mut steps = 0;
+    let (mut steps, mut points) = (0, 0);
     let runs = seeds.end.saturating_sub(seeds.start);
     for seed in seeds {
         let outcome = run_seed(seed, bug.map(|(bug, _)| bug), is_traced);
         steps += outcome.steps;
+        points += outcome.points;
         if let Some(violation) = outcome.violation {
             broken += 1;
             println!("seed {seed}: {violation}\n  {}", repeat_command(seed));
@@ -41,6 +42,6 @@ fn main() -> ExitCode {
             println!("seed {seed}: hash {:016x}", outcome.hash);
         }
     }
-    println!("{runs} seeds, {steps} decisions, {broken} broken");
+    println!("{runs} seeds, {steps} decisions, {points} ends of the broker looked at, {broken} broken");
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

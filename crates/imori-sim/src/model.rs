@@ -4,6 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use imori_core::confirm::Level;
+
+use crate::ending::{Crash, Kind};
 use crate::property::Property;
 use crate::shared::Shared;
 use crate::workload::QueueSpec;
@@ -13,6 +16,8 @@ use crate::workload::QueueSpec;
 pub(crate) struct SessionRecord {
     /// The client ended it, or noticed its end.
     pub(crate) ended_at: Option<u64>,
+    /// It ended with the broker.
+    pub(crate) is_crashed: bool,
 }
 
 /// A message.
@@ -31,6 +36,9 @@ pub(crate) struct MessageRecord {
     pub(crate) confirmed_at: Option<u64>,
     /// A receipt of its own said so.
     pub(crate) has_receipt: bool,
+    /// It is to outlive the broker, where its queue does.
+    pub(crate) is_persistent: bool,
+    pub(crate) is_in_transaction: bool,
 }
 
 /// Where a message goes.
@@ -92,6 +100,17 @@ pub(crate) struct Fate {
     pub(crate) outcome: Outcome,
     /// Its consumer knows that the broker heard the outcome.
     pub(crate) is_processed: bool,
+    /// The broker ended since, so that it may not know of this delivery any more.
+    pub(crate) is_of_earlier_life: bool,
+}
+
+/// What a transaction did, once it was committed.
+#[derive(Debug)]
+pub(crate) struct TransactionRecord {
+    pub(crate) session: usize,
+    pub(crate) messages: Vec<usize>,
+    /// Messages that it accepted, and from which queue.
+    pub(crate) accepted: Vec<(usize, usize)>,
 }
 
 /// A delivery as it came over the wire.
@@ -117,6 +136,9 @@ pub(crate) struct Model {
     pub(crate) subscriptions: Vec<SubscriptionRecord>,
     /// By message and queue.
     pub(crate) fates: BTreeMap<(usize, usize), Fate>,
+    pub(crate) transactions: Vec<TransactionRecord>,
+    /// Ends of the broker.
+    pub(crate) crashes: Vec<Crash>,
     /// Replies that arrived.
     pub(crate) replies: BTreeSet<usize>,
     /// Some bytes that were given out are known to nobody.
@@ -125,6 +147,8 @@ pub(crate) struct Model {
     live_keys: BTreeMap<(usize, usize), (u64, u64)>,
     /// The latest key of first deliveries, by publisher, receiver, queue and priority.
     queue_keys: BTreeMap<(usize, usize, usize, u8), (u64, u64)>,
+    /// The latest key of restored messages, by receiver, publisher and queue.
+    restored_keys: BTreeMap<(usize, usize, usize), (u64, u64)>,
     /// The latest sending of what was delivered first, by receiver, queue and priority.
     queue_sent: BTreeMap<(usize, usize, u8), u64>,
     /// Header bytes of each message, as it came last.
@@ -146,6 +170,59 @@ impl Model {
 
     pub(crate) fn subscription(&mut self, subscription: usize) -> &mut SubscriptionRecord {
         self.subscriptions.get_mut(subscription).expect("subscriptions are numbered as they begin")
+    }
+
+    /// A receipt says how safe a message is: as safe as its queue keeps it.
+    pub(crate) fn check_level(&self, shared: &Shared, message: usize, said: Option<&str>) {
+        let Some(record) = self.messages.get(message).filter(|record| !record.is_in_transaction) else {
+            return;
+        };
+        let expected = match record.to {
+            To::Queue(queue) if self.queue(queue).is_volatile => return,
+            To::Queue(queue) if record.is_persistent => self.queue(queue).level(),
+            To::Topic(_) if record.is_persistent => return,
+            _ => Level::Memory,
+        };
+        if said != Some(expected.as_str()) {
+            shared.violate(Property::Level, || {
+                format!("the receipt of message {message} says {said:?}, its queue has {expected}")
+            });
+        }
+    }
+
+    /// The broker has ended.
+    pub(crate) fn crash(&mut self, crash: Crash) {
+        for session in &mut self.sessions {
+            session.is_crashed |= session.ended_at.is_none_or(|at| at >= crash.at);
+            session.ended_at.get_or_insert(crash.at);
+        }
+        for ((message, queue), fate) in &mut self.fates {
+            let is_persistent = self.messages.get(*message).is_some_and(|message| message.is_persistent);
+            let keeps = self.queues.get(*queue).is_some_and(|queue| queue.keeps(crash.kind));
+            fate.is_processed &= is_persistent && keeps;
+            fate.is_of_earlier_life = true;
+        }
+        self.crashes.push(crash);
+    }
+
+    /// Tells whether this message of this queue outlives such an end at that time.
+    pub(crate) fn is_kept(&self, message: usize, queue: usize, kind: Kind, at: u64) -> bool {
+        let is_kept = |message: &MessageRecord| {
+            message.is_persistent && message.confirmed_at.is_some_and(|confirmed| confirmed <= at)
+        };
+        self.messages.get(message).is_some_and(is_kept) && self.queue(queue).keeps(kind)
+    }
+
+    /// Tells whether an end of the broker may have taken this message of this queue.
+    pub(crate) fn may_be_lost(&self, message: usize, queue: usize) -> bool {
+        let sent = self.messages.get(message).and_then(|message| message.sent_at).unwrap_or(0);
+        let is_later = |crash: &&Crash| crash.at >= sent;
+        self.crashes.iter().filter(is_later).any(|crash| !self.is_kept(message, queue, crash.kind, crash.at))
+    }
+
+    /// When the broker ended last.
+    fn last_crash(&self) -> Option<u64> {
+        self.crashes.last().map(|crash| crash.at)
     }
 
     pub(crate) fn is_over(&self, shared: &Shared, session: usize) -> bool {
@@ -230,8 +307,10 @@ impl Model {
             self.check_queue_order(shared, session, message, queue);
         }
         let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
-        self.fates
-            .insert((message, queue), Fate { session, number: arrived.number, outcome, is_processed: false });
+        self.fates.insert(
+            (message, queue),
+            Fate { session, number: arrived.number, outcome, is_processed: false, is_of_earlier_life: false },
+        );
     }
 
     /// The message was sent to this queue, or died on the way here by rule.
@@ -278,7 +357,7 @@ impl Model {
             _ => false,
         };
         let is_with_consumer = fate.is_some_and(|fate| match fate.outcome {
-            Outcome::Auto => true,
+            Outcome::Auto => !fate.is_of_earlier_life,
             Outcome::Open | Outcome::Accept => !self.is_over(shared, fate.session),
             Outcome::Release | Outcome::Reject => false,
         });
@@ -294,8 +373,31 @@ impl Model {
     /// The message was with nobody else, and is marked if it was given out before.
     fn check_single(&mut self, shared: &Shared, arrived: &Arrived<'_>, queue: usize) {
         let message = arrived.message;
+        let spec = self.queue(queue);
+        let record = self.messages.get(message);
+        let was_before =
+            |crash: u64| record.and_then(|record| record.sent_at).is_some_and(|sent| sent <= crash);
+        let is_restored = self.last_crash().is_some_and(was_before);
+        if is_restored && !spec.is_dead_letter_queue {
+            if !record.is_some_and(|record| record.is_persistent) || spec.is_transient && !spec.is_volatile {
+                shared.violate(Property::Durability, || {
+                    format!("message {message} outlived the broker, for which it was not made")
+                });
+            }
+            if !arrived.is_redelivered {
+                shared.violate(Property::Duplication, || {
+                    format!("message {message} outlived the broker and does not say that it may come again")
+                });
+            }
+        }
+        if is_restored && !spec.is_dead_letter_queue {
+            self.check_restored_order(shared, arrived.session, message, queue);
+        }
+        let spec = self.queue(queue);
+        // One that died again, as the broker forgot that it had, is delivered as if it had never been.
+        let may_be_unmarked = spec.is_dead_letter_queue;
         let Some(fate) = self.fates.get(&(message, queue)).copied() else {
-            if arrived.is_redelivered && !self.is_incomplete {
+            if arrived.is_redelivered && !self.is_incomplete && !is_restored {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} is marked as redelivered but nobody had it")
                 });
@@ -303,7 +405,7 @@ impl Model {
             return;
         };
         let is_allowed = match fate.outcome {
-            Outcome::Auto => false,
+            Outcome::Auto => fate.is_of_earlier_life,
             Outcome::Release => true,
             Outcome::Open => self.is_over(shared, fate.session),
             Outcome::Accept | Outcome::Reject => self.is_over(shared, fate.session) && !fate.is_processed,
@@ -314,11 +416,33 @@ impl Model {
                 format!("message {message} of queue {queue} came to session {session} although {fate:?}")
             });
         }
-        if !arrived.is_redelivered {
+        if !(arrived.is_redelivered || may_be_unmarked && fate.is_of_earlier_life) {
             shared.violate(Property::Duplication, || {
                 format!("message {message} of queue {queue} came again without the mark")
             });
         }
+    }
+
+    /// What is restored comes in its order, as long as nobody went who had some of it, and nothing was given back.
+    fn check_restored_order(&mut self, shared: &Shared, session: usize, message: usize, queue: usize) {
+        let begin = self.last_crash().unwrap_or(0);
+        let is_disturbed = |session: &SessionRecord| session.ended_at.is_some_and(|at| at > begin);
+        let is_released = |fate: &Fate| {
+            !fate.is_of_earlier_life && matches!(fate.outcome, Outcome::Release | Outcome::Reject)
+        };
+        let disturbed = self.sessions.iter().any(is_disturbed) || self.fates.values().any(is_released);
+        let has_priorities = self.queue(queue).has_priorities;
+        let Some(record) = self.messages.get(message).filter(|_| !disturbed && !has_priorities) else {
+            return;
+        };
+        let (publisher, key) = (record.publisher, record.key);
+        let latest = self.restored_keys.entry((session, publisher, queue)).or_default();
+        if key < *latest {
+            shared.violate(Property::Order, || {
+                format!("message {message} of queue {queue} is restored behind a later one of its publisher")
+            });
+        }
+        *latest = key;
     }
 
     fn check_queue_order(&mut self, shared: &Shared, session: usize, message: usize, queue: usize) {

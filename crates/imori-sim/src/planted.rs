@@ -45,11 +45,61 @@ pub enum Bug {
     UnnoticedEnd,
     /// A connection may have four times the unsent bytes that it should.
     NoBound,
+    /// The disk says that it has synced, and has not: all else is right, so this checks the checks.
+    LyingFlush,
+    /// The folder is not synced when a file has got its name.
+    FolderNotSynced,
+    /// A short write is taken for a whole one.
+    ShortWriteIgnored,
+    /// After a sync that failed there is another, whose success is believed.
+    SyncTriedAgain,
+    /// Batches are not synced.
+    SyncSkipped,
+    /// Records are confirmed when they are appended.
+    ConfirmBeforeCommit,
+    /// Records are said to be written when they are about to be.
+    ConfirmBeforeWrite,
+    /// Records are said to be durable when they are written.
+    ConfirmAtWritten,
+    /// What is told to connections is that all is durable.
+    ConfirmAll,
+    /// A confirm waits for the record before its own.
+    ConfirmOneTooFew,
+    /// A failed sync is passed over, and what follows is confirmed.
+    ConfirmAfterFailure,
+    /// Two receipts in one write change their places.
+    ReceiptsOvertake,
+    /// A cell is not woken when the journal comes further.
+    LostJournalWake,
+    /// A cell that begins to wait for the journal does not look how far that is.
+    JournalUnlooked,
+    /// A settle leaves no record.
+    SettleUnrecorded,
+    /// A dead letter leaves its queue in one record and comes to the other in a later one.
+    MoveUngrouped,
+    /// The records of a transaction are each for itself.
+    TransactionUngrouped,
+    /// Recovery passes over what was settled.
+    SettlesForgotten,
+    /// Recovery marks nothing as redelivered.
+    MarkForgotten,
+    /// Recovery cuts off one record too many.
+    LastRecordCut,
+    /// Recovery takes the last record first.
+    ReplayBackwards,
+    /// What is declared and not in the journal any more is lost.
+    DefinitionsForgotten,
+    /// Bindings are lost.
+    BindingsForgotten,
+    /// Definitions are applied to their own store before their records are durable.
+    DefinedBeforeDurable,
+    /// A checkpoint says that nothing before it is needed.
+    FloorTooHigh,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 20] = [
+    pub const ALL: [(Bug, &'static [Property]); 45] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -70,5 +120,30 @@ impl Bug {
         (Bug::LostWakeUp, &[Property::Starvation, Property::Receipts]),
         (Bug::UnnoticedEnd, &[Property::Memory]),
         (Bug::NoBound, &[Property::Bounds]),
+        (Bug::LyingFlush, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::FolderNotSynced, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::ShortWriteIgnored, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::SyncTriedAgain, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::SyncSkipped, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::ConfirmBeforeCommit, &[Property::Durability, Property::Loss]),
+        (Bug::ConfirmBeforeWrite, &[Property::Durability, Property::Loss]),
+        (Bug::ConfirmAtWritten, &[Property::Durability, Property::Loss]),
+        (Bug::ConfirmAll, &[Property::Durability, Property::Loss]),
+        (Bug::ConfirmOneTooFew, &[Property::Durability, Property::Loss]),
+        (Bug::ConfirmAfterFailure, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::ReceiptsOvertake, &[Property::Receipts]),
+        (Bug::LostJournalWake, &[Property::Receipts]),
+        (Bug::JournalUnlooked, &[Property::Receipts]),
+        (Bug::SettleUnrecorded, &[Property::Durability, Property::Duplication]),
+        (Bug::MoveUngrouped, &[Property::Durability, Property::Atomicity, Property::Loss]),
+        (Bug::TransactionUngrouped, &[Property::Atomicity]),
+        (Bug::SettlesForgotten, &[Property::Duplication]),
+        (Bug::MarkForgotten, &[Property::Duplication]),
+        (Bug::LastRecordCut, &[Property::Loss]),
+        (Bug::ReplayBackwards, &[Property::Order]),
+        (Bug::DefinitionsForgotten, &[Property::Loss, Property::Framing]),
+        (Bug::BindingsForgotten, &[Property::Loss]),
+        (Bug::DefinedBeforeDurable, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::FloorTooHigh, &[Property::Durability, Property::Loss]),
     ];
 }

@@ -41,6 +41,15 @@ pub enum Property {
     Expiry,
     /// Connections and their queues, when they are gone, leave nothing.
     Leftovers,
+    /// What was confirmed outlives what its level says; what was settled and confirmed does not come back;
+    /// nothing else is there, and no byte is changed.
+    Durability,
+    /// Of a transaction, and of a move to where the dead go, all outlives the broker or nothing.
+    Atomicity,
+    /// The broker opens what any end of it has left, and sees no damage there.
+    Recovery,
+    /// A receipt says the level of the queue.
+    Level,
 }
 
 /// A property that was broken, and how.

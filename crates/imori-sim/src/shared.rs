@@ -9,6 +9,7 @@ use std::sync::Arc;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
+use imori_core::restore::Awakening;
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
@@ -16,7 +17,9 @@ use imori_core::topology::Topology;
 use imori_server::settings::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
 use imori_stomp::settings::Settings;
+use imori_store::settings::Settings as JournalSettings;
 
+use crate::journal::Log;
 use crate::lock::{Lock, Locks};
 use crate::network::Network;
 use crate::planted::Bug;
@@ -65,6 +68,14 @@ pub(crate) struct CellState {
     pub(crate) arrivals: RefCell<VecDeque<usize>>,
     pub(crate) desk: Desk,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
+    /// Queues that were restored and are to be looked after.
+    pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
+    /// It wants to be woken when more of the journal is durable.
+    pub(crate) awaits_sync: Cell<bool>,
+    /// It wants to be woken when more of it is written.
+    pub(crate) awaits_write: Cell<bool>,
+    /// The journal came further.
+    pub(crate) is_woken: Cell<bool>,
 }
 
 impl CellState {
@@ -77,6 +88,10 @@ impl CellState {
             arrivals: RefCell::default(),
             desk: Desk::new(read_bytes),
             timers: RefCell::default(),
+            awakenings: RefCell::default(),
+            awaits_sync: Cell::new(false),
+            awaits_write: Cell::new(false),
+            is_woken: Cell::new(false),
         }
     }
 }
@@ -98,6 +113,10 @@ pub(crate) struct Shared {
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) memory: Memory,
+    pub(crate) log: RefCell<Log>,
+    pub(crate) settings: JournalSettings,
+    /// Records that may wait for the disk before publishers do.
+    pub(crate) queued_max: u64,
     /// How likely a cell is to go on at a lock rather than to let others go first, of 8.
     pub(crate) haste: usize,
     /// Connections are written by their own cells only.
@@ -107,10 +126,19 @@ pub(crate) struct Shared {
     /// When all was still: what was accepted before had been written to everybody who reads.
     pub(crate) rests: RefCell<Vec<u64>>,
     pub(crate) violation: RefCell<Option<Violation>>,
+    /// Ends of the broker that were looked at.
+    pub(crate) points: Cell<u64>,
 }
 
 impl Shared {
-    pub(crate) fn new(workload: &Workload, random: Random, trace: Trace, bug: Option<Bug>) -> Shared {
+    pub(crate) fn new(
+        workload: &Workload,
+        random: Random,
+        trace: Trace,
+        bug: Option<Bug>,
+        settings: JournalSettings,
+        log: Log,
+    ) -> Shared {
         let mut table = Table::new(Seed(1), TableLimits::default());
         table.add_vhost(VhostId(0));
         let stomp = Settings { parked_bytes_max: PARKED_BYTES_MAX, ..Settings::default() };
@@ -133,11 +161,32 @@ impl Shared {
                 inboxes_max: 4,
             },
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
+            log: RefCell::new(log),
+            settings,
+            queued_max: workload.queued_max,
             haste: workload.haste,
             writes_own: workload.writes_own,
             cuts: RefCell::default(),
             rests: RefCell::default(),
             violation: RefCell::default(),
+            points: Cell::new(0),
+        }
+    }
+
+    /// What the next process begins with: all that is not the broker's goes on.
+    pub(crate) fn next_life(&mut self, workload: &Workload, log: Log) -> Shared {
+        let random = std::mem::replace(&mut self.random, Random::new(0));
+        let trace = std::mem::replace(&mut self.trace, Trace::new(false));
+        let new = Shared::new(workload, random, trace, self.bug, self.settings, log);
+        Shared {
+            clock: self.clock.clone(),
+            step: self.step.clone(),
+            network: std::mem::take(&mut self.network),
+            cuts: std::mem::take(&mut self.cuts),
+            rests: std::mem::take(&mut self.rests),
+            violation: std::mem::take(&mut self.violation),
+            points: self.points.clone(),
+            ..new
         }
     }
 

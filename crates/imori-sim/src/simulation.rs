@@ -7,9 +7,17 @@ use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use imori_core::time::Time;
 use imori_stomp::version::Version;
+use imori_store::limits::BLOCK_BYTES;
+use imori_store::recover::Recovered;
+use imori_store::seal::StoreId;
+use imori_store::settings::Settings;
+use imori_store::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
 
 use crate::checker::{check_end, check_rest, expected_charge};
 use crate::client::Client;
+use crate::crash::{check_image, restore};
+use crate::ending::{Crash, Kind};
+use crate::journal::{Definitions, Device, Log, Step};
 use crate::model::{Mode, Model, Reads, SessionRecord};
 use crate::planted::Bug;
 use crate::property::{Property, Violation};
@@ -36,6 +44,8 @@ pub struct Outcome {
     pub hash: u64,
     /// Decisions that were made.
     pub steps: u64,
+    /// Ends of the broker that were looked at.
+    pub points: u64,
     /// What was broken, if anything was.
     pub violation: Option<Violation>,
 }
@@ -49,17 +59,28 @@ pub(crate) struct Simulation {
     workload: Workload,
     /// A cell that is held up, and until when: so others get far ahead of it.
     held_up: (usize, u64),
+    /// The broker may end by itself.
+    may_crash: bool,
+    crashes_left: usize,
 }
 
 impl Simulation {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, is_traced: bool) -> Simulation {
         let random = Random::new(seed);
         let workload = Workload::new(&random);
-        let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug));
+        let store = StoreId([7; 16]);
+        let settings = Settings::with_few_blocks(store, workload.file_blocks);
+        let device = Device::new(SimDisk::default(), bug);
+        let opened =
+            Log::open(device, &settings, workload.file_blocks * BLOCK_BYTES, Definitions::default(), bug);
+        let (log, _) = opened.expect("an empty disk that is well becomes a store");
+        let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug, settings, log));
         let fibers = (0..workload.cells).map(|id| fiber(id, Rc::clone(&shared))).collect();
         let mut model = Model::default();
         model.queues.clone_from(&workload.queues);
-        Simulation { shared, fibers, clients: Vec::new(), model, workload, held_up: (0, 0) }
+        let crashes_left = workload.crashes;
+        let (clients, held_up) = (Vec::new(), (0, 0));
+        Simulation { shared, fibers, clients, model, workload, held_up, may_crash: false, crashes_left }
     }
 
     /// Runs to the end, or to the first violation.
@@ -67,7 +88,8 @@ impl Simulation {
         self.run_phases();
         let shared = &self.shared;
         let violation = shared.violation.take();
-        Outcome { hash: shared.trace.hash(), steps: shared.step.get(), violation }
+        let (steps, points) = (shared.step.get(), shared.points.get());
+        Outcome { hash: shared.trace.hash(), steps, points, violation }
     }
 
     fn run_phases(&mut self) -> Option<()> {
@@ -76,8 +98,23 @@ impl Simulation {
             let deeds = self.workload.deeds_each;
             self.connect(deeds);
         }
+        self.may_crash = true;
+        self.plan_trouble();
         self.rest("deeds")?;
+        self.may_crash = self.workload.crashes > 0;
+        if self.workload.crashes > 0 && self.shared.random.chance(1, 2) {
+            self.crash()?;
+            self.rest("going on")?;
+        }
         self.settle()?;
+        self.may_crash = false;
+        self.shared.log.borrow().device.disk.heal();
+        let has_failed = self.shared.log.borrow().has_failed;
+        if has_failed || self.workload.crashes > 0 && self.shared.random.chance(1, 3) {
+            self.crash()?;
+            self.shared.log.borrow().device.disk.heal();
+            self.rest("going on again")?;
+        }
         if self.workload.mark_bytes.is_some() {
             // Only who drains queues ends an alarm.
             self.drain()?;
@@ -91,7 +128,9 @@ impl Simulation {
         let expected = expected_charge(&self.model, &waiting);
         self.leave()?;
         check_end(&self.shared, &self.model);
-        if charged != expected && !self.workload.has_expirations {
+        // One that died was copied by its record: it may share nothing any more with where it is alive.
+        let is_unknown = !self.model.crashes.is_empty() && waiting.values().any(|queues| *queues > 1);
+        if charged != expected && !self.workload.has_expirations && !is_unknown {
             let text =
                 || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
             self.shared.violate(Property::Memory, text);
@@ -134,6 +173,7 @@ impl Simulation {
                 client.accepts_all = true;
             }
         }
+        drop(shared);
         self.rest("settling")
     }
 
@@ -170,6 +210,7 @@ impl Simulation {
                 true => {}
             }
         }
+        drop(shared);
         self.rest("leaving")
     }
 
@@ -198,6 +239,7 @@ impl Simulation {
                 1000,
             );
         }
+        drop(shared);
         self.rest("draining")
     }
 
@@ -249,9 +291,9 @@ impl Simulation {
 
     /// Lets everything happen until nothing does; `None` where that showed a violation.
     fn rest(&mut self, phase: &str) -> Option<()> {
-        let shared = Rc::clone(&self.shared);
-        shared.trace.note(&[phase.len() as u64], || format!("-- {phase}"));
+        self.shared.trace.note(&[phase.len() as u64], || format!("-- {phase}"));
         while self.step() {
+            let shared = &self.shared;
             if shared.is_violated() {
                 return None;
             }
@@ -260,6 +302,7 @@ impl Simulation {
                 return None;
             }
         }
+        let shared = Rc::clone(&self.shared);
         if !shared.is_violated() {
             check_rest(&shared, &mut self.model, &self.clients);
         }
@@ -271,6 +314,9 @@ impl Simulation {
 
     /// Lets one of those go on who can; false where nobody can and no time will change that.
     fn step(&mut self) -> bool {
+        if self.is_crash_due() {
+            return self.crash().is_some();
+        }
         let shared = Rc::clone(&self.shared);
         let step = shared.step.get() + 1;
         shared.step.set(step);
@@ -285,6 +331,13 @@ impl Simulation {
         if shared.random.chance(1, 256) {
             self.held_up = (shared.random.below(shared.cells.len()), step + shared.random.below(400) as u64);
         }
+        let steps = shared.log.borrow().steps();
+        let is_disk_next =
+            !steps.is_empty() && (ready.is_empty() && clients.is_empty() || shared.random.chance(1, 4));
+        if is_disk_next {
+            self.disk_step(*shared.random.pick(&steps));
+            return true;
+        }
         if !ready.is_empty() && (clients.is_empty() || shared.random.chance(self.workload.cell_share, 16)) {
             let id = *shared.random.pick(&ready);
             if let Some(fiber) = self.fibers.get_mut(id) {
@@ -293,11 +346,186 @@ impl Simulation {
             return true;
         }
         if clients.is_empty() {
-            return self.let_time_pass();
+            if shared.log.borrow().has_failed {
+                drop(shared);
+                return self.crash().is_some();
+            }
+            return !steps.is_empty() || self.let_time_pass();
         }
         let index = *shared.random.pick(&clients);
         self.client_turn(index);
         true
+    }
+
+    /// One of the journal's threads goes on; then each end of the broker meanwhile may be looked at.
+    fn disk_step(&mut self, step: Step) {
+        let shared = &self.shared;
+        let disk = shared.log.borrow().device.disk.clone();
+        if self.workload.persistent_share > 0 {
+            disk.watch();
+        }
+        // Clients may know more than when the disk was changed last.
+        if shared.random.chance(1, 2) {
+            self.look_at(&disk.state());
+        }
+        let shared = &self.shared;
+        let before = shared.log.borrow().progress;
+        shared.log.borrow_mut().step(step);
+        let progress = shared.log.borrow().progress;
+        for (call, file, at, len) in disk.take_trace() {
+            let words = [call as u64, file as u64, at, len as u64];
+            shared.trace.note(&words, || format!("disk: {call:?} of {len} at {at} in file {file}"));
+        }
+        let words = [step as u64, progress.written.0, progress.synced.0];
+        shared.trace.note(&words, || format!("journal: {step:?}, {progress:?}"));
+        for state in disk.take_snapshots() {
+            self.look_at(&state);
+        }
+        let (is_written, is_synced) = (progress.written != before.written, progress.synced != before.synced);
+        if is_written || is_synced {
+            for cell in &self.shared.cells {
+                let wants_all = is_synced && self.shared.memory.is_disk_alarmed();
+                if is_written && cell.awaits_write.take() || is_synced && cell.awaits_sync.take() || wants_all
+                {
+                    cell.is_woken
+                        .set(!self.shared.has(Bug::LostJournalWake) || self.shared.random.chance(3, 4));
+                }
+            }
+        }
+    }
+
+    fn look_at(&self, state: &State) {
+        let shared = &self.shared;
+        for (kind, is_looked_at) in [
+            (Kind::PowerCut, shared.random.chance(1, 2)),
+            (Kind::Kill, shared.random.chance(1, 4) && !state.has_lost()),
+        ] {
+            if is_looked_at {
+                shared.points.set(shared.points.get() + 1);
+                check_image(shared, &self.model, state, kind);
+            }
+        }
+    }
+
+    /// The disk has failed, or the seed has it so.
+    fn is_crash_due(&mut self) -> bool {
+        let shared = &self.shared;
+        if shared.log.borrow().has_failed {
+            return shared.random.chance(1, 20);
+        }
+        let is_due =
+            self.may_crash && self.crashes_left > 0 && shared.random.chance(1, self.workload.crash_every);
+        self.crashes_left -= usize::from(is_due);
+        is_due
+    }
+
+    /// The broker ends without a word, and another goes on from what is on the disk.
+    fn crash(&mut self) -> Option<()> {
+        self.fibers.clear();
+        let shared = Rc::get_mut(&mut self.shared).expect("the cells are gone, and nobody else keeps it");
+        let state = shared.log.get_mut().device.disk.state();
+        let kind = match state.has_lost() || shared.random.chance(1, 2) {
+            true => Kind::PowerCut,
+            false => Kind::Kill,
+        };
+        let at = shared.step.get() + 1;
+        shared.step.set(at);
+        shared.trace.note(&[kind as u64], || format!("-- the broker ends: {kind:?}"));
+        for cell in &shared.cells {
+            cell.links.each(|_, link| shared.keep_unsent(link));
+        }
+        for client in &mut self.clients {
+            let is_there = !shared.network.pipe(client.session).is_over;
+            if is_there {
+                client.look_at_remains(shared, &mut self.model);
+            }
+            let mut pipe = shared.network.pipe(client.session);
+            (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
+        }
+        self.model.crash(Crash { at, kind });
+        let log = self.reopen(&state, kind)?;
+        let shared = Rc::get_mut(&mut self.shared).expect("nobody else keeps it");
+        let (log, recovered) = log;
+        self.shared = Rc::new(shared.next_life(&self.workload, log));
+        let shared = &self.shared;
+        let restored = restore(shared, recovered.records);
+        match restored {
+            Ok(awakenings) => shared.cell(0).awakenings.borrow_mut().extend(awakenings),
+            Err(error) => {
+                shared.violate(Property::Recovery, || format!("a record cannot be read: {error}"));
+                return None;
+            }
+        }
+        self.fibers = (0..self.workload.cells).map(|id| fiber(id, Rc::clone(&self.shared))).collect();
+        self.plan_trouble();
+        let deeds: Vec<usize> =
+            self.clients.iter_mut().map(|client| std::mem::take(&mut client.deeds_left)).collect();
+        deeds.into_iter().filter(|deeds| *deeds > 0).for_each(|deeds| self.connect(deeds));
+        if self.shared.is_violated() { None } else { Some(()) }
+    }
+
+    /// Opens what an end has left; that can end too, and is done again.
+    fn reopen(&mut self, state: &State, kind: Kind) -> Option<(Log, Recovered)> {
+        let shared = &self.shared;
+        let file_bytes = self.workload.file_blocks * BLOCK_BYTES;
+        let left = |state: &State, kind: Kind| match kind {
+            Kind::Kill => state.clone(),
+            Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
+        };
+        let open = |state: State, is_watched: bool| {
+            let disk = SimDisk::new(state);
+            if is_watched {
+                disk.watch();
+            }
+            let definitions = shared.log.borrow().definitions.left();
+            let device = Device::new(disk, shared.bug);
+            Log::open(device, &shared.settings, file_bytes, definitions, shared.bug)
+        };
+        let mut state = left(state, kind);
+        if shared.random.chance(1, 4)
+            && let Ok((log, _)) = open(state.clone(), true)
+        {
+            let snapshots = log.device.disk.take_snapshots();
+            if !snapshots.is_empty() {
+                shared.trace.note(&[snapshots.len() as u64], || String::from("-- it ends while it opens"));
+                state = left(shared.random.pick(&snapshots), Kind::PowerCut);
+            }
+        }
+        let found =
+            open(state, false).and_then(|(log, recovered)| match recovered.report.damaged.is_empty() {
+                true => Ok((log, recovered)),
+                false => Err(recovered.report.to_string()),
+            });
+        match found {
+            Ok(found) => {
+                let (count, next) = (found.1.records.len() as u64, found.1.next.0);
+                shared.trace.note(&[count, next], || format!("-- {count} records are there, {next} is next"));
+                Some(found)
+            }
+            Err(error) => {
+                shared.violate(Property::Recovery, || error);
+                None
+            }
+        }
+    }
+
+    /// Sometimes the disk fails, or has no room for a while.
+    fn plan_trouble(&self) {
+        let random = &self.shared.random;
+        if !self.workload.has_disk_trouble || random.chance(1, 2) {
+            return;
+        }
+        let (call, trouble) = *random.pick(&[
+            (Call::Write, Trouble::Error(EIO)),
+            (Call::Write, Trouble::Error(ENOSPC)),
+            (Call::Write, Trouble::Short),
+            (Call::Write, Trouble::Short),
+            (Call::Write, Trouble::Short),
+            (Call::Sync, Trouble::Error(EIO)),
+            (Call::Sync, Trouble::Error(EIO)),
+            (Call::SyncFolder, Trouble::Error(EIO)),
+        ]);
+        self.shared.log.borrow().device.disk.trouble(call, random.below(12), trouble);
     }
 
     fn can_go_on(&self, id: usize) -> bool {
@@ -359,6 +587,10 @@ impl Simulation {
                 shared.violate(Property::Deadlock, || format!("cell {id} waits for {lock:?} for ever"));
                 return false;
             }
+        }
+        if shared.log.borrow().is_stalled() {
+            shared.log.borrow_mut().retry();
+            return true;
         }
         let now = shared.clock.get();
         let timers = shared.cells.iter().filter_map(|cell| {

@@ -62,6 +62,8 @@ impl Client {
             sent_at: name.is_none().then(|| shared.step.get()),
             confirmed_at: None,
             has_receipt: false,
+            is_persistent: mail.is_persistent,
+            is_in_transaction: name.is_some(),
         });
         if name.is_none() {
             self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
@@ -77,6 +79,9 @@ impl Client {
                 if let Some(value) = value {
                     frame.header(name, value.as_bytes());
                 }
+            }
+            if mail.is_persistent {
+                frame.header("persistent", b"true");
             }
             frame.header("n", message.to_string().as_bytes());
             for (name, number) in

@@ -1,5 +1,8 @@
 //! What a seed makes clients do: which queues there are, how large things are, how often what is done.
 
+use imori_core::confirm::Level;
+
+use crate::ending::Kind;
 use crate::random::Random;
 
 /// A queue of a run.
@@ -22,9 +25,28 @@ pub(crate) struct QueueSpec {
     pub(crate) has_delivery_limit: bool,
     /// It can be gone, and come back empty.
     pub(crate) is_volatile: bool,
+    /// It ends with the broker.
+    pub(crate) is_transient: bool,
+    /// How safe a persistent message is when it is confirmed.
+    pub(crate) level: Option<Level>,
 }
 
 impl QueueSpec {
+    /// Tells whether it and what is in it outlive the broker.
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.is_volatile && !self.is_transient
+    }
+
+    /// The level of its confirms.
+    pub(crate) fn level(&self) -> Level {
+        if self.is_transient { Level::Memory } else { self.level.unwrap_or(Level::Disk) }
+    }
+
+    /// Tells whether what it confirms outlives such an end.
+    pub(crate) fn keeps(&self, kind: Kind) -> bool {
+        self.is_kept() && self.level() >= kind.level()
+    }
+
     /// How a client subscribes to it.
     pub(crate) fn destination(&self) -> String {
         let prefix = if self.pattern.is_some() { "/amq/queue/" } else { "/queue/" };
@@ -93,6 +115,18 @@ pub(crate) struct Workload {
     /// Messages may have a time to live of their own. In a queue such a message may be over it unnoticed,
     /// behind others, so what waits is not known exactly.
     pub(crate) has_expirations: bool,
+    /// How many of eight messages are persistent.
+    pub(crate) persistent_share: usize,
+    /// How often the broker may end without a word.
+    pub(crate) crashes: usize,
+    /// One of so many decisions ends it, while it may.
+    pub(crate) crash_every: usize,
+    /// The disk may fail, or be full.
+    pub(crate) has_disk_trouble: bool,
+    /// Blocks of a journal file.
+    pub(crate) file_blocks: usize,
+    /// Records that may wait for the disk before publishers do.
+    pub(crate) queued_max: u64,
 }
 
 /// The words of subjects and patterns.
@@ -136,6 +170,23 @@ impl Workload {
             cell_share: random.between(6, 15),
             prefetch_max: *random.pick(&[1, 3, 20]),
             has_expirations: random.chance(1, 4),
+            persistent_share: 0,
+            crashes: 0,
+            crash_every: 1,
+            has_disk_trouble: false,
+            file_blocks: *random.pick(&[16, 24, 40]),
+            queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
+        };
+        let workload = match random.chance(1, 2) {
+            true => Workload {
+                persistent_share: *random.pick(&[4, 7, 8, 8]),
+                crashes: random.below(4),
+                crash_every: *random.pick(&[200, 600, 2_000]),
+                has_disk_trouble: random.chance(1, 3),
+                has_expirations: workload.has_expirations && random.chance(1, 4),
+                ..workload
+            },
+            false => workload,
         };
         if flavour == Flavour::Flood {
             let feed_bytes = 200;
@@ -217,10 +268,21 @@ fn queues(random: &Random, flavour: Flavour) -> Vec<QueueSpec> {
             argue("x-expires", &random.between(1, 50));
             queue.is_volatile = true;
         }
+        if random.chance(1, 12) {
+            argue("durable", &"false");
+            queue.is_transient = true;
+        }
+        if random.chance(1, 4) {
+            let level = *random.pick(&[Level::Os, Level::Os, Level::Disk, Level::Memory]);
+            argue("x-level", &level);
+            queue.level = Some(level);
+        }
         if random.chance(1, 6) {
+            queue.arguments.retain(|(name, _)| *name != "durable");
+            queue.is_transient = false;
             queue.pattern = Some(pattern(random));
             queue.name = format!("bound{number}");
-            argue("durable", &"true");
+            queue.arguments.push(("durable", String::from("true")));
             queue.arguments.retain(|(name, _)| *name != "auto-delete");
             queue.is_volatile = queue.arguments.iter().any(|(name, _)| *name == "x-expires");
         }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use corosensei::Yielder;
-use imori_core::confirm::Lsn;
+use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
 use imori_core::queue::Queue;
-use imori_core::record::{Appended, NewRecord};
+use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
@@ -27,9 +27,6 @@ use crate::shared::{CellState, PipeWire, Shared, Status};
 
 /// A message and an ERROR: by so much what is unsent may be over its limit.
 const BOUND_SLACK_BYTES: usize = 2_500;
-
-/// Bytes of what one transaction may record, as with journal files of 1 MiB.
-const GROUP_BYTES_MAX: usize = 1_000_000;
 
 /// A virtual cell while it runs.
 pub(crate) struct CellWorld<'a> {
@@ -145,9 +142,39 @@ impl<'a> CellWorld<'a> {
         }
     }
 
+    /// How far the journal is, as far as the cell may tell.
+    pub(crate) fn progress(&self) -> Progress {
+        self.shared.log.borrow().progress
+    }
+
+    fn hand_over(&self, records: &[NewRecord], is_group: bool) -> Appended {
+        self.pause();
+        let count = records.len() as u64;
+        let (mut appended, queued) = {
+            let mut log = self.shared.log.borrow_mut();
+            (log.append(records, is_group), log.queued())
+        };
+        let words = [self.id as u64, count, appended.first.0, appended.through.0];
+        self.shared.trace.note(&words, || format!("cell {} appends {count} records: {appended:?}", self.id));
+        if queued > self.shared.queued_max {
+            self.shared.memory.raise_disk_alarm();
+        }
+        if self.shared.has(Bug::ConfirmOneTooFew) {
+            appended.through = Lsn(appended.through.0 - 1);
+        }
+        appended
+    }
+
     /// Takes what a connection that ends has not sent: its client never sees it, the checks do.
     pub(crate) fn keep_unsent(&self, link: &mut Link<PipeWire>) {
-        let mut pipe = self.shared.network.pipe(link.wire.pipe);
+        self.shared.keep_unsent(link);
+    }
+}
+
+impl Shared {
+    /// Takes what a connection that ends has not sent.
+    pub(crate) fn keep_unsent(&self, link: &mut Link<PipeWire>) {
+        let mut pipe = self.network.pipe(link.wire.pipe);
         while let Some((bytes, written)) = link.outbound.take_unsent() {
             pipe.unsent.extend_from_slice(bytes.get(written..).unwrap_or_default());
             let len = bytes.len();
@@ -208,21 +235,44 @@ impl World for CellWorld<'_> {
         result
     }
 
-    /// Records have no number and are as safe as they will be: nobody waits for them.
-    fn append(&self, _: Vec<NewRecord>) -> Appended {
-        Appended { first: Lsn::NONE, through: Lsn::NONE }
+    fn append(&self, records: Vec<NewRecord>) -> Appended {
+        let is_settle = records.iter().all(|record| record.kind == RecordKind::Settle);
+        if is_settle && self.shared.has(Bug::SettleUnrecorded) {
+            return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        self.hand_over(&records, false)
     }
 
-    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
-        self.append(records)
+    fn append_group(&self, mut records: Vec<NewRecord>) -> Appended {
+        let is_move = matches!(&*records, [message, settle]
+            if message.kind == RecordKind::Message && settle.kind == RecordKind::Settle);
+        if self.shared.has(Bug::MoveUngrouped) && is_move {
+            let settle = records.split_off(1);
+            self.hand_over(&settle, false);
+            return self.hand_over(&records, false);
+        }
+        if self.shared.has(Bug::TransactionUngrouped) {
+            // The numbers are those of one call after the other, with others' between.
+            let mut all: Option<Appended> = None;
+            for record in records {
+                let appended = self.hand_over(&[record], false);
+                all = Some(Appended { first: all.map_or(appended.first, |all| all.first), ..appended });
+            }
+            return all.unwrap_or(Appended { first: Lsn::NONE, through: Lsn::NONE });
+        }
+        self.hand_over(&records, true)
     }
 
     fn appended(&self) -> Lsn {
-        Lsn::NONE
+        self.shared.log.borrow().appended()
     }
 
     fn group_bytes_max(&self) -> usize {
-        GROUP_BYTES_MAX
+        self.shared.log.borrow().group_bytes_max()
+    }
+
+    fn is_disk_alarmed(&self) -> bool {
+        self.shared.memory.is_disk_alarmed()
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -43,7 +43,7 @@ pub(crate) fn is_argument(name: &[u8]) -> bool {
     }
 }
 
-const X_ARGUMENTS: [&str; 12] = [
+const X_ARGUMENTS: [&str; 13] = [
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-expires",
@@ -55,6 +55,7 @@ const X_ARGUMENTS: [&str; 12] = [
     "x-queue-type",
     "x-delivery-limit",
     "x-max-age",
+    "x-dedup-window",
     "x-level",
 ];
 
@@ -88,6 +89,7 @@ impl Arguments {
             dead_letter: dead_letter(headers)?,
             priority_max: priority_max.and_then(|max| u8::try_from(max).ok()),
             delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
+            dedup_window: milliseconds("x-dedup-window", 0)?.filter(|window| !window.is_zero()),
             level: level(headers)?,
         };
         Ok(Self {

@@ -10,7 +10,7 @@ use crate::complaint::Complaint;
 use crate::frame::Frame;
 use crate::send::make_sure;
 use crate::session::Session;
-use crate::turn::Done;
+use crate::turn::{Done, Says};
 
 /// Opens a transaction.
 pub(crate) fn begin<'a>(
@@ -42,7 +42,7 @@ pub(crate) fn commit<'a, W: World>(
     let report = broker::commit(world, &session.actor(), steps)?;
     Ok(Done {
         receipt,
-        says_level: true,
+        says: Says::Level,
         confirm: report.confirm.after(confirm),
         commands: 1 + steps.len(),
         receivers: report.receivers,

@@ -8,6 +8,8 @@ use imori_core::route::RouteError;
 
 use crate::command::Command;
 use crate::encode::FrameWriter;
+use crate::number::push_u64;
+use crate::turn::Says;
 use crate::version::Version;
 
 // The words for errors of the broker, which RabbitMQ's users know.
@@ -68,6 +70,7 @@ impl From<BrokerError> for Complaint {
     fn from(error: BrokerError) -> Self {
         let message = match &error {
             BrokerError::NoDelivery(_) => return Self::new("Message not found", error),
+            BrokerError::NotKept(_) => return Self::new("Invalid destination", error),
             BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) => ACCESS_REFUSED,
             BrokerError::NoQueue(_) | BrokerError::NoInbox => NOT_FOUND,
             BrokerError::Locked(_) => "resource_locked",
@@ -112,12 +115,16 @@ pub(crate) fn push_error(
 }
 
 /// Appends a RECEIPT for a receipt header as it came: in the same version, so it needs no escape anew. That of a
-/// message says how safe the message is.
+/// message says how safe the message is, that of a cancel what it found.
 #[inline]
-pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], level: Option<Level>) {
+pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], says: Says, level: Level) {
     out.extend_from_slice(b"RECEIPT\nreceipt-id:");
     out.extend_from_slice(receipt);
-    if let Some(level) = level {
+    if let Says::Cancelled(count) = says {
+        out.extend_from_slice(b"\nimori-cancelled:");
+        push_u64(out, count as u64);
+    }
+    if says.promises() {
         out.extend_from_slice(b"\nimori-level:");
         out.extend_from_slice(level.as_str().as_bytes());
     }

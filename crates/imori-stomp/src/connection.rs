@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use imori_core::broker;
-use imori_core::confirm::{Confirm, Level};
+use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
-use imori_core::world::World;
+use imori_core::world::{Event, World};
 
 use crate::command::Command;
 use crate::commit::{abort, begin, commit};
@@ -31,7 +31,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::settle::settle;
 use crate::subscribe::{subscribe, unsubscribe};
-use crate::turn::Done;
+use crate::turn::{Done, Says};
 use crate::version::Version;
 
 /// The inbound half of a connection.
@@ -375,7 +375,7 @@ impl Connection {
                 budget.spend(done.commands, done.receivers, done.pressed);
                 let confirm = self.session.confirm(done.confirm);
                 if let Some(receipt) = done.receipt {
-                    self.give_receipt(world, receipt, confirm, done.says_level.then_some(confirm.level));
+                    self.give_receipt(world, receipt, confirm, done.says);
                 }
                 if self.state == State::Closed {
                     world.with_outbound(self.session.connection, Outbound::finish);
@@ -423,11 +423,21 @@ impl Connection {
 
     /// Gives a receipt, behind those that wait.
     #[inline]
-    fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, level: Option<Level>) {
+    fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, says: Says) {
         if self.parked.is_empty() {
-            world.with_outbound(self.session.connection, |outbound| {
-                outbound.answer(confirm, |out| push_receipt(out, receipt, level));
+            let given = world.with_outbound(self.session.connection, |outbound| match says.promises() {
+                true => {
+                    let write = |out: &mut Vec<u8>| push_receipt(out, receipt, says, confirm.level);
+                    outbound.promise(confirm, confirm.level, write)
+                }
+                false => {
+                    outbound.answer(confirm, |out| push_receipt(out, receipt, says, confirm.level));
+                    false
+                }
             });
+            if given == Some(true) {
+                world.count(Event::confirmed(confirm.level));
+            }
         } else {
             self.parked.park_receipt(receipt, world.gauge());
         }
@@ -540,7 +550,8 @@ impl Connection {
 
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
         world.with_outbound(self.session.connection, |outbound| {
-            outbound.answer(self.session.unconfirmed, |out| push_receipt(out, receipt, None));
+            let confirm = self.session.unconfirmed;
+            outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
         });
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A head that was seen twice in a row is remembered with what was read of it, the route it took and
 //! the headers that its receivers got. Measured, that halves the work for a small message. It is
-//! left out where the frame does more than publish: receipts, transactions, arguments, inboxes.
+//! left out where the frame does more than publish: receipts, transactions, arguments, inboxes, cancels.
 
 use std::mem;
 
@@ -135,6 +135,7 @@ impl Known {
         if !is_read
             || read.receipt.is_some()
             || read.transaction.is_some()
+            || read.cancels.is_some()
             || read.has_arguments
             || read.head.replies_to_inbox
         {

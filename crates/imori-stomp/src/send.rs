@@ -22,7 +22,7 @@ use crate::frame::Frame;
 use crate::limits::DECLARED_QUEUES_MAX;
 use crate::send_headers::SendHeaders;
 use crate::session::Session;
-use crate::turn::Done;
+use crate::turn::{Done, Says};
 
 /// Publishes the message of a SEND, or lets it wait for its transaction.
 ///
@@ -51,6 +51,11 @@ pub(crate) fn send<'a, W: World>(
     if read.has_arguments {
         declare_as_asked(session, world, frame, &destination)?;
     }
+    if let Some(message) = read.cancels {
+        let done = cancel(session, world, frame, &destination, message, &read);
+        session.scratch = scratch;
+        return done;
+    }
     if let Some(transaction) = read.transaction {
         add_to_transaction(session, world, frame, transaction, &destination, &publication)?;
         session.scratch = scratch;
@@ -65,7 +70,7 @@ pub(crate) fn send<'a, W: World>(
     }
     Ok(Done {
         receipt: read.receipt,
-        says_level: true,
+        says: Says::Level,
         confirm: report.confirm,
         commands: 1,
         receivers: report.receivers,
@@ -82,7 +87,13 @@ fn publish<W: World>(
 ) -> Result<PublishReport, Complaint> {
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let actor = session.actor();
-    let report = broker::publish(world, &actor, exchange, subject, publication)?;
+    let report = match broker::publish(world, &actor, exchange, subject, publication) {
+        // Nobody keeps it until it is due, as long as its queue is not made.
+        Err(BrokerError::NotKept(_)) if matches!(destination, Destination::Queue(name) if declares(name)) => {
+            PublishReport::default()
+        }
+        report => report?,
+    };
     if report.receivers == 0 && report.refused_by.is_none() {
         return found_nobody(session, world, destination, publication, report);
     }
@@ -126,6 +137,35 @@ pub(crate) fn make_sure<W: World>(session: &Session, world: &W, name: &[u8]) -> 
         Err(BrokerError::Locked(_)) => Ok(Confirm::NOW),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Takes a delayed message back. What is not there any more is no mistake of the client's: it was perhaps due
+/// just before.
+#[cold]
+fn cancel<'a, W: World>(
+    session: &Session,
+    world: &W,
+    frame: &Frame<'a>,
+    destination: &Destination<'_>,
+    message: &[u8],
+    read: &SendHeaders<'a>,
+) -> Result<Done<'a>, Complaint> {
+    let (Destination::Queue(queue) | Destination::AmqQueue(queue)) = destination else {
+        let text = "header `x-cancel` takes a delayed message out of one queue; send it to `/queue/` and the queue's name";
+        return Err(Complaint::new("Invalid destination", text));
+    };
+    if read.transaction.is_some() || !frame.body.is_empty() {
+        let text = "a SEND with `x-cancel` takes a message back and sends none; leave out `transaction` and the body";
+        return Err(Complaint::new("Invalid header", text));
+    }
+    let message = if frame.headers.is_escaped { unescape(message) } else { Cow::Borrowed(message) };
+    let (count, confirm) = match broker::cancel_delayed(world, &session.actor(), queue, &message) {
+        // Nothing waits in a queue that nobody has made.
+        Err(BrokerError::NoQueue(_)) => (0, Confirm::NOW),
+        cancelled => cancelled?,
+    };
+    let says = Says::Cancelled(count);
+    Ok(Done { receipt: read.receipt, confirm, says, commands: 1, ..Done::default() })
 }
 
 /// Declares the queue with what the headers ask for, once a connection.

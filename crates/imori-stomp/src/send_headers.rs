@@ -4,7 +4,9 @@
 //! a buffer that is used again.
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 
+use imori_core::limits::DELAY_MS_MAX;
 use imori_core::message::{Head, OriginId, Property, Span};
 use imori_core::world::World;
 use memchr::memchr;
@@ -27,6 +29,8 @@ pub(crate) struct SendHeaders<'a> {
     pub(crate) destination: Option<&'a [u8]>,
     pub(crate) receipt: Option<&'a [u8]>,
     pub(crate) transaction: Option<&'a [u8]>,
+    /// The name of the delayed message that is taken back; then none is sent.
+    pub(crate) cancels: Option<&'a [u8]>,
     pub(crate) head: Head,
     /// Some header says how the queue is declared.
     pub(crate) has_arguments: bool,
@@ -47,6 +51,8 @@ enum Field {
     Priority,
     Expiration,
     Timestamp,
+    Delay,
+    Cancel,
     Text(Property),
     /// It ends here.
     Dropped,
@@ -65,6 +71,8 @@ fn field(name: &[u8]) -> Field {
         7 if name == b"receipt" => Field::Receipt,
         7 if name == b"user-id" => Field::UserId,
         7 if name == b"durable" => Field::Argument,
+        7 if name == b"x-delay" => Field::Delay,
+        8 if name == b"x-cancel" => Field::Cancel,
         8 if name == b"reply-to" => Field::ReplyTo,
         8 if name == b"priority" => Field::Priority,
         9 if name == b"timestamp" => Field::Timestamp,
@@ -80,6 +88,9 @@ fn field(name: &[u8]) -> Field {
         14 if name == b"correlation-id" => Field::Text(Property::CorrelationId),
         15 if name == b"amqp-message-id" => Field::Text(Property::MessageId),
         16 if name == b"content-encoding" => Field::Text(Property::ContentEncoding),
+        // As ActiveMQ's users and those of AMQP 1.0 say it.
+        19 if name == b"AMQ_SCHEDULED_DELAY" => Field::Delay,
+        20 if name == b"x-opt-delivery-delay" => Field::Delay,
         _ => match name.first() {
             Some(b'x') => x_field(name),
             Some(b'a' | b'e') if is_argument(name) => Field::Argument,
@@ -164,6 +175,7 @@ impl<'a> SendHeaders<'a> {
             destination: None,
             receipt: None,
             transaction: None,
+            cancels: None,
             head: Head::new(OriginId::BROKER),
             has_arguments: false,
             run: None,
@@ -202,6 +214,9 @@ impl<'a> SendHeaders<'a> {
                 Field::Destination => self.destination = Some(value),
                 Field::Receipt => self.receipt = Some(value),
                 Field::Transaction => self.transaction = Some(value),
+                Field::Cancel => self.cancels = Some(value),
+                // It would delay the message again where somebody sends it on.
+                Field::Delay => self.head.delay_ms = delay(name, value)?,
                 Field::Dropped => {}
                 Field::MessageId => return Err(message_id_refused()),
                 Field::ReplyTo if value.starts_with(b"/temp-queue/") => {
@@ -323,7 +338,9 @@ impl Seen {
             Field::Priority => 6,
             Field::Expiration => 7,
             Field::Timestamp => 8,
-            Field::Text(property) => 9 + property as u32,
+            Field::Delay => 8,
+            Field::Cancel => 9,
+            Field::Text(property) => 10 + property as u32,
             Field::MessageId | Field::Dropped | Field::Argument | Field::User => return false,
         };
         let again = self.0 >> bit & 1 == 1;
@@ -349,6 +366,15 @@ fn inbox_line<'s, W: World>(
         }
     }
     Ok(session.inboxes.known(written).unwrap_or_default())
+}
+
+/// How long a message is delayed; not at all by 0.
+fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, Complaint> {
+    let milliseconds = parse_u64(value).filter(|number| *number <= DELAY_MS_MAX);
+    let Some(milliseconds) = milliseconds.and_then(|number| u32::try_from(number).ok()) else {
+        return Err(bad_number(&String::from_utf8_lossy(name), value, 0, DELAY_MS_MAX));
+    };
+    Ok(NonZeroU32::new(milliseconds))
 }
 
 /// SECURITY AUTH-08: nobody speaks for another.

@@ -24,7 +24,7 @@ use crate::limits::{PREFETCH_MAX, SUBJECT_BYTES_MAX};
 use crate::message::{AckSpan, label};
 use crate::send::{invalid, temp_queue};
 use crate::session::{SESSION, Session, Subscription, SubscriptionKey};
-use crate::turn::Done;
+use crate::turn::{Done, Says};
 use crate::version::Version;
 
 /// Priorities of consumers, either way.
@@ -364,7 +364,8 @@ fn consume<W: World>(
     };
     broker::consume(world, &session.actor(), source.id, source.name.as_bytes(), options, |outbound, _| {
         if let Some(receipt) = receipt {
-            outbound.answer(session.unconfirmed, |out| push_receipt(out, receipt, None));
+            let confirm = session.unconfirmed;
+            outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
         }
     })
 }

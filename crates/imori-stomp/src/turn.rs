@@ -3,6 +3,25 @@
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 
+/// What a receipt says besides that the frame was worked off.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// How safe the message is.
+    Level,
+    /// How many delayed messages were taken back, and how safely, if any.
+    Cancelled(usize),
+}
+
+impl Says {
+    /// Tells whether it says how safe something is.
+    pub(crate) fn promises(self) -> bool {
+        !matches!(self, Says::Nothing | Says::Cancelled(0))
+    }
+}
+
 /// What one frame came to.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Done<'a> {
@@ -10,8 +29,8 @@ pub(crate) struct Done<'a> {
     pub(crate) receipt: Option<&'a [u8]>,
     /// What the receipt waits for, besides what those before it do.
     pub(crate) confirm: Confirm,
-    /// The receipt says how safe the message is.
-    pub(crate) says_level: bool,
+    /// What else the receipt says.
+    pub(crate) says: Says,
     /// Commands that it stands for.
     pub(crate) commands: usize,
     /// Deliveries that it caused, or may have.

@@ -359,7 +359,9 @@ impl<D: Disk> Shared<D> {
                 continue;
             };
             drop(guard);
-            let made = match job.run(&self.disk) {
+            // At the end whoever waits for it would wait for a whole file that nobody needs.
+            let is_wanted = || !self.lock().is_committed;
+            let made = match job.run(&self.disk, &is_wanted) {
                 Ok(made) => made,
                 Err(error) => return self.poison(&error),
             };

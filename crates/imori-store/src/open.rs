@@ -131,7 +131,7 @@ fn write<D: Disk>(
     while journal.has_staged() {
         if journal.needs_file() && !journal.roll(pool) {
             let job = pool.next_job().ok_or(OpenError::FilesTooSmall)?;
-            pool.done(job.run(disk)?);
+            pool.done(job.run(disk, &|| true)?);
             continue;
         }
         let batch = journal.take_batch().ok_or(OpenError::FilesTooSmall)?;
@@ -149,7 +149,7 @@ fn write<D: Disk>(
 fn work<D: Disk>(disk: &D, pool: &mut Pool<D::File>) -> io::Result<()> {
     while pool.has_free() {
         let Some(job) = pool.next_job() else { break };
-        pool.done(job.run(disk)?);
+        pool.done(job.run(disk, &|| true)?);
     }
     Ok(())
 }

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use crate::disk::{self, Disk, DiskFile};
 use crate::limits::{FILL_BYTES, READY_FILES, SPARE_FILES_MAX};
 use crate::planted::Fault;
@@ -59,7 +61,7 @@ pub enum Made<F> {
     Ready(JournalFile<F>),
     /// A file is gone that was one too many or of another length than asked for today.
     Removed,
-    /// There is no space for a new file.
+    /// There is no space for a new file, or nobody wants one any more.
     NoSpace,
 }
 
@@ -136,22 +138,29 @@ impl<F: DiskFile> Pool<F> {
 }
 
 impl<F: DiskFile> Job<F> {
-    /// Does it. That the disk is full is no failure: nothing was promised about a file that is not there.
-    pub fn run<D: Disk<File = F>>(self, disk: &D) -> io::Result<Made<F>> {
+    /// Does it. That the disk is full, or the process has no descriptor left, is no failure: nothing was
+    /// promised about a file that is not there. A new file is given up as soon as it `is_wanted` no more.
+    pub fn run<D: Disk<File = F>>(self, disk: &D, is_wanted: &dyn Fn() -> bool) -> io::Result<Made<F>> {
         if self.generation == u32::MAX {
             return Err(io::Error::other(
                 "the generations of journal files are used up; drain into a new store",
             ));
         }
         match self.kind {
-            JobKind::Make { number } => match make(disk, &self.settings, number, self.generation) {
-                Err(error) if is_full(&error) && self.settings.seal.planted.has(Fault::UseUnfinishedFile) => {
-                    let file = Arc::new(disk.open(&format!("{}{NEW}", name(number)))?);
-                    Ok(Made::Ready(JournalFile { file, number, generation: self.generation }))
+            JobKind::Make { number } => {
+                match make(disk, &self.settings, number, self.generation, is_wanted) {
+                    Ok(None) => give_up(disk, number).map(|()| Made::NoSpace),
+                    Err(error)
+                        if is_scarce(&error) && self.settings.seal.planted.has(Fault::UseUnfinishedFile) =>
+                    {
+                        let file = Arc::new(disk.open(&format!("{}{NEW}", name(number)))?);
+                        Ok(Made::Ready(JournalFile { file, number, generation: self.generation }))
+                    }
+                    Err(error) if is_scarce(&error) => give_up(disk, number).map(|()| Made::NoSpace),
+                    Ok(Some(file)) => Ok(Made::Ready(file)),
+                    Err(error) => Err(error),
                 }
-                Err(error) if is_full(&error) => give_up(disk, number).map(|()| Made::NoSpace),
-                made => made.map(Made::Ready),
-            },
+            }
             JobKind::Renew(file) => renew(disk, &self.settings, file, self.generation),
             JobKind::Remove(number) => remove(disk, number),
         }
@@ -180,13 +189,17 @@ fn make<D: Disk>(
     settings: &Settings,
     number: u32,
     generation: u32,
-) -> io::Result<JournalFile<D::File>> {
+    is_wanted: &dyn Fn() -> bool,
+) -> io::Result<Option<JournalFile<D::File>>> {
     let name = name(number);
     let new = format!("{name}{NEW}");
     let file = disk.create(&new)?;
     let zeros = vec![0; FILL_BYTES.min(settings.file_bytes)];
     let mut at = 0;
     while at < settings.file_bytes {
+        if !is_wanted() {
+            return Ok(None);
+        }
         let piece = zeros.get(..settings.file_bytes - at).unwrap_or(&zeros);
         disk::write_all(&file, piece, at as u64)?;
         // A sync of a whole file at once would be in the way of every commit beside it.
@@ -199,11 +212,14 @@ fn make<D: Disk>(
     if !settings.seal.planted.has(Fault::SkipFolderSync) {
         disk.sync_folder()?;
     }
-    Ok(JournalFile { file: Arc::new(file), number, generation })
+    Ok(Some(JournalFile { file: Arc::new(file), number, generation }))
 }
 
-fn is_full(error: &io::Error) -> bool {
+/// Tells whether something is lacking that can come back: space, or descriptors.
+fn is_scarce(error: &io::Error) -> bool {
+    let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        || descriptors.contains(&error.raw_os_error())
 }
 
 /// Takes away what there is of a file for which there was no space.
@@ -247,7 +263,8 @@ mod tests {
     fn a_new_file_is_zeros_synced_before_it_has_its_name() {
         let disk = SimDisk::default();
         let mut pool = Pool::new(settings(None), 7, 3);
-        let made = pool.next_job().expect("there is none yet").run(&disk).expect("the disk is well");
+        let made =
+            pool.next_job().expect("there is none yet").run(&disk, &|| true).expect("the disk is well");
         pool.done(made);
         let state = disk.state().crash(&mut crate::sim_disk::Random(1));
         let bytes = state.bytes("journal-0000000003");
@@ -263,13 +280,13 @@ mod tests {
         let mut pool = Pool::new(settings(None), 1, 1);
         while let Some(job) = pool.next_job() {
             assert!(pool.next_job().is_none(), "one job at a time");
-            pool.done(job.run(&disk).expect("the disk is well"));
+            pool.done(job.run(&disk, &|| true).expect("the disk is well"));
         }
         assert_eq!(pool.ready.len(), READY_FILES);
         let used = pool.take().expect("some are ready");
         pool.free(used);
         let job = pool.next_job().expect("one is free");
-        pool.done(job.run(&disk).expect("the disk is well"));
+        pool.done(job.run(&disk, &|| true).expect("the disk is well"));
         let generations: Vec<u32> = pool.ready.iter().map(|file| file.generation).collect();
         assert_eq!(
             (generations, disk.state().names().len()),
@@ -285,13 +302,13 @@ mod tests {
         let mut used = Vec::new();
         for _ in 0..SPARE_FILES_MAX + 3 {
             while let Some(job) = pool.next_job() {
-                pool.done(job.run(&disk).expect("the disk is well"));
+                pool.done(job.run(&disk, &|| true).expect("the disk is well"));
             }
             used.extend(pool.take());
         }
         used.into_iter().for_each(|file| pool.free(file));
         while let Some(job) = pool.next_job() {
-            pool.done(job.run(&disk).expect("the disk is well"));
+            pool.done(job.run(&disk, &|| true).expect("the disk is well"));
         }
         assert_eq!((pool.ready.len(), disk.state().names().len()), (SPARE_FILES_MAX, SPARE_FILES_MAX));
     }
@@ -302,11 +319,13 @@ mod tests {
             let disk = SimDisk::default();
             let mut pool = Pool::new(settings(None), 1, 1);
             disk.trouble(call, 0, Trouble::Error(ENOSPC));
-            let made = pool.next_job().expect("there is none yet").run(&disk).expect("that is no failure");
+            let made =
+                pool.next_job().expect("there is none yet").run(&disk, &|| true).expect("that is no failure");
             pool.done(made);
             assert!(pool.is_stalled() && pool.next_job().is_none() && disk.state().names().is_empty());
             pool.retry();
-            let made = pool.next_job().expect("there is space").run(&disk).expect("the disk is well");
+            let made =
+                pool.next_job().expect("there is space").run(&disk, &|| true).expect("the disk is well");
             pool.done(made);
             assert!(pool.has_ready() && !pool.is_stalled());
         }

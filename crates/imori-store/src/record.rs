@@ -42,11 +42,13 @@ pub enum RecordType {
     Pad = 9,
     /// Something was declared, bound or deleted.
     Definition = 10,
+    /// Ids of messages that a queue took, told again: the records of the messages may be freed.
+    Seen = 11,
 }
 
 impl RecordType {
     fn from_byte(byte: u8) -> Option<RecordType> {
-        const ALL: [RecordType; 10] = [
+        const ALL: [RecordType; 11] = [
             RecordType::Message,
             RecordType::Enqueue,
             RecordType::Settle,
@@ -57,6 +59,7 @@ impl RecordType {
             RecordType::StreamTrim,
             RecordType::Pad,
             RecordType::Definition,
+            RecordType::Seen,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -131,9 +131,14 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
         found.iter().filter_map(|found| found.scan.generation).max().unwrap_or(0).saturating_add(1);
 
     let mut records = merged(&mut found);
-    let floor = records.iter().filter_map(Record::floor).max();
     let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
     let last_whole = whole.last().map(|range| range.last);
+    // One that was saved from the torn end freed nothing yet, and what it counts on, such as a move just
+    // before it, may be torn away.
+    let is_torn = |record: &Record| last_whole.is_none_or(|last| record.lsn > last);
+    records
+        .retain(|record| record.kind != RecordType::Checkpoint || record.is_in_group() || !is_torn(record));
+    let floor = records.iter().filter_map(Record::floor).max();
     let accounted = accounted(&whole, &found);
     records.retain(|record| floor.is_none_or(|floor| record.lsn >= floor) && record.kind != RecordType::Pad);
 

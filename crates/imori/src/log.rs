@@ -2,16 +2,29 @@
 
 use std::io::{self, Write};
 use std::panic;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use imori_server::config::{Log, LogFormat, LogLevel};
 use tracing::Level;
 
+use crate::pen::Pen;
+
+/// How long the end of the process waits for the log: one whose disk failed has to be gone within a second.
+const FINISH_MAX: Duration = Duration::from_millis(200);
+
+static PEN: OnceLock<Pen> = OnceLock::new();
+
 /// Starts the log. It is done once, before anything can be logged.
-pub(crate) fn start(config: &Log) {
+pub(crate) fn start(config: &Log) -> io::Result<()> {
+    let pen = Pen::start(io::stderr())?;
+    let _ = PEN.set(pen.clone());
     let builder = tracing_subscriber::fmt().with_max_level(level(config.level)).with_ansi(false);
     match config.format {
-        LogFormat::Text => builder.with_writer(|| OneLine(io::stderr())).init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_writer(|| OneLine(io::stderr())).init(),
+        LogFormat::Text => builder.with_writer(move || OneLine(pen.clone())).init(),
+        LogFormat::Json => {
+            builder.json().flatten_event(true).with_writer(move || OneLine(pen.clone())).init();
+        }
     }
     // A panic is an event like others, on one line.
     panic::set_hook(Box::new(|panic| {
@@ -19,6 +32,14 @@ pub(crate) fn start(config: &Log) {
         let place = panic.location().map(ToString::to_string);
         tracing::error!(message, place, "panic");
     }));
+    Ok(())
+}
+
+/// Returns when what was logged is written; the process may end then.
+pub(crate) fn finish() {
+    if let Some(pen) = PEN.get() {
+        pen.finish(FINISH_MAX);
+    }
 }
 
 fn level(level: LogLevel) -> Level {

@@ -5,6 +5,7 @@ mod config;
 mod client;
 mod url;
 mod log;
+mod pen;
 mod notify;
 mod output;
 
@@ -33,7 +34,9 @@ const DISK_FAILED: u8 = 74;
 const TIMED_OUT: u8 = 3;
 
 fn main() -> ExitCode {
-    match Cli::parse().run() {
+    let outcome = Cli::parse().run();
+    log::finish();
+    match outcome {
         Ok(code) => ExitCode::from(code),
         // `imori sub … | head -1` has what it wanted.
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,

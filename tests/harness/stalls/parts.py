@@ -83,12 +83,12 @@ def network() -> Iterator[list[str]]:
 
 
 @contextmanager
-def file_system(folder: Path) -> Iterator[Path]:
+def file_system(folder: Path, size: int = 32 << 20) -> Iterator[Path]:
     """An ext4 in a file; gives where it is mounted."""
     image, mount = folder / "image", folder / "mount"
     mount.mkdir()
     with image.open("wb") as file:
-        file.truncate(32 << 20)
+        file.truncate(size)
     subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
     subprocess.run(["mount", "-o", "loop", str(image), str(mount)], check=True)
     try:

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{PublishReport, bury, distribute_live, live_receivers, reply, resolve};
+use super::distribute::{PublishReport, bury, check_kept, distribute_live, live_receivers, reply, resolve};
 use super::letter::Letter;
+use super::once::{Sifted, find, note, sift};
 use super::record::{Keepers, message_record, record_effects};
 use crate::authorize::{Action, Object, authorize};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::{Holding, Outcome};
 use crate::error::BrokerError;
 use crate::id::{DurableQueueId, QueueId};
-use crate::message::{Address, AddressView, Message, Publication};
+use crate::message::{Address, AddressView, Message, Property, Publication};
 use crate::outbound::{INBOX_PREFIX, Numbers, SessionId, SharedHeaders};
 use crate::queue::{Arrival, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_settle};
@@ -73,33 +74,33 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     let mut effects = Effects::default();
     let mut wakes = Vec::new();
     world.with_queues(&ids, |queues| {
-        let mut arriving = BTreeMap::<usize, (u64, u64)>::new();
-        for publish in &resolved {
-            for id in publish.route.iter().flat_map(|route| &route.queues) {
-                let Ok(index) = ids.binary_search(id) else { continue };
-                let total = arriving.entry(index).or_default();
+        let sifted = sift_all(&ids, queues, &resolved, now);
+        let mut arriving = BTreeMap::<QueueId, (u64, u64)>::new();
+        for (publish, sifted) in resolved.iter().zip(&sifted) {
+            for id in &sifted.takers {
+                let total = arriving.entry(*id).or_default();
                 total.0 += 1;
                 total.1 += publish.message.view().body.len() as u64;
             }
         }
-        for (index, (messages, bytes)) in arriving {
-            if let Some(Some(queue)) = queues.get(index)
+        for (id, (messages, bytes)) in arriving {
+            if let Some(queue) = find((&ids, queues), id)
                 && queue.refuses(messages, bytes)
             {
                 return Err(BrokerError::QueueFull(queue.name().clone()));
             }
         }
-        let find = |id| ids.binary_search(&id).ok();
         let mut messages = Vec::new();
-        for publish in &resolved {
-            let of_route = publish.route.iter().flat_map(|route| &route.queues);
-            let of_route = of_route.filter_map(|id| queues.get(find(*id)?)?.as_deref());
-            let durable =
-                of_route.map(Queue::durability).filter(|_| publish.message.view().head.is_persistent);
-            let keepers = Keepers::among(durable);
-            messages.push(publish.record(&keepers.queues, now).map(|record| (record, keepers)));
+        for (publish, sifted) in resolved.iter().zip(&sifted) {
+            let durable = sifted.takers.iter().filter_map(|id| Some(find((&ids, queues), *id)?.durability()));
+            let keepers = Keepers::among(durable.filter(|_| publish.message.view().head.is_persistent));
+            let record = publish.record(&keepers.queues, now);
+            // Of a message that all had before, what they said then is what counts.
+            let is_new = !sifted.takers.is_empty() || sifted.had_by == 0;
+            messages.push(Kept { record, level: is_new.then_some(keepers.level), keepers });
         }
-        let bytes = messages.iter().flatten().map(|(record, _)| record.payload.len() + 64).sum::<usize>();
+        let records = messages.iter().filter_map(|kept| kept.record.as_ref());
+        let bytes = records.map(|record| record.payload.len() + 64).sum::<usize>();
         let bytes_max = world.group_bytes_max() / 2;
         if bytes > bytes_max {
             return Err(BrokerError::TransactionTooLarge { bytes, bytes_max });
@@ -112,21 +113,31 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
                     .unwrap_or_default();
                 wakes.extend(woken);
                 for unsettled in settled {
-                    if let Some(Some(queue)) = find(unsettled.place.queue).and_then(|at| queues.get_mut(at)) {
+                    if let Some(queue) = find((&ids, queues), unsettled.place.queue) {
                         queue.settle(unsettled.place.sequence, *outcome, now, &mut effects);
                         settles = settles.max(queue.durability().map(|durability| durability.level));
                     }
                 }
             }
         }
-        let (lsns, confirm) = record_all(world, messages, &std::mem::take(&mut effects.settled), settles);
-        report.confirm = confirm;
-        for (publish, lsn) in resolved.iter().zip(lsns) {
+        let settled = std::mem::take(&mut effects.settled);
+        let (lsns, confirm) = record_all(world, &mut messages, &settled, settles);
+        let is_any_new = messages.iter().any(|kept| kept.level.is_some());
+        let had = sifted.iter().filter_map(|sifted| sifted.confirm).reduce(Confirm::and);
+        report.confirm = match had {
+            Some(had) if is_any_new => confirm.and(had),
+            // What it settles waits too, and has no level of its own.
+            Some(had) => had.after(confirm),
+            None => confirm,
+        };
+        for (((publish, sifted), kept), lsn) in resolved.iter().zip(&sifted).zip(&messages).zip(lsns) {
             let Some(route) = &publish.route else { continue };
             let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, lsn, now };
-            for id in &route.queues {
-                if let Some(Some(queue)) = find(*id).and_then(|at| queues.get_mut(at)) {
+            report.receivers += sifted.had_by;
+            for id in &sifted.takers {
+                if let Some(queue) = find((&ids, queues), *id) {
                     queue.enqueue(&Publication::of_stored(publish.message), &arrival, &mut effects);
+                    note(queue, publish.id(), now, kept.keepers.lsn_in(queue, lsn));
                     report.receivers += 1;
                 }
             }
@@ -158,16 +169,50 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     wake_consumers(world, actor.connection, &wakes);
     let dead = record_effects(world, effects);
     bury(world, actor.vhost, dead);
+    if let Some(level) = settles {
+        // What it rejected has moved by records of its own, which are among those up to now.
+        report.confirm = report.confirm.after(Confirm::of(level, world.appended()));
+    }
     Ok(report)
 }
 
-/// A persistent message of a transaction, and who keeps it.
-type Kept = (NewRecord, Keepers);
+/// A message of a transaction, and who keeps it.
+struct Kept {
+    /// None where nobody does.
+    record: Option<NewRecord>,
+    keepers: Keepers,
+    /// How safe it is in them, if it is in any.
+    level: Option<Level>,
+}
+
+/// Tells of each message which queues take it. Of those with one id in one transaction the first counts.
+fn sift_all<'a>(
+    ids: &[QueueId],
+    queues: &mut [Option<&mut Queue>],
+    resolved: &[Resolved<'a>],
+    now: Time,
+) -> Vec<Sifted> {
+    let mut noted = BTreeSet::new();
+    let mut sift_one = |publish: &Resolved<'a>| {
+        let Some(route) = &publish.route else { return Sifted::default() };
+        let mut sifted = sift((ids, queues), &route.queues, publish.id(), now);
+        let takers = sifted.takers.len();
+        if let Some(message) = publish.id() {
+            sifted.takers.retain(|id| {
+                let is_for_once = find((ids, queues), *id).is_some_and(|queue| queue.dedup().is_some());
+                !is_for_once || noted.insert((*id, message))
+            });
+        }
+        sifted.had_by += takers - sifted.takers.len();
+        sifted
+    };
+    resolved.iter().map(&mut sift_one).collect()
+}
 
 /// Records all that a transaction does, as one; gives the numbers of its messages and what its confirm waits for.
 fn record_all<W: World>(
     world: &W,
-    messages: Vec<Option<Kept>>,
+    messages: &mut [Kept],
     settled: &[Holding],
     settles: Option<Level>,
 ) -> (Vec<Lsn>, Confirm) {
@@ -176,10 +221,9 @@ fn record_all<W: World>(
     let mut wait = settles.unwrap_or_default();
     let mut places = Vec::new();
     for message in messages {
-        let of_message = message.as_ref().map_or(Level::Memory, |(_, keepers)| keepers.level);
-        level = Some(level.map_or(of_message, |level| level.min(of_message)));
-        places.push(message.map(|(record, keepers)| {
-            wait = wait.max(keepers.wait);
+        level = [level, message.level].into_iter().flatten().min();
+        places.push(message.record.take().map(|record| {
+            wait = wait.max(message.keepers.wait);
             records.push(record);
             records.len() - 1
         }));
@@ -196,7 +240,12 @@ fn record_all<W: World>(
     (lsns.collect(), Confirm { level: level.or(settles).unwrap_or_default(), ..confirm })
 }
 
-impl Resolved<'_> {
+impl<'a> Resolved<'a> {
+    /// What the publisher calls it.
+    fn id(&self) -> Option<&'a [u8]> {
+        self.message.view().property(Property::MessageId)
+    }
+
     /// The record of the message, if these queues keep it.
     fn record(&self, queues: &[DurableQueueId], now: Time) -> Option<NewRecord> {
         let route = self.route.as_ref().filter(|_| !queues.is_empty())?;
@@ -221,11 +270,14 @@ fn check<'a, W: World>(
                 let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
                 let route = if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
                     authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
+                    check_kept(message.view().head, &[], subject)?;
                     None
                 } else {
                     let object = Object::Exchange { exchange, subject };
                     authorize(actor.identity, Action::Publish, actor.vhost, object)?;
-                    Some(resolve(world, actor.vhost, exchange, subject, &message.view())?)
+                    let route = resolve(world, actor.vhost, exchange, subject, &message.view())?;
+                    check_kept(message.view().head, &route.queues, subject)?;
+                    Some(route)
                 };
                 resolved.push(Resolved { message, subject, route });
             }

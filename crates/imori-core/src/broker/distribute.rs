@@ -14,7 +14,7 @@ use crate::delivery::About;
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use crate::message::{AddressView, HeaderReader, MessageView, Publication, Value};
+use crate::message::{AddressView, Head, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::queue::{Arrival, Dead, Effects};
@@ -121,6 +121,18 @@ pub(super) fn distribute<W: World>(
     report
 }
 
+/// Sees to it that a delayed message has a queue to wait in: nobody else keeps it until it is due.
+///
+/// # Errors
+/// [`BrokerError::NotKept`].
+#[inline]
+pub(super) fn check_kept(head: &Head, queues: &[QueueId], subject: &[u8]) -> Result<(), BrokerError> {
+    if head.delay_ms.is_some() && queues.is_empty() {
+        return Err(BrokerError::NotKept(Name::new(subject)));
+    }
+    Ok(())
+}
+
 /// How many receivers of a route may share the headers of a delivery.
 pub(super) fn live_receivers(route: &Route) -> usize {
     route.subscriptions.len() + route.groups.len()
@@ -178,7 +190,8 @@ pub(super) fn distribute_live<W: World>(
     shared: &mut SharedHeaders,
     report: &mut PublishReport,
 ) {
-    if live_receivers(route) == 0 {
+    // Nothing keeps a message for them until it is due.
+    if live_receivers(route) == 0 || letter.is_delayed() {
         return;
     }
     let about = About { address: letter.address, deaths: letter.deaths.as_ref() };

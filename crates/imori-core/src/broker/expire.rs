@@ -2,21 +2,26 @@
 
 use super::delete::delete_idle;
 use super::deliver::{change_and_deliver, follow_up};
+use super::offer::offer;
 use crate::delivery::Outcome;
 use crate::id::QueueId;
 use crate::queue::Effects;
 use crate::restore::Awakening;
 use crate::world::World;
 
-/// To be called when a wake-up of a queue is due: buries what has expired, deletes the queue
-/// if it was idle too long.
+/// To be called when a wake-up of a queue is due: buries what has expired, gives out what waited for its
+/// time, deletes the queue if it was idle too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
     let share = world.queue_memory_bytes();
     let mut effects = Effects::default();
     let state = world.with_queue(id, |queue| {
         queue.woken(now);
-        queue.expire(now, &mut effects);
+        queue.deliver(
+            now,
+            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
+            &mut effects,
+        );
         let is_idle = queue.is_idle_too_long(now);
         let wake_up = if is_idle { None } else { queue.new_wake_up() };
         (is_idle, queue.vhost(), wake_up, queue.page_work(now, share))

@@ -21,6 +21,11 @@ pub(super) struct Letter<'a> {
 }
 
 impl Letter<'_> {
+    /// Nobody is given it yet. A dead letter waited before.
+    pub(super) fn is_delayed(&self) -> bool {
+        self.deaths.is_none() && self.run.first().is_some_and(|first| first.view().head.delay_ms.is_some())
+    }
+
     /// The same with one of its messages, the one that has so many before it.
     pub(super) fn of_one<'a>(&'a self, index: usize, publication: &'a Publication<'a>) -> Letter<'a> {
         let (run, first) = (slice::from_ref(publication), self.first.plus(index));

@@ -2,11 +2,12 @@
 //!
 //! The verbs reach queues and connections through [`World`], which lends them one at a time
 //! under its lock: topology before queue, queue before outbound, never two of a kind, but for
-//! a commit, which takes its queues by rising id.
+//! a commit and a message with an id that queues take once, which take their queues by rising id.
 
 mod publish;
 mod commit;
 mod page;
+mod cancel;
 mod disconnect;
 mod settle;
 mod consume;
@@ -14,6 +15,7 @@ mod expire;
 mod delete;
 mod declare;
 mod deliver;
+mod once;
 mod distribute;
 mod record;
 mod letter;
@@ -21,6 +23,7 @@ mod offer;
 mod actor;
 
 pub use actor::Actor;
+pub use cancel::cancel_delayed;
 pub use commit::{Step, commit};
 pub use consume::{
     ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
@@ -32,6 +35,7 @@ pub use disconnect::disconnect;
 pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
 pub use expire::{queue_restored, queue_woken};
+pub use once::renew_seen;
 pub use page::{page_failed, page_read, page_unreadable, page_written, spill, tally};
 pub use publish::{Repetition, notify, publish, publish_again};
 pub use settle::settle;

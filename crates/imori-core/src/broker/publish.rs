@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::distribute::{
-    PublishReport, bury, distribute, live_receivers, reply, resolve, resolve_passing, send_to_own,
+    PublishReport, bury, check_kept, distribute, distribute_live, live_receivers, reply, resolve,
+    resolve_passing, send_to_own,
 };
 use super::letter::Letter;
+use super::once::{enqueue_once, is_for_once};
 use super::record::record_letter;
 use crate::authorize::{Action, Object, authorize};
-use crate::confirm::Lsn;
+use crate::confirm::{Confirm, Lsn};
 use crate::error::BrokerError;
 use crate::message::{Address, AddressView, Publication};
 use crate::outbound::{INBOX_PREFIX, SharedHeaders};
+use crate::queue::Dead;
 use crate::route::Route;
 use crate::world::{Event, World};
 
@@ -31,10 +34,12 @@ pub fn publish<W: World>(
     world.count(Event::Published);
     if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
         authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
+        check_kept(publication.view().head, &[], subject)?;
         return Ok(reply(world, subject, publication));
     }
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
     let found = resolve_passing(world, actor.vhost, exchange, subject, &publication.view())?;
+    check_kept(publication.view().head, &found.route.queues, subject)?;
     let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
     let run = slice::from_ref(publication);
     Ok(deliver(world, actor, &found.route, &found.address(subject), run, &mut shared))
@@ -91,12 +96,14 @@ pub fn publish_again<W: World>(
     };
     let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
     let version = world.with_router(|_, table| table.version());
+    let head = first.view().head;
     let route = match &repetition.route {
         Some(route) if repetition.version == Some(version) => route,
         _ => {
             repetition.route = None;
             if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
                 authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
+                check_kept(head, &[], subject)?;
                 world.count_many(Event::Published, run.len());
                 let replies = run.iter().map(|publication| reply(world, subject, publication).receivers);
                 return Ok(PublishReport { receivers: replies.sum(), ..PublishReport::default() });
@@ -108,6 +115,7 @@ pub fn publish_again<W: World>(
         }
     };
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
+    check_kept(head, &route.queues, subject)?;
     world.count_many(Event::Published, run.len());
     Ok(deliver(world, actor, route, &AddressView::new(&route.address), run, &mut repetition.shared))
 }
@@ -124,9 +132,13 @@ fn deliver<W: World>(
     let echo_to = run.first().and_then(Publication::left_out);
     let mut letter = Letter { vhost: actor.vhost, address, run, deaths: None, first: Lsn::NONE, echo_to };
     let mut dead = Vec::new();
-    let (first, confirm) = record_letter(world, route, &letter);
-    letter.first = first;
-    let report = distribute(world, route, &letter, shared, &mut |more| dead.extend(more));
+    let (report, confirm) = if is_for_once(world, route, &letter) {
+        deliver_once(world, route, &letter, shared, &mut dead)
+    } else {
+        let (first, confirm) = record_letter(world, route, &letter);
+        letter.first = first;
+        (distribute(world, route, &letter, shared, &mut |more| dead.extend(more)), confirm)
+    };
     if !dead.is_empty() {
         bury(world, actor.vhost, dead);
     }
@@ -134,4 +146,24 @@ fn deliver<W: World>(
         world.count_many(Event::Unroutable, run.len());
     }
     PublishReport { confirm, ..report }
+}
+
+/// Gives messages with an id to a route where some queue takes each id once.
+#[cold]
+fn deliver_once<W: World>(
+    world: &W,
+    route: &Route,
+    letter: &Letter<'_>,
+    shared: &mut SharedHeaders,
+    dead: &mut Vec<Dead>,
+) -> (PublishReport, Confirm) {
+    let (mut report, mut confirm) = (PublishReport::default(), None);
+    for (index, publication) in letter.run.iter().enumerate() {
+        let letter = letter.of_one(index, publication);
+        let of_one =
+            enqueue_once(world, route, &letter, publication, &mut report, &mut |more| dead.extend(more));
+        confirm = Some(confirm.map_or(of_one, |confirm: Confirm| confirm.and(of_one)));
+    }
+    distribute_live(world, route, letter, shared, &mut report);
+    (report, confirm.unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::Holding;
 use crate::id::DurableQueueId;
 use crate::message::{AddressView, Deaths, Publication};
-use crate::queue::{Dead, Durability, Effects};
+use crate::queue::{Dead, Durability, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_counts, encode_message, encode_settle};
 use crate::route::Route;
 use crate::world::World;
@@ -110,6 +110,12 @@ impl Keepers {
         }
         keepers.level = level.unwrap_or_default();
         keepers
+    }
+
+    /// The record of this number as the queue knows it: none where it does not stand in it.
+    pub(super) fn lsn_in(&self, queue: &Queue, lsn: Lsn) -> Lsn {
+        let is_kept = queue.durability().is_some_and(|durability| self.queues.contains(&durability.id));
+        if is_kept { lsn } else { Lsn::NONE }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The properties that all protocols share, as places in a message's header text.
 
+use std::num::NonZeroU32;
+
 /// Which protocol, and which form of its headers, a message's header block is in.
 ///
 /// The numbers are written to disk one day: they are given out in one place and never reused.
@@ -80,6 +82,8 @@ pub struct Head {
     pub priority: Option<u8>,
     /// How long it may wait in a queue, in milliseconds.
     pub expiration_ms: Option<u32>,
+    /// How long it waits in a queue before anybody is given it, in milliseconds, never 0.
+    pub delay_ms: Option<NonZeroU32>,
     /// Seconds since the UNIX epoch, as the publisher says.
     pub timestamp: Option<u64>,
     spans: [Span; PROPERTIES],
@@ -94,6 +98,7 @@ impl Head {
             replies_to_inbox: false,
             priority: None,
             expiration_ms: None,
+            delay_ms: None,
             timestamp: None,
             spans: [Span::default(); PROPERTIES],
         }

@@ -12,7 +12,7 @@ use super::encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
 use super::inbox::{Inbox, InboxAddress};
 use super::readers::{ReaderSpec, Readers, Source, Subscription};
 use super::session::{Numbers, Session, SessionId, Unsettled};
-use crate::confirm::{Confirm, Progress};
+use crate::confirm::{Confirm, Given, Level, Progress};
 use crate::delivery::{About, Delivery, Place, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
@@ -102,6 +102,14 @@ pub struct Remains {
     pub is_all: bool,
 }
 
+/// An answer that waits for the journal.
+struct Held {
+    confirm: Confirm,
+    /// What it promises, if it is a confirm.
+    promised: Option<Level>,
+    bytes: Vec<u8>,
+}
+
 /// The outbound half of a connection.
 pub struct Outbound {
     id: ConnectionId,
@@ -120,7 +128,11 @@ pub struct Outbound {
     exhausted: Vec<ReaderId>,
     inboxes: Vec<Inbox>,
     /// Answers that wait for the journal, in their order.
-    held: VecDeque<(Confirm, Vec<u8>)>,
+    held: VecDeque<Held>,
+    /// How many of them there were before the first of these.
+    held_before: u64,
+    /// Readers that get nothing before so many have left, in this order.
+    starting: VecDeque<(u64, ReaderId)>,
     /// How far the journal has come, as far as it was told.
     journal: Progress,
     /// Some reader was refused for want of room.
@@ -159,6 +171,8 @@ impl Outbound {
             exhausted: Vec::new(),
             inboxes: Vec::new(),
             held: VecDeque::new(),
+            held_before: 0,
+            starting: VecDeque::new(),
             journal: Progress::default(),
             is_starved: false,
             rounds: 0,
@@ -226,25 +240,66 @@ impl Outbound {
 
     /// Sends an answer once `confirm` is reached, behind all earlier answers.
     pub fn answer(&mut self, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
+        self.send_or_hold(confirm, None, write);
+    }
+
+    /// The same with an answer that promises a level; tells whether it left at once. One that waits is
+    /// counted by [`Outbound::confirmed`] when it leaves.
+    pub fn promise(&mut self, confirm: Confirm, level: Level, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        self.send_or_hold(confirm, Some(level), write)
+    }
+
+    fn send_or_hold(
+        &mut self,
+        confirm: Confirm,
+        promised: Option<Level>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
         if self.has_last_word() {
-            return;
+            return false;
         }
         if self.held.is_empty() && confirm.is_reached(self.journal) {
             self.append(write);
-            return;
+            return true;
         }
         let mut bytes = Vec::new();
         write(&mut bytes);
-        self.held.push_back((confirm, bytes));
+        self.held.push_back(Held { confirm, promised, bytes });
+        false
     }
 
-    /// Lets go the answers that waited for the journal to come so far.
-    pub fn confirmed(&mut self, journal: Progress) {
+    /// Lets go the answers that waited for the journal to come so far; tells which consumers can take
+    /// something from now on, and what those answers promise.
+    #[must_use]
+    pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
+        let mut given = Given::default();
         self.journal = self.journal.max(journal);
-        while self.held.front().is_some_and(|(confirm, _)| confirm.is_reached(self.journal)) {
-            if let Some((_, bytes)) = self.held.pop_front() {
-                self.append(|out| out.extend_from_slice(&bytes));
+        while self.held.front().is_some_and(|held| held.confirm.is_reached(self.journal)) {
+            if let Some(held) = self.held.pop_front() {
+                self.held_before += 1;
+                self.append(|out| out.extend_from_slice(&held.bytes));
+                held.promised.into_iter().for_each(|level| given.add(level));
             }
+        }
+        let mut wakes = Vec::new();
+        while self.starting.front().is_some_and(|(answers, _)| *answers <= self.held_before) {
+            let Some((_, id)) = self.starting.pop_front() else { break };
+            if let Some(record) = self.readers.get_mut(id) {
+                record.is_held = false;
+                wakes.extend(self.wake(id));
+            }
+        }
+        (wakes, given)
+    }
+
+    /// Lets a reader have nothing before all answers that were given have left.
+    pub fn start_after_answers(&mut self, id: ReaderId) {
+        if self.held.is_empty() {
+            return;
+        }
+        if let Some(record) = self.readers.get_mut(id) {
+            record.is_held = true;
+            self.starting.push_back((self.held_before + self.held.len() as u64, id));
         }
     }
 
@@ -257,7 +312,7 @@ impl Outbound {
 
     /// Tells whether the last of them waits for no more than that the journal is written.
     pub fn waits_for_write(&self) -> bool {
-        self.held.back().is_some_and(|(confirm, _)| confirm.synced <= self.journal.synced)
+        self.held.back().is_some_and(|held| held.confirm.synced <= self.journal.synced)
     }
 
     /// Tells whether answers wait for the journal.
@@ -362,7 +417,7 @@ impl Outbound {
         let Some(record) = self.readers.get_mut(id) else {
             return Taken::Gone;
         };
-        if !has_room || !record.spec.credit.has_any() {
+        if !has_room || record.is_held || !record.spec.credit.has_any() {
             record.is_starved = true;
             self.is_starved |= !has_room;
             return Taken::Full;
@@ -597,6 +652,7 @@ impl Outbound {
             for (reader, record) in self.readers.iter_mut() {
                 if let Source::Queue(queue) = record.spec.source
                     && record.is_starved
+                    && !record.is_held
                     && record.spec.credit.has_any()
                 {
                     record.is_starved = false;
@@ -641,6 +697,7 @@ impl Outbound {
         self.inboxes.clear();
         self.exhausted.clear();
         self.held.clear();
+        self.starting.clear();
         let mut remains = Remains {
             readers: self.readers.take(readers_max),
             pressing: mem::take(&mut self.pressing),
@@ -672,7 +729,7 @@ impl Outbound {
         let Source::Queue(queue) = record.spec.source else {
             return None;
         };
-        if !record.is_starved || !record.spec.credit.has_any() {
+        if !record.is_starved || record.is_held || !record.spec.credit.has_any() {
             return None;
         }
         if !has_room {

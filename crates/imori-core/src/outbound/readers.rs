@@ -48,6 +48,8 @@ pub(super) struct Record {
     pub(super) spec: ReaderSpec,
     /// Its queue was told that it can take no more, and waits to be told otherwise.
     pub(super) is_starved: bool,
+    /// It gets nothing before an answer that waits for the journal has left.
+    pub(super) is_held: bool,
     /// Live deliveries it had.
     pub(super) delivered: u32,
     /// Live deliveries it may have in all.
@@ -74,7 +76,8 @@ impl Readers {
     }
 
     pub(super) fn add(&mut self, spec: ReaderSpec) -> ReaderId {
-        let record = Some(Record { spec, is_starved: false, delivered: 0, delivered_max: None });
+        let record =
+            Some(Record { spec, is_starved: false, is_held: false, delivered: 0, delivered_max: None });
         if let Some(slot) = self.free.pop()
             && let Some((generation, place)) = self.slots.get_mut(slot as usize)
         {

@@ -7,6 +7,8 @@ mod paging;
 mod queue;
 mod settings;
 mod consumers;
+mod delayed;
+mod dedup;
 mod ready;
 mod level;
 mod run;
@@ -17,6 +19,7 @@ mod ranges;
 mod unspilled;
 
 pub use consumers::ConsumeRefusal;
+pub use dedup::Dedup;
 pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
 pub use pages::{GonePage, PageFacts, PageId, PagePlace};

@@ -158,7 +158,7 @@ impl Queue {
             self.pages.let_go(id, lost);
         }
         if self.settings().overflow == Overflow::DropHead {
-            self.drop_overflow(now, effects);
+            self.drop_surplus(now, effects);
         }
         lost
     }

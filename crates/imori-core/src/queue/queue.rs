@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!              publish                      take                accept
-//!  publisher ─────────────► ready ──────────────────► unsettled ───────► gone
-//!                           │   ▲                      │     │
+//!  publisher ──┬──────────► ready ──────────────────► unsettled ───────► gone
+//!              └► delayed ──►│   ▲                      │     │
 //!      expired, overflow    │   └──────── release ─────┘     │ reject,
 //!                           ▼                                ▼ delivery limit
 //!                       dead letter, or gone ◄───────────────┘
@@ -17,6 +17,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::consumers::{ConsumeRefusal, Consumers};
+use super::dedup::Dedup;
+use super::delayed::Delayed;
 use super::entry::Entry;
 use super::level::Part;
 use super::pages::{Page, Pages};
@@ -26,6 +28,7 @@ use super::unspilled::Unspilled;
 use crate::confirm::{Level, Lsn};
 use crate::delivery::{Count, Delivery, Holding, Outcome, Taken};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
+use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
 use crate::message::{AddressView, DeathReason, Deaths, Envelope, Message, Publication};
 use crate::name::Name;
@@ -105,6 +108,9 @@ pub struct Queue {
     name: Name,
     settings: QueueSettings,
     durability: Option<Durability>,
+    /// Few queues have such.
+    delayed: Option<Box<Delayed>>,
+    dedup: Option<Box<Dedup>>,
     pub(super) ready: Ready,
     pub(super) unsettled: HashMap<u64, Entry, FixedState>,
     /// What of it is on disk in pages.
@@ -136,6 +142,10 @@ impl Queue {
             name,
             durability: None,
             ready: Ready::new(settings.priority_max),
+            delayed: None,
+            dedup: settings
+                .dedup_window
+                .map(|window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge.clone()))),
             settings,
             unsettled: HashMap::default(),
             pages: Pages::default(),
@@ -183,6 +193,11 @@ impl Queue {
         self.ready.len()
     }
 
+    /// How many messages wait for their time.
+    pub fn delayed_len(&self) -> usize {
+        self.delayed.as_ref().map_or(0, |delayed| delayed.len())
+    }
+
     /// How many deliveries are not settled.
     pub fn unsettled_len(&self) -> usize {
         self.unsettled.len()
@@ -203,9 +218,23 @@ impl Queue {
         self.settings.exclusive_to.is_none_or(|owner| owner == connection)
     }
 
-    /// Tells whether so many messages, with so many bytes of bodies, would be refused now.
+    /// Tells whether so many messages, with so many bytes of bodies, would be refused now. Where messages are
+    /// refused, a delayed one has its place from its coming: once it is due nobody could be told.
     pub fn refuses(&self, messages: u64, body_bytes: u64) -> bool {
-        self.settings.overflow != Overflow::DropHead && self.is_over_with(messages, body_bytes)
+        let (delayed, delayed_bytes) =
+            self.delayed.as_ref().map_or((0, 0), |delayed| (delayed.len() as u64, delayed.body_bytes()));
+        self.settings.overflow != Overflow::DropHead
+            && self.is_over_with(messages + delayed, body_bytes + delayed_bytes)
+    }
+
+    /// The ids that it takes no second time, if it is such a queue.
+    pub fn dedup(&mut self) -> Option<&mut Dedup> {
+        self.dedup.as_deref_mut()
+    }
+
+    /// The first record that its ids need, as [`Dedup::floor`].
+    pub fn dedup_floor(&mut self, now: Time) -> Option<Lsn> {
+        self.dedup()?.floor(now)
     }
 
     /// Tells why a consumer would not be added now.
@@ -230,8 +259,9 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
         effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
+        self.ripen(arrival.now, effects);
         let sequence = self.next_sequence;
-        if self.ready.is_empty() && self.consumers.next().is_some() {
+        if self.ready.is_empty() && due(publication, arrival).is_none() && self.consumers.next().is_some() {
             let view = publication.view();
             let delivery = Delivery {
                 message: view,
@@ -258,51 +288,86 @@ impl Queue {
             }
         }
         if self.refuses(1, publication.view().body.len() as u64) {
-            if self.settings.overflow == Overflow::RejectPublishDeadLetter {
-                let entry = self.entry(publication, arrival);
-                self.gauge.add(Entry::CHARGE);
-                self.leave(&entry);
-                self.bury(entry, DeathReason::Overflow, arrival.now, effects);
-            } else {
-                effects.settled.extend(self.holding(arrival.lsn));
-            }
+            self.refuse(publication, arrival, effects);
             return Err(QueueFull);
         }
         self.enqueue(publication, arrival, effects);
         Ok(Published::Waiting)
     }
 
-    /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
-    pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
-        let entry = self.entry(publication, arrival);
-        self.gauge.add(Entry::CHARGE);
-        self.ready.push(entry);
-        self.drop_overflow(arrival.now, effects);
-    }
-
-    /// Buries the oldest while there are too many. One that has to be read first is when it is.
-    pub(super) fn drop_overflow(&mut self, now: Time, effects: &mut Effects) {
-        while self.is_over_with(0, 0) {
-            let Some(entry) = self.ready.pop_to_drop() else {
-                break;
-            };
+    /// Refuses a message, as [`Queue::refuses`] said: it is dead-lettered if that is how the queue is.
+    pub fn refuse(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
+        if self.settings.overflow == Overflow::RejectPublishDeadLetter {
+            let entry = self.entry(publication, arrival);
+            self.gauge.add(Entry::CHARGE);
             self.leave(&entry);
-            self.bury(entry, DeathReason::Overflow, now, effects);
+            self.bury(entry, DeathReason::Overflow, arrival.now, effects);
+        } else {
+            effects.settled.extend(self.holding(arrival.lsn));
         }
     }
 
-    /// A message that it had before the broker was away, to be restored; `arrival` says when it came first.
+    /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
+    pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
+        self.ripen(arrival.now, effects);
+        let entry = self.entry(publication, arrival);
+        match due(publication, arrival) {
+            Some(due) => self.delay(due, entry),
+            None => {
+                self.gauge.add(Entry::CHARGE);
+                self.ready.push(entry);
+                self.drop_surplus(arrival.now, effects);
+            }
+        }
+    }
+
+    /// Takes back the messages that this is the publisher's own name of, as long as they are not due; tells how
+    /// many these were. They go nowhere.
+    pub fn cancel(&mut self, name: &[u8], now: Time, effects: &mut Effects) -> usize {
+        self.ripen(now, effects);
+        let mut cancelled = 0;
+        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_named(name)) {
+            self.gauge.add(Entry::CHARGE);
+            self.leave(&entry);
+            effects.settled.extend(self.holding(entry.envelope.lsn));
+            cancelled += 1;
+        }
+        cancelled
+    }
+
+    /// A message that it had before the broker was away, to be restored, unless it is not due; and before it those
+    /// that were due when it came. `arrival` says when that was.
     pub(crate) fn found(
         &mut self,
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
         failures: u32,
         is_redelivered: bool,
-    ) -> Entry {
+    ) -> Vec<Entry> {
+        let mut found = Vec::new();
+        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(arrival.now)) {
+            found.push(entry);
+        }
         let mut entry = self.entry(publication, arrival);
         entry.envelope.failures = failures;
         entry.envelope.is_redelivered = is_redelivered;
-        entry
+        let is_failed = self.settings.delivery_limit.is_some_and(|limit| failures > limit);
+        match due(publication, arrival).filter(|_| !is_failed) {
+            Some(due) => {
+                // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
+                // old as the restoration.
+                entry.envelope.is_redelivered &= due < self.last_used;
+                self.delay(due, entry);
+            }
+            None => found.push(entry),
+        }
+        found
+    }
+
+    /// It has all that it had. What fell due while the broker was away is ready; where that is too much, the next
+    /// arrival makes some go, as it does after a release.
+    pub fn all_restored(&mut self, now: Time) {
+        self.ripen_in_place(now);
     }
 
     /// Gives out waiting messages for as long as somebody takes them.
@@ -312,6 +377,7 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
         effects: &mut Effects,
     ) {
+        self.ripen(now, effects);
         self.expire(now, effects);
         while self.consumers.next().is_some() {
             // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
@@ -406,7 +472,12 @@ impl Queue {
                 }
             }
         }
-        purged
+        let delayed = self.delayed_len();
+        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(Time::NEVER)) {
+            self.gauge.add(Entry::CHARGE);
+            self.leave(&entry);
+        }
+        purged + delayed
     }
 
     /// Buries what has expired at the front.
@@ -432,7 +503,9 @@ impl Queue {
     /// A wake-up to ask for: `Some` where one earlier than those asked for before is needed.
     pub fn new_wake_up(&mut self) -> Option<Time> {
         let messages = self.ready.fronts().filter_map(|entry| entry.envelope.deadline).min();
-        let next = [messages, self.idle_deadline()].into_iter().flatten().min()?;
+        let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
+        let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
+        let next = [messages, due, forgotten, self.idle_deadline()].into_iter().flatten().min()?;
         if self.wake_up.is_some_and(|asked| asked <= next) {
             return None;
         }
@@ -444,6 +517,63 @@ impl Queue {
     /// nothing, else each of them would ask for another for ever.
     pub fn woken(&mut self, now: Time) {
         self.wake_up.take_if(|asked| *asked <= now);
+        if let Some(dedup) = &mut self.dedup {
+            dedup.forget_old(now);
+        }
+    }
+
+    fn delay(&mut self, due: Time, entry: Entry) {
+        let delayed = self.delayed.get_or_insert_default();
+        let before = delayed.charge();
+        delayed.insert(due, entry);
+        self.gauge.add(delayed.charge() - before);
+    }
+
+    /// Takes a message out of those that wait for their time.
+    fn take_delayed(&mut self, take: impl FnOnce(&mut Delayed) -> Option<Entry>) -> Option<Entry> {
+        let delayed = self.delayed.as_mut()?;
+        let before = delayed.charge();
+        let entry = take(delayed);
+        self.gauge.sub(before - delayed.charge());
+        if delayed.is_empty() {
+            self.delayed = None;
+        }
+        entry
+    }
+
+    /// Lets wait with the others what is due by now; what then is too much goes, if that is how the queue is.
+    fn ripen(&mut self, now: Time, effects: &mut Effects) {
+        if self.delayed.as_ref().and_then(|delayed| delayed.next_due()).is_none_or(|due| due > now) {
+            return;
+        }
+        // What is over makes room for it.
+        self.expire(now, effects);
+        self.ripen_in_place(now);
+        if self.settings.overflow == Overflow::DropHead {
+            self.drop_surplus(now, effects);
+        }
+    }
+
+    /// Lets wait with the others what is due by now, however many these are.
+    fn ripen_in_place(&mut self, now: Time) {
+        while let Some(mut entry) = self.take_delayed(|delayed| delayed.pop_due(now)) {
+            // It comes behind all that wait already.
+            entry.envelope.sequence = self.next_sequence;
+            self.next_sequence += 1;
+            self.gauge.add(Entry::CHARGE);
+            self.ready.push(entry);
+        }
+    }
+
+    /// Buries the oldest while there are too many. One that has to be read first is when it is.
+    pub(super) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
+        while self.is_over_with(0, 0) {
+            let Some(entry) = self.ready.pop_to_drop() else {
+                break;
+            };
+            self.leave(&entry);
+            self.bury(entry, DeathReason::Overflow, now, effects);
+        }
     }
 
     /// Gives back the room of a burst, seldom enough that moving what is left costs little.
@@ -500,6 +630,8 @@ impl Queue {
         let expiration_ms = head.expiration_ms.filter(|_| arrival.deaths.is_none());
         let expiration = expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let ttl = [self.settings.message_ttl, expiration].into_iter().flatten().min();
+        // How long it may wait counts from when somebody could have it.
+        let from = due(publication, arrival).unwrap_or(arrival.now);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         if self.keeps(arrival.lsn) {
@@ -511,7 +643,7 @@ impl Queue {
                 address: arrival.address.keep(),
                 sequence,
                 lsn: arrival.lsn,
-                deadline: ttl.map(|ttl| arrival.now.after(ttl)).filter(|deadline| *deadline < Time::NEVER),
+                deadline: ttl.map(|ttl| from.after(ttl)).filter(|deadline| *deadline < Time::NEVER),
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
                 is_redelivered: false,
@@ -592,8 +724,15 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         let entries = self.ready.len_in_memory() + self.unsettled.len();
-        self.gauge.sub(entries * Entry::CHARGE + self.room_charged * ROOM_CHARGE);
+        let delayed = self.delayed.as_ref().map_or(0, |delayed| delayed.charge());
+        self.gauge.sub(entries * Entry::CHARGE + delayed + self.room_charged * ROOM_CHARGE);
     }
+}
+
+/// When somebody can have a message, if that is later than its coming. A dead letter waited before.
+fn due(publication: &Publication<'_>, arrival: &Arrival<'_>) -> Option<Time> {
+    let delay = publication.view().head.delay_ms.filter(|_| arrival.deaths.is_none())?;
+    Some(arrival.now.after(Duration::from_millis(u64::from(delay.get()))))
 }
 
 #[cfg(test)]

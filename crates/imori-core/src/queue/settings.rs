@@ -52,6 +52,8 @@ pub struct QueueSettings {
     pub priority_max: Option<u8>,
     /// How many deliveries of a message may fail before it is dead-lettered.
     pub delivery_limit: Option<u32>,
+    /// For how long it takes no message of an id that it took before.
+    pub dedup_window: Option<Duration>,
     /// How safe a persistent message is when it is confirmed; the broker's default where nothing is said.
     pub level: Option<Level>,
 }
@@ -76,6 +78,7 @@ impl QueueSettings {
             (self.dead_letter != other.dead_letter, "x-dead-letter-exchange"),
             (self.priority_max != other.priority_max, "x-max-priority"),
             (self.delivery_limit != other.delivery_limit, "x-delivery-limit"),
+            (self.dedup_window != other.dedup_window, "x-dedup-window"),
             (self.level != other.level, "x-level"),
         ]
         .into_iter()

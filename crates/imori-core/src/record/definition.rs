@@ -244,6 +244,7 @@ fn push_queue(out: &mut Vec<u8>, vhost: VhostId, name: &Name, settings: &QueueSe
     out.push(number_of(&OVERFLOWS, &settings.overflow));
     push_option(out, settings.priority_max.map(u64::from));
     push_option(out, settings.delivery_limit.map(u64::from));
+    push_option(out, settings.dedup_window.map(millis));
     push_option(out, settings.level.map(|level| u64::from(number_of(&LEVELS, &level))));
     out.push(settings.dead_letter.as_ref().map_or(0, |to| 1 + u8::from(to.routing_key.is_some())));
     for name in settings.dead_letter.iter().flat_map(|to| [Some(&to.exchange), to.routing_key.as_ref()]) {
@@ -264,6 +265,7 @@ fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), Reco
     };
     settings.priority_max = fields.option()?.and_then(|max| u8::try_from(max).ok());
     settings.delivery_limit = fields.option()?.and_then(|limit| u32::try_from(limit).ok());
+    settings.dedup_window = fields.option()?.map(Duration::from_millis);
     let level = fields.option()?.map(|number| u8::try_from(number).unwrap_or(u8::MAX));
     settings.level = level.map(|number| of_number(&LEVELS, number, "level")).transpose()?;
     settings.dead_letter = match fields.u8()? {
@@ -311,6 +313,7 @@ mod tests {
             overflow: Overflow::RejectPublishDeadLetter,
             priority_max: Some(9),
             delivery_limit: Some(0),
+            dedup_window: Some(Duration::from_mins(2)),
             level: Some(Level::Os),
             dead_letter: Some(DeadLetter { exchange: Name::from("x"), routing_key: Some(Name::from("")) }),
             is_durable: true,

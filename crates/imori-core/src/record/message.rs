@@ -1,10 +1,11 @@
 //! A message and where it went, as one record: so it is in all of its queues after a crash, or in none.
 //!
-//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64`
+//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms u32`
 //! those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
 //! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`,
 //! its deaths if the flags name them, `text` with its length in 32 bits, and the body to the end.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::fields::{Fields, RecordError, push_short};
@@ -21,6 +22,7 @@ const PRIORITY: u8 = 1 << 2;
 const EXPIRATION: u8 = 1 << 3;
 const TIMESTAMP: u8 = 1 << 4;
 const DEATHS: u8 = 1 << 5;
+const DELAY: u8 = 1 << 6;
 
 /// A message as its record tells of it.
 #[derive(Debug, Clone)]
@@ -58,11 +60,13 @@ pub fn encode_message(
         | flag(head.priority.is_some(), PRIORITY)
         | flag(head.expiration_ms.is_some(), EXPIRATION)
         | flag(head.timestamp.is_some(), TIMESTAMP)
-        | flag(deaths.is_some(), DEATHS);
+        | flag(deaths.is_some(), DEATHS)
+        | flag(head.delay_ms.is_some(), DELAY);
     out.extend_from_slice(&[VERSION, head.origin.0, flags]);
     head.priority.into_iter().for_each(|priority| out.push(priority));
     head.expiration_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.to_le_bytes()));
     head.timestamp.into_iter().for_each(|seconds| out.extend_from_slice(&seconds.to_le_bytes()));
+    head.delay_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.get().to_le_bytes()));
     out.extend_from_slice(&time.0.to_le_bytes());
     push_short(&mut out, address.exchange());
     push_short(&mut out, address.subject());
@@ -98,6 +102,7 @@ impl<'a> MessageRecord<'a> {
         head.priority = if has(PRIORITY) { Some(fields.u8()?) } else { None };
         head.expiration_ms = if has(EXPIRATION) { Some(fields.u32()?) } else { None };
         head.timestamp = if has(TIMESTAMP) { Some(fields.u64()?) } else { None };
+        head.delay_ms = if has(DELAY) { NonZeroU32::new(fields.u32()?) } else { None };
         let time = Time(fields.u64()?);
         let address = Address::new(fields.short()?, fields.short()?);
         let mut queues = Vec::new();
@@ -169,6 +174,7 @@ mod tests {
         head.priority = Some(4);
         head.expiration_ms = Some(60_000);
         head.timestamp = Some(1_700_000_000);
+        head.delay_ms = NonZeroU32::new(90_000);
         head.set(Property::CorrelationId, Span::new(15, 2).expect("it is short"));
         let address = Arc::new(Address::new(b"amq.topic", b"a.b"));
         let deaths = Deaths::default().and(&Name::from("q"), DeathReason::Overflow, &address, Time(5)).and(

@@ -7,6 +7,7 @@ mod page;
 mod checkpoint;
 mod message;
 mod settle;
+mod seen;
 mod definition;
 mod fields;
 
@@ -15,6 +16,7 @@ pub use definition::{Definition, Row, Table};
 pub use fields::RecordError;
 pub use message::{MessageRecord, encode_message};
 pub use page::{PageEntry, decode_page_entry, encode_page};
+pub use seen::{decode_seen, encode_seen};
 pub use settle::{decode_counts, decode_settle, encode_counts, encode_settle};
 
 use crate::confirm::Lsn;
@@ -28,6 +30,8 @@ pub enum RecordKind {
     Settle,
     /// Deliveries of messages that failed.
     Count,
+    /// Ids of messages that a queue took lately.
+    Seen,
     /// Something is declared, bound or deleted.
     Definition,
 }

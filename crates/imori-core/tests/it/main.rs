@@ -1,12 +1,17 @@
 //! The broker's verbs in a world of one thread.
 
 mod world;
+mod restored;
 mod publish;
 mod subscribe;
 mod inbox;
 mod consume;
 mod commit;
 mod dead_letter;
+mod delayed;
+mod once;
+mod durable;
+mod anything;
 mod lifetime;
 mod limited;
 mod rights;

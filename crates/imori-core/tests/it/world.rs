@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use imori_core::delivery::{Delivery, Outcome};
 use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, QueueId, ReaderId, VhostId};
 use imori_core::memory::Gauge;
-use imori_core::message::{Head, HeaderReader, OriginId, Publication, Value};
+use imori_core::message::{Head, HeaderReader, OriginId, Property, Publication, Span, Value};
 use imori_core::name::Name;
 use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
@@ -130,6 +131,15 @@ impl TestWorld {
         woken
     }
 
+    /// A world like one that went away with this journal; the caller has its queues.
+    pub(crate) fn after(journal: &[(Lsn, NewRecord, bool)], now: Time) -> TestWorld {
+        let world = TestWorld::new();
+        world.now.set(now);
+        world.appended.set(journal.last().map_or(Lsn::NONE, |(lsn, ..)| Lsn(lsn.0 + 1)));
+        world.journal.replace(journal.to_vec());
+        world
+    }
+
     // ---- What it looks like.
 
     pub(crate) fn counted(&self, event: Event) -> usize {
@@ -144,6 +154,11 @@ impl TestWorld {
     pub(crate) fn depth(&self, name: &str) -> Option<(usize, usize)> {
         let id = self.table.borrow().queue(VHOST, name.as_bytes())?;
         self.with_queue(id, |queue| (queue.ready_len(), queue.unsettled_len()))
+    }
+
+    /// The queue of this name.
+    pub(crate) fn queue(&self, name: &str) -> Option<QueueId> {
+        self.table.borrow().queue(VHOST, name.as_bytes())
     }
 
     pub(crate) fn bindings(&self, exchange: &str) -> usize {
@@ -334,6 +349,30 @@ impl Encoder for Plain {
     }
 }
 
+/// What a publisher says of a message; a name of its own is its whole header text.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Mail<'a> {
+    pub(crate) body: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) delay_ms: u32,
+    pub(crate) expiration_ms: Option<u32>,
+    pub(crate) priority: Option<u8>,
+    /// It goes with the broker.
+    pub(crate) is_transient: bool,
+}
+
+impl Mail<'_> {
+    pub(crate) fn head(&self) -> Head {
+        let mut head = Head::new(OriginId::BROKER);
+        head.is_persistent = !self.is_transient;
+        head.delay_ms = NonZeroU32::new(self.delay_ms);
+        head.expiration_ms = self.expiration_ms;
+        head.priority = self.priority;
+        head.set(Property::MessageId, Span::new(0, self.id.len()).expect("it is short"));
+        head
+    }
+}
+
 /// A connection and what its client does.
 #[derive(Clone, Copy)]
 pub(crate) struct Client<'w> {
@@ -373,6 +412,22 @@ impl<'w> Client<'w> {
     ) -> Result<PublishReport, BrokerError> {
         let head = Head::new(OriginId::BROKER);
         let publication = Publication::new(&head, text.as_bytes(), body.as_bytes());
+        broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
+    }
+
+    /// Publishes a message that is to outlive the broker, and otherwise as `mail` says.
+    pub(crate) fn mail(&self, exchange: &str, subject: &str, mail: &Mail<'_>) -> PublishReport {
+        self.try_mail(exchange, subject, mail).expect("the exchange is there")
+    }
+
+    pub(crate) fn try_mail(
+        &self,
+        exchange: &str,
+        subject: &str,
+        mail: &Mail<'_>,
+    ) -> Result<PublishReport, BrokerError> {
+        let head = mail.head();
+        let publication = Publication::new(&head, mail.id.as_bytes(), mail.body.as_bytes());
         broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
     }
 

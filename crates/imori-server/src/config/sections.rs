@@ -108,6 +108,11 @@ sections! {
         on_damage: DamagePolicy = DamagePolicy::Quarantine;
         /// A flush that takes longer is told of in the log, while it lasts.
         slow_flush_ms: Millis = Millis(250), in Millis(10)..=Millis(60_000);
+        /// While a flush takes longer, `/healthz` of the monitor says that the broker is not healthy.
+        stalled_flush_ms: Millis = Millis(1_000), in Millis(10)..=Millis(600_000);
+        /// Bytes of the disk that are left to others. Where less than two journal files are free beyond,
+        /// publishers of persistent messages wait until four are.
+        reserve_bytes: Bytes = Bytes::mib(16), in Bytes::mib(1)..=Bytes::gib(1_024);
     }
 
     /// What is particular to STOMP.

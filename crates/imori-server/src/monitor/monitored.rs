@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use imori_core::id::VhostId;
+use imori_core::name::Name;
 use imori_core::time::Time;
 use imori_core::world::Event;
 
@@ -31,6 +33,10 @@ pub(crate) struct Monitored {
     pub(crate) message_bytes_max: usize,
     pub(crate) unsent_bytes_max: usize,
     pub(crate) login_timeout: Duration,
+    /// A flush that takes longer makes the broker unhealthy.
+    pub(crate) stalled_flush: Duration,
+    /// The vhosts, by the numbers that queues have of them.
+    pub(crate) vhosts: Vec<(Name, VhostId)>,
     pub(crate) cores: usize,
     pub(crate) started: Time,
     pub(crate) cpu: CpuMeter,
@@ -51,11 +57,21 @@ pub(crate) enum Path {
     Subsz,
     Routez,
     Healthz,
+    Storez,
+    Metrics,
 }
 
 impl Path {
-    pub(crate) const ALL: [Path; 6] =
-        [Path::Root, Path::Varz, Path::Connz, Path::Subsz, Path::Routez, Path::Healthz];
+    pub(crate) const ALL: [Path; 8] = [
+        Path::Root,
+        Path::Varz,
+        Path::Connz,
+        Path::Subsz,
+        Path::Routez,
+        Path::Healthz,
+        Path::Storez,
+        Path::Metrics,
+    ];
 
     pub(crate) const fn text(self) -> &'static str {
         match self {
@@ -65,6 +81,8 @@ impl Path {
             Path::Subsz => "/subsz",
             Path::Routez => "/routez",
             Path::Healthz => "/healthz",
+            Path::Storez => "/storez",
+            Path::Metrics => "/metrics",
         }
     }
 }

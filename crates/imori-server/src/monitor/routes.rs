@@ -13,12 +13,14 @@ use serde::Serialize;
 
 use super::connz::{self, Connz};
 use super::guard::guard;
+use super::healthz::Healthz;
+use super::metrics;
 use super::monitored::{Monitored, Path};
 use super::query::Parameters;
+use super::storez::{self, Storez};
 use super::subsz::{self, Subsz};
 use super::varz::Varz;
 use super::wording::timestamp;
-use crate::shared::Phase;
 
 type Broker = State<Arc<Monitored>>;
 type Pairs = Query<Vec<(String, String)>>;
@@ -33,6 +35,8 @@ pub(super) fn routes(monitored: Arc<Monitored>) -> Router {
         .route("/subscriptionsz", get(subsz))
         .route(Path::Routez.text(), get(routez))
         .route(Path::Healthz.text(), get(healthz))
+        .route(Path::Storez.text(), get(storez))
+        .route(Path::Metrics.text(), get(metrics))
         .layer(from_fn_with_state(Arc::clone(&monitored), guard))
         .with_state(monitored)
 }
@@ -85,26 +89,26 @@ async fn routez(State(monitored): Broker) -> Response {
     })
 }
 
-/// How the broker is.
-#[derive(Debug, Serialize)]
-struct Health {
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
-}
-
 async fn healthz(State(monitored): Broker) -> Response {
     monitored.requests.count(Path::Healthz);
-    let phase = *monitored.shared.phase.borrow();
-    let (status, health) = match phase {
-        Phase::Serving => (StatusCode::OK, Health { status: "ok", error: None }),
-        Phase::Stopping | Phase::Ended => {
-            let error = Some("the broker is stopping");
-            (StatusCode::SERVICE_UNAVAILABLE, Health { status: "unavailable", error })
-        }
-    };
+    let (status, health) = Healthz::of(&monitored);
     // In one line: probes compare it as text.
     answer(status, serde_json::to_vec(&health))
+}
+
+async fn storez(State(monitored): Broker, Query(pairs): Pairs) -> Response {
+    monitored.requests.count(Path::Storez);
+    match storez::Wish::read(&Parameters(pairs)) {
+        Ok(wish) => json(&Storez::of(&monitored, &wish)),
+        Err(reason) => refuse(reason),
+    }
+}
+
+async fn metrics(State(monitored): Broker) -> Response {
+    monitored.requests.count(Path::Metrics);
+    let headers =
+        [(CONTENT_TYPE, metrics::CONTENT), (CACHE_CONTROL, "no-store"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (headers, metrics::metrics(&monitored)).into_response()
 }
 
 fn json(value: &impl Serialize) -> Response {
@@ -139,7 +143,9 @@ const INDEX: &str = "\
 <li><a href=\"varz\">The broker</a></li>
 <li><a href=\"connz\">Connections</a>, <a href=\"connz?subs=1\">with what they read</a></li>
 <li><a href=\"subsz\">Subscriptions</a>, <a href=\"subsz?subs=1\">each</a></li>
+<li><a href=\"storez\">The store</a></li>
 <li><a href=\"healthz\">Health</a></li>
+<li><a href=\"metrics\">Numbers for Prometheus</a></li>
 </ul>
 </body>
 </html>

@@ -357,6 +357,97 @@ fn what_was_counted_outlives_its_connection() {
 }
 
 #[test]
+fn the_store_is_shown_with_what_was_confirmed() {
+    let running = Running::start();
+    let mut client = running.login();
+    for name in ["a", "b", "c"] {
+        client.confirmed(&format!("SEND\ndestination:/queue/{name}\npersistent:true"), "12345");
+    }
+    client.confirmed("SEND\ndestination:/queue/a", "transient");
+    let mut reader = running.login();
+    reader.write("SUBSCRIBE\nid:r\ndestination:/queue/b\nack:client\n\n\0");
+    assert!(reader.read().starts_with("MESSAGE"));
+    let storez = running.json("/storez");
+    assert_eq!(storez["confirms"], serde_json::json!({ "memory": 1, "os": 0, "disk": 3 }), "{storez}");
+    assert_eq!(storez["store"]["id"].as_str().map(str::len), Some(8));
+    assert_eq!(storez["store"]["last_end"], "never used before");
+    assert_eq!(storez["store"]["recovered"]["records"], 0);
+    let journal = &storez["journal"];
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} is no number"));
+    assert_eq!((&journal["written"], &journal["synced"]), (&journal["synced"], &journal["written"]));
+    assert!(number(&journal["next"]) > number(&journal["synced"]));
+    let commits = &journal["commits"];
+    let classes = commits["histogram"].as_array().unwrap().iter().map(|class| number(&class["count"]));
+    assert_eq!(classes.sum::<u64>(), number(&commits["count"]), "{commits}");
+    assert!(number(&commits["count"]) > 0 && number(&commits["max_us_last_minute"]) > 0);
+    assert!(number(&commits["max_us_last_minute"]) >= number(&commits["mean_us"]));
+    assert_eq!(storez["alarms"], serde_json::json!({ "memory": false, "disk": false, "disk_space": false }));
+    assert!(storez["stalls"]["total"].is_u64() && !storez["cells"].as_array().unwrap().is_empty());
+    let names = |path: &str| {
+        let page = running.json(path);
+        assert_eq!(
+            (&page["total"], &page["num_queues"]),
+            (&Value::from(3), &Value::from(page["queues"].as_array().unwrap().len()))
+        );
+        page["queues"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|queue| String::from(queue["name"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("/storez"), ["a", "b", "c"]);
+    assert_eq!(names("/storez?offset=1&limit=1"), ["b"]);
+    assert_eq!(names("/storez?offset=9"), Vec::<String>::new());
+    let expected =
+        serde_json::json!({ "name": "b", "vhost": "/", "ready": 0, "unsettled": 1, "consumers": 1 });
+    assert_eq!(storez["queues"][1], expected);
+}
+
+#[test]
+fn numbers_are_there_for_prometheus() {
+    let running = Running::start();
+    let mut client = running.login();
+    // A commit is counted before the next one is confirmed.
+    for _ in 0..2 {
+        client.confirmed("SEND\ndestination:/queue/a\npersistent:true", "12345");
+    }
+    client.confirmed("SEND\ndestination:/topic/nobody", "");
+    let (status, text) = running.get("/metrics");
+    assert_eq!(status, 200);
+    let value = |name: &str| {
+        let line =
+            text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+        line.unwrap_or_else(|| panic!("`{name}` is missing: {text}"))
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .parse::<f64>()
+            .unwrap()
+    };
+    for (name, expected) in [
+        ("imori_confirms_total{level=\"memory\"}", 1.0),
+        ("imori_confirms_total{level=\"disk\"}", 2.0),
+        ("imori_queued_messages_ready", 2.0),
+        ("imori_connections", 1.0),
+        ("imori_alarm{of=\"disk\"}", 0.0),
+        ("imori_stalls_total{cause=\"frozen\"}", 0.0),
+    ] {
+        assert_eq!(value(name), expected, "{name}");
+    }
+    assert!(value("imori_unroutable_total") >= 1.0);
+    assert_eq!(Some(value("imori_published_total")), running.json("/varz")["in_msgs"].as_f64());
+    assert!(value("imori_commit_seconds_count") >= 1.0);
+    assert_eq!(value("imori_commit_seconds_bucket{le=\"+Inf\"}"), value("imori_commit_seconds_count"));
+    assert!(value("imori_commit_max_seconds") > 0.0);
+    assert!(value("imori_cell_lag_seconds{cell=\"0\"}") >= 0.0);
+    let is_sample = |line: &str| {
+        line.starts_with("imori_") && line.rsplit(' ').next().is_some_and(|v| v.parse::<f64>().is_ok())
+    };
+    assert!(text.lines().all(|line| line.starts_with("# ") || is_sample(line)), "{text}");
+}
+
+#[test]
 fn lists_are_cut_into_pages_and_filtered() {
     let running = Running::start();
     let mut clients: Vec<_> = (0..3).map(|_| running.login()).collect();

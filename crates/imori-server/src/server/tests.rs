@@ -215,7 +215,7 @@ fn publishes_that_were_parked_are_replayed_although_nothing_more_is_read() {
     running.end_alarm();
     for number in 0..MESSAGES {
         let receipt = client.read().expect("a receipt");
-        assert_eq!(receipt, format!("RECEIPT\nreceipt-id:{number}\n\n\0"));
+        assert_eq!(receipt, format!("RECEIPT\nreceipt-id:{number}\nimori-level:memory\n\n\0"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,9 +10,12 @@ use bytes::Bytes;
 use imori_core::confirm::Lsn;
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_store::committer::{Commit, Committer, Listener};
-use imori_store::disk::RealDisk;
+use imori_store::disk::{Disk, RealDisk};
+use imori_store::folder::StoreFolder;
 use imori_store::open::Opened;
 use imori_store::record::RecordType;
+use imori_store::report::Report;
+use imori_store::space::{Space, Watermark};
 
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
@@ -26,6 +29,16 @@ pub(crate) struct Journal {
     file_bytes: usize,
     /// The last number that was given out.
     appended: AtomicU64,
+    report: OnceLock<Report>,
+    is_space_low: AtomicBool,
+    free_bytes: AtomicU64,
+}
+
+/// The space on the disk at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SpaceLook {
+    pub(crate) watermark: Watermark,
+    pub(crate) free_bytes: u64,
 }
 
 /// What the journal's threads tell, and to whom.
@@ -45,13 +58,22 @@ impl Journal {
         file_bytes: usize,
     ) -> Journal {
         let appended = AtomicU64::new(waiters.progress().synced.0);
-        let told = Told { waiters, commits: Commits::default(), failure, definitions };
-        Journal { told: Arc::new(told), committer: OnceLock::new(), file_bytes, appended }
+        let told = Told { waiters, commits: Commits::new(), failure, definitions };
+        Journal {
+            told: Arc::new(told),
+            committer: OnceLock::new(),
+            file_bytes,
+            appended,
+            report: OnceLock::new(),
+            is_space_low: AtomicBool::new(false),
+            free_bytes: AtomicU64::new(u64::MAX),
+        }
     }
 
     /// Starts its threads; `end` ends the broker when the disk fails.
     pub(crate) fn start(&self, opened: Opened<File>, end: EndOfBroker) -> io::Result<()> {
         self.told.failure.ends(end);
+        let _ = self.report.set(opened.recovered.report.clone());
         let listener = Box::new(Heard(Arc::clone(&self.told)));
         let committer = Committer::start(self.told.failure.folder().journal(), opened, listener)?;
         let _ = self.committer.set(committer);
@@ -104,23 +126,56 @@ impl Journal {
         self.queued_bytes() > self.mark_bytes()
     }
 
-    /// Tells whether so little waits for the disk that publishers may go on.
+    /// Tells whether so little waits for the disk, and there is so much space on it, that publishers
+    /// may go on.
     pub(crate) fn has_caught_up(&self) -> bool {
-        self.queued_bytes() < self.mark_bytes() / 2
+        self.queued_bytes() < self.mark_bytes() / 2 && !self.is_space_low()
     }
 
-    fn mark_bytes(&self) -> usize {
-        QUEUED_BYTES_MARK.min(self.file_bytes / 2)
+    /// Tells whether publishers wait for space on the disk.
+    pub(crate) fn is_space_low(&self) -> bool {
+        self.is_space_low.load(Ordering::SeqCst)
     }
 
-    /// The number of the next record; none before the threads run.
-    pub(crate) fn next_lsn(&self) -> Option<Lsn> {
-        self.committer.get().map(|committer| Lsn(committer.next_lsn().0))
+    /// Looks at the space that is left, and makes files again that could not be made for want of it; nothing
+    /// before it is started.
+    pub(crate) fn look_at_space(&self, space: &mut Space) -> io::Result<Option<SpaceLook>> {
+        let Some(committer) = self.committer.get() else { return Ok(None) };
+        let watermark = committer.look_at_space(space)?;
+        let free_bytes = self.told.failure.folder().journal().free_bytes()?;
+        self.is_space_low.store(watermark == Watermark::High, Ordering::SeqCst);
+        self.free_bytes.store(free_bytes, Ordering::Relaxed);
+        Ok(Some(SpaceLook { watermark, free_bytes }))
+    }
+
+    /// The space that was left at the last look.
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whose store it is, where it is, and how its last process ended.
+    pub(crate) fn folder(&self) -> &StoreFolder {
+        self.told.failure.folder()
+    }
+
+    /// What recovery found when it was opened.
+    pub(crate) fn report(&self) -> Option<&Report> {
+        self.report.get()
+    }
+
+    /// Bytes of each of its files.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.file_bytes as u64
     }
 
     /// Files in which something is needed.
     pub(crate) fn live_files(&self) -> usize {
         self.committer.get().map_or(0, Committer::live_files)
+    }
+
+    /// The number of the next record; none before the threads run.
+    pub(crate) fn next_lsn(&self) -> Option<Lsn> {
+        self.committer.get().map(|committer| Lsn(committer.next_lsn().0))
     }
 
     /// The highest number in the oldest file that is not written to any more.
@@ -156,6 +211,10 @@ impl Journal {
         }
     }
 
+    fn mark_bytes(&self) -> usize {
+        QUEUED_BYTES_MARK.min(self.file_bytes / 2)
+    }
+
     fn hand_over(&self, records: Vec<NewRecord>, is_group: bool) -> Appended {
         const NEVER: Appended = Appended { first: Lsn::NEVER, through: Lsn::NEVER };
         let Some(committer) = self.committer.get() else { return NEVER };
@@ -185,6 +244,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::intake::NewR
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
         RecordKind::Count => RecordType::Count,
+        RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };
     imori_store::intake::NewRecord { kind, payload: Bytes::from(payload) }

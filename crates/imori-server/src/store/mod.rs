@@ -13,7 +13,7 @@ mod failure;
 mod commits;
 mod progress;
 
-pub(crate) use commits::Commits;
+pub(crate) use commits::{BOUNDS_US, Commits};
 pub(crate) use journal::Journal;
 pub(crate) use keeper::Keeper;
 pub use open::StoreError;

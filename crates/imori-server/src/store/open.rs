@@ -186,6 +186,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     read(&settles, |record| restore.settle(&record.payload))?;
     let counts: Vec<_> = records(&opened, RecordType::Count).collect();
     read(&counts, |record| restore.count(&record.payload))?;
+    let seen: Vec<_> = records(&opened, RecordType::Seen).collect();
+    read(&seen, |record| restore.seen(Lsn(record.lsn.0), &record.payload))?;
     let floor = Lsn(opened.recovered.report.floor.map_or(0, |floor| floor.0));
     for place in restore.pages_to_list(floor) {
         let page = PageRef::new(place.segment, place.index);

@@ -80,4 +80,9 @@ impl Waiters {
     pub(crate) fn want_all(&self, wanted: bool) {
         self.wants_all.store(wanted, Ordering::SeqCst);
     }
+
+    /// Wakes every cell: something else changed for those who wait.
+    pub(crate) fn wake_all(&self) {
+        self.cells.iter().for_each(|waiter| waiter.woken.notify_one());
+    }
 }

@@ -1,6 +1,8 @@
 //! The journal came further: the answers that waited for that leave.
 
+use imori_core::broker::wake_consumers;
 use imori_core::confirm::Progress;
+use imori_core::world::Event;
 
 use super::host::Host;
 use super::lend::with_outbound;
@@ -21,16 +23,21 @@ pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl 
 /// Lets go what waited for the journal to come so far, on all connections of the cell.
 pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
     for id in host.desk().take_awaiting(journal) {
-        let waits = with_outbound(host, id, |outbound| {
-            outbound.confirmed(journal);
-            outbound.has_held_answers()
+        let told = with_outbound(host, id, |outbound| {
+            let (wakes, given) = outbound.confirmed(journal);
+            (outbound.has_held_answers(), wakes, given)
         });
+        let (waits, wakes, given) = told.unwrap_or_default();
+        for (level, count) in given.by_level() {
+            host.count_many(Event::confirmed(level), count);
+        }
         match waits {
-            Some(true) => host.desk().note_awaiting_on(id),
+            true => host.desk().note_awaiting_on(id),
             // What it answers from now on puts it on the list again.
-            _ => {
+            false => {
                 host.with_link(id, |link| link.awaits_journal = false);
             }
         }
+        wake_consumers(host, id, &wakes);
     }
 }

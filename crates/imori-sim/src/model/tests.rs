@@ -1,12 +1,27 @@
+use imori_store::limits::BLOCK_BYTES;
+use imori_store::seal::StoreId;
+use imori_store::settings::Settings;
+use imori_store::sim_disk::SimDisk;
+
 use super::*;
+use crate::journal::{Definitions, Device, Log};
 use crate::random::Random;
 use crate::trace::Trace;
 use crate::workload::Workload;
 
+fn shared() -> Shared {
+    let settings = Settings::with_few_blocks(StoreId([7; 16]), 16);
+    let device = Device::new(SimDisk::default(), None);
+    let opened = Log::open(device, &settings, 16 * BLOCK_BYTES, Definitions::default(), None);
+    let (log, _) = opened.expect("an empty disk becomes a store");
+    let workload = Workload::new(&Random::new(1));
+    Shared::new(&workload, Random::new(1), Trace::new(false), None, settings, log)
+}
+
 /// What a model says of deliveries from queue 0 to sessions 1 and 2; messages 0 to 3 were sent by
 /// session 0 in this order, 2 to the inbox of session 1, 3 to the topic `a`.
 fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
-    let shared = Shared::new(&Workload::new(&Random::new(1)), Random::new(1), Trace::new(false), None);
+    let shared = shared();
     let mut model = Model::default();
     model.queues.push(QueueSpec { name: String::from("q"), dead_letter: Some(1), ..QueueSpec::default() });
     model.queues.push(QueueSpec {
@@ -30,6 +45,8 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             sent_at: Some(10 * key),
             confirmed_at: Some(10 * key + 5),
             has_receipt: true,
+            is_persistent: false,
+            is_in_transaction: false,
         });
     }
     for (session, reads) in [(1, Reads::Queue(0)), (2, Reads::Queue(0)), (1, Reads::Topic(String::from("*")))]

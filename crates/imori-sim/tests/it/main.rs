@@ -33,11 +33,13 @@ fn seeds(next: &AtomicU64, end: u64) -> impl Iterator<Item = u64> + '_ {
 #[test]
 fn every_property_holds_on_every_seed() {
     let end = env::var("IMORI_SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
-    let next = AtomicU64::new(0);
+    let (next, points) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
     let broken: Vec<String> = on_every_core(|| {
         let violated = seeds(&next, end).filter_map(|seed| {
-            let violation = run_seed(seed, None, false).violation?;
+            let outcome = run_seed(seed, None, false);
+            points.fetch_add(outcome.points, Ordering::Relaxed);
+            let violation = outcome.violation?;
             Some(format!("seed {seed}: {violation}\n  {}", repeat_command(seed)))
         });
         violated.collect::<Vec<_>>()
@@ -45,7 +47,9 @@ fn every_property_holds_on_every_seed() {
     .into_iter()
     .flatten()
     .collect();
-    println!("{end} seeds in {:.1} s", start.elapsed().as_secs_f64());
+    let points = points.into_inner();
+    println!("{end} seeds, {points} ends of the broker, in {:.1} s", start.elapsed().as_secs_f64());
+    assert!(end < 1_000 || points > 20 * end, "{points} ends are few");
     assert!(broken.is_empty(), "{} of {end} seeds are broken:\n{}", broken.len(), broken.join("\n"));
 }
 

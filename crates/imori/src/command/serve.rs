@@ -67,7 +67,7 @@ impl Serve {
         config.refuse_exposure()?;
         let ready_file =
             self.ready_fd.map(ReadyFile::open).transpose().context("`--ready-fd` cannot be written")?;
-        log::start(&config.log);
+        log::start(&config.log).context("the thread of the log cannot be started")?;
         if let Some(exposed) = config.exposed_listener() {
             warn!(
                 listener = %exposed.service,

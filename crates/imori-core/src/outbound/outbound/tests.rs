@@ -337,15 +337,34 @@ fn answers_that_wait_for_the_journal_leave_in_order() {
     stage.answer(pending(5), "e;");
     assert_eq!(stage.written(), "a;");
     for (position, expected, held) in [(1, "", true), (2, "b;c;d;", true), (4, "", true), (9, "e;", false)] {
-        stage.outbound.confirmed(synced(position));
+        assert_eq!(stage.outbound.confirmed(synced(position)).0, []);
         assert_eq!(stage.written(), expected, "{position}");
         assert_eq!(stage.outbound.has_held_answers(), held);
     }
     stage.answer(pending(9), "f;");
     assert_eq!(stage.written(), "f;", "it is durable already");
-    stage.outbound.confirmed(synced(3));
+    assert_eq!(stage.outbound.confirmed(synced(3)).0, []);
     stage.answer(pending(9), "g;");
     assert_eq!(stage.written(), "g;", "the journal does not go back");
+}
+
+#[test]
+fn a_reader_gets_nothing_before_the_answer_that_it_waits_for() {
+    let mut stage = Stage::new();
+    stage.answer(Confirm::of(Level::Disk, Lsn(3)), "receipt;");
+    let reader = stage.consume("c", QUEUE, true, Credit::Unlimited);
+    stage.outbound.start_after_answers(reader);
+    stage.answer(Confirm::of(Level::Disk, Lsn(9)), "later;");
+    assert_eq!(stage.offer(reader, 1, "x"), Taken::Full);
+    assert_eq!(stage.outbound.confirmed(synced(2)).0, []);
+    assert_eq!(stage.offer(reader, 1, "x"), Taken::Full);
+    assert_eq!(stage.outbound.confirmed(synced(3)).0, [Wake { queue: QUEUE, reader }]);
+    assert_eq!(stage.offer(reader, 1, "x"), Taken::Unsettled);
+    assert_eq!(stage.written(), "receipt;c#1?:x;");
+    let at_once = stage.consume("d", QUEUE, false, Credit::Unlimited);
+    assert_eq!(stage.outbound.confirmed(synced(9)).0, []);
+    stage.outbound.start_after_answers(at_once);
+    assert_eq!(stage.offer(at_once, 2, "y"), Taken::Settled, "no answer waits");
 }
 
 #[test]
@@ -468,20 +487,43 @@ fn answers_that_nobody_reads_end_the_connection() {
 }
 
 #[test]
+fn a_promise_is_counted_when_it_leaves() {
+    let mut stage = Stage::new();
+    let mut promise = |level, position| {
+        let confirm = Confirm::of(level, Lsn(position));
+        stage.outbound.promise(confirm, level, |out| out.push(b'p'))
+    };
+    assert!(promise(Level::Memory, 0), "it leaves at once");
+    for (level, position) in [(Level::Disk, 2), (Level::Memory, 0), (Level::Os, 1), (Level::Disk, 9)] {
+        assert!(!promise(level, position), "what stands behind one that waits waits too");
+    }
+    stage.answer(Confirm::NOW, "a;");
+    for (position, expected) in [
+        (1, vec![]),
+        (2, vec![(Level::Memory, 1), (Level::Os, 1), (Level::Disk, 1)]),
+        (9, vec![(Level::Disk, 1)]),
+        (9, vec![]),
+    ] {
+        let (_, given) = stage.outbound.confirmed(synced(position));
+        assert_eq!(given.by_level().collect::<Vec<_>>(), expected, "at {position}");
+    }
+}
+
+#[test]
 fn held_answers_are_dropped_with_the_connection_and_kept_by_a_good_bye() {
     let mut stage = Stage::new();
     stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
     stage.outbound.finish();
     let reader = stage.subscribe("l");
     assert_eq!(stage.send(reader, "m"), Live::Gone);
-    stage.outbound.confirmed(synced(1));
+    assert_eq!(stage.outbound.confirmed(synced(1)).0, []);
     assert_eq!(stage.written(), "a;");
 
     let mut stage = Stage::new();
     stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
     stage.outbound.cut(CutReason::ShuttingDown);
     stage.outbound.cut(CutReason::Fault);
-    stage.outbound.confirmed(synced(1));
+    assert_eq!(stage.outbound.confirmed(synced(1)).0, []);
     assert_eq!(stage.written(), "cut;", "nothing follows the last word");
     assert!(!stage.outbound.has_held_answers());
 }

@@ -1,0 +1,37 @@
+//! A publisher takes back what is not due yet.
+
+use super::actor::Actor;
+use super::declare::find_queue;
+use super::deliver::change_and_deliver;
+use crate::authorize::{Action, Object, authorize};
+use crate::confirm::{Confirm, Level};
+use crate::error::BrokerError;
+use crate::message::DEFAULT_EXCHANGE;
+use crate::name::Name;
+use crate::world::World;
+
+/// Takes the delayed messages out of a queue that their publisher calls so; tells how many these were, none where
+/// they are unknown or were due already, and what has to be waited for until no crash brings them back.
+///
+/// # Errors
+/// [`BrokerError::Refused`] for who may not send to the queue, [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+pub fn cancel_delayed<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    queue: &[u8],
+    message: &[u8],
+) -> Result<(usize, Confirm), BrokerError> {
+    let object = Object::Exchange { exchange: DEFAULT_EXCHANGE, subject: queue };
+    authorize(actor.identity, Action::Publish, actor.vhost, object)?;
+    let id = find_queue(world, actor, queue)?;
+    let now = world.now();
+    let cancelled = change_and_deliver(world, id, |queue, effects| {
+        let recorded = effects.settled.len();
+        let count = queue.cancel(message, now, effects);
+        let durability = queue.durability().filter(|_| effects.settled.len() > recorded);
+        (count, durability.map_or(Level::Memory, |durability| durability.level))
+    });
+    let (count, level) = cancelled.ok_or_else(|| BrokerError::NoQueue(Name::new(queue)))?;
+    // Its own record is among those up to now.
+    Ok((count, Confirm::of(level, world.appended())))
+}

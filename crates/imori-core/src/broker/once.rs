@@ -1,0 +1,165 @@
+//! Queues that take no message of an id twice: who of a route takes it, and what the confirm waits for where
+//! somebody had it before.
+//!
+//! A look at the ids, the record and the place in the queue are one step, under the locks of all queues of the
+//! route, taken by rising id: else one of two publishers could be confirmed what the other then is refused.
+
+use super::distribute::PublishReport;
+use super::letter::Letter;
+use super::offer::offer;
+use super::record::{Keepers, message_record, record_effects};
+use crate::confirm::{Confirm, Level, Lsn};
+use crate::id::QueueId;
+use crate::limits::SEEN_BYTES_MAX;
+use crate::message::{Property, Publication};
+use crate::queue::{Arrival, Dead, Effects, Queue};
+use crate::record::{NewRecord, RecordKind, encode_seen};
+use crate::route::Route;
+use crate::time::Time;
+use crate::world::World;
+
+/// The queues of a route, as far as they are there, by rising id.
+pub(super) type Lent<'a, 'q> = (&'a [QueueId], &'a mut [Option<&'q mut Queue>]);
+
+/// What queues make of a message at first sight.
+#[derive(Debug, Default)]
+pub(super) struct Sifted {
+    /// They take it, or refuse it for another reason.
+    pub(super) takers: Vec<QueueId>,
+    /// So many had one of this id.
+    pub(super) had_by: usize,
+    /// What its confirm waits for on their behalf, if there are any.
+    pub(super) confirm: Option<Confirm>,
+}
+
+/// Tells whether a message has an id and some queue of the route looks at it. A dead letter is no repetition.
+#[inline]
+pub(super) fn is_for_once<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> bool {
+    let has_id = letter.run.first().is_some_and(|first| first.view().property(Property::MessageId).is_some());
+    let looks = |id: &QueueId| world.with_queue(*id, |queue| queue.dedup().is_some()).unwrap_or(false);
+    has_id && letter.deaths.is_none() && route.queues.iter().any(looks)
+}
+
+/// Tells which queues of a route have had a message of this id.
+pub(super) fn sift(
+    (ids, queues): Lent<'_, '_>,
+    route: &[QueueId],
+    message: Option<&[u8]>,
+    now: Time,
+) -> Sifted {
+    let mut sifted = Sifted::default();
+    for id in route {
+        let Some(queue) = find((ids, queues), *id) else { continue };
+        let seen = message.and_then(|message| queue.dedup()?.find(message, now));
+        let Some(lsn) = seen else {
+            sifted.takers.push(*id);
+            continue;
+        };
+        let durability = queue.durability().filter(|_| lsn != Lsn::NONE);
+        let first = Confirm::of(durability.map_or(Level::Memory, |durability| durability.level), lsn);
+        sifted.confirm = Some(sifted.confirm.map_or(first, |confirm| confirm.and(first)));
+        sifted.had_by += 1;
+    }
+    sifted
+}
+
+/// Notes that a queue took the message of this id; `lsn` is the message's record if the queue stands in it.
+pub(super) fn note(queue: &mut Queue, message: Option<&[u8]>, now: Time, lsn: Lsn) {
+    if let Some((dedup, message)) = queue.dedup().zip(message) {
+        dedup.note(message, now, lsn);
+    }
+}
+
+/// The queue of this id among those that are lent.
+pub(super) fn find<'a>((ids, queues): Lent<'a, '_>, id: QueueId) -> Option<&'a mut Queue> {
+    let at = ids.binary_search(&id).ok()?;
+    queues.get_mut(at)?.as_deref_mut()
+}
+
+/// Gives one message to those queues of a route that take it, with its record; gives what its confirm waits for.
+/// What leaves full queues goes to `bury`.
+pub(super) fn enqueue_once<W: World>(
+    world: &W,
+    route: &Route,
+    letter: &Letter<'_>,
+    publication: &Publication<'_>,
+    report: &mut PublishReport,
+    bury: &mut dyn FnMut(Vec<Dead>),
+) -> Confirm {
+    let now = world.now();
+    let view = publication.view();
+    let message = view.property(Property::MessageId);
+    let mut ids = route.queues.clone();
+    ids.sort_unstable();
+    let (mut effects, mut wake_ups) = (Effects::default(), Vec::new());
+    let confirm = world.with_queues(&ids, |queues| {
+        let Sifted { mut takers, had_by, confirm } = sift((&ids, queues), &ids, message, now);
+        report.receivers += had_by;
+        let mut arrival = Arrival { address: letter.address, deaths: None, lsn: Lsn::NONE, now };
+        takers.retain(|id| {
+            let Some(queue) = find((&ids, queues), *id) else { return false };
+            // What is refused has no record: after a crash its id would be taken for that of a message.
+            let is_refused = queue.dedup().is_some() && queue.refuses(1, view.body.len() as u64);
+            if is_refused {
+                queue.refuse(publication, &arrival, &mut effects);
+                report.refused_by = Some(queue.name().clone());
+            }
+            !is_refused
+        });
+        let durable = takers.iter().filter_map(|id| Some(find((&ids, queues), *id)?.durability()));
+        let keepers = if view.head.is_persistent { Keepers::among(durable) } else { Keepers::default() };
+        let mut appended = Confirm::NOW;
+        if !keepers.queues.is_empty() {
+            let record = message_record(publication, letter.address, None, &keepers.queues, now);
+            let lsns = world.append(vec![record]);
+            arrival.lsn = lsns.first;
+            appended = Confirm { level: keepers.level, ..Confirm::of(keepers.wait, lsns.through) };
+        }
+        for id in &takers {
+            let Some(queue) = find((&ids, queues), *id) else { continue };
+            let taken = queue.publish(
+                publication,
+                &arrival,
+                &mut |reader, delivery, sequence| offer(world, *id, reader, delivery, sequence),
+                &mut effects,
+            );
+            if taken.is_err() {
+                report.refused_by = Some(queue.name().clone());
+                continue;
+            }
+            report.receivers += 1;
+            note(queue, message, now, keepers.lsn_in(queue, arrival.lsn));
+        }
+        wake_ups.extend(ids.iter().filter_map(|id| Some((*id, find((&ids, queues), *id)?.new_wake_up()?))));
+        match confirm {
+            Some(confirm) if takers.is_empty() => confirm,
+            Some(confirm) => confirm.and(appended),
+            None => appended,
+        }
+    });
+    wake_ups.into_iter().for_each(|(id, at)| world.wake_queue_at(id, at));
+    let dead = record_effects(world, effects);
+    if !dead.is_empty() {
+        bury(dead);
+    }
+    confirm
+}
+
+/// Records anew the ids of a queue whose records stand below `floor`, so that after these records are durable the
+/// journal needs nothing below for them. What the queue holds is not spoken of.
+pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
+    let now = world.now();
+    let renew = |queue: &mut Queue| {
+        let durability = queue.durability()?;
+        let dedup = queue.dedup()?;
+        let below = dedup.below(floor, SEEN_BYTES_MAX, now);
+        if below.is_empty() {
+            return None;
+        }
+        let record = NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below));
+        dedup.renew(&below, world.append(vec![record]).first);
+        Some(())
+    };
+    // Others have the queue between two records.
+    while world.with_queue(queue, renew).flatten().is_some() {}
+}

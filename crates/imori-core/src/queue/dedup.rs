@@ -1,0 +1,217 @@
+//! The ids of messages that a queue took lately, so that it takes none of them twice.
+//!
+//! An id counts from the moment when its message was accepted, whatever became of that since. Each has the
+//! number of a record that tells of it after a crash: first that of its message, later one of ids alone.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem::size_of;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::confirm::Lsn;
+use crate::delivery::Seen;
+use crate::memory::Gauge;
+use crate::time::Time;
+
+/// Bytes that an id keeps besides itself: a place in two trees, whose nodes are two thirds full, and one in a
+/// queue, with two counters and the allocator's rounding.
+const ID_CHARGE: usize =
+    (size_of::<(Id, Time, Lsn)>() + size_of::<(Lsn, Id)>()) * 3 / 2 + size_of::<Id>() + 32;
+
+type Id = Arc<[u8]>;
+
+/// The ids of a window of time.
+#[derive(Debug)]
+pub struct Dedup {
+    window: Duration,
+    /// Bytes that they may be charged with.
+    bytes_max: usize,
+    /// When its message was accepted, and the record that tells of it.
+    ids: BTreeMap<Id, (Time, Lsn)>,
+    /// As they came.
+    by_age: VecDeque<Id>,
+    /// Those that have a record.
+    by_record: BTreeSet<(Lsn, Id)>,
+    charged: usize,
+    gauge: Gauge,
+}
+
+impl Dedup {
+    /// None yet, of a window of this length.
+    pub(super) fn new(window: Duration, bytes_max: usize, gauge: Gauge) -> Dedup {
+        let (ids, by_age, by_record) = (BTreeMap::new(), VecDeque::new(), BTreeSet::new());
+        Dedup { window, bytes_max, ids, by_age, by_record, charged: 0, gauge }
+    }
+
+    /// The record that tells of this id, if a message of it was accepted within the window; [`Lsn::NONE`] where
+    /// that was kept in memory alone.
+    pub fn find(&mut self, id: &[u8], now: Time) -> Option<Lsn> {
+        self.forget_old(now);
+        self.ids.get(id).map(|(_, lsn)| *lsn)
+    }
+
+    /// Notes that a message was accepted. Of an id that is known the first time counts, and the last record. Where
+    /// there are too many, the oldest is forgotten.
+    pub fn note(&mut self, id: &[u8], time: Time, lsn: Lsn) {
+        if let Some(known) = self.ids.get(id).map(|(_, known)| *known) {
+            if lsn > known {
+                self.set_record(id, lsn);
+            }
+            return;
+        }
+        let id = Id::from(id);
+        self.charged += charge(&id);
+        self.gauge.add(charge(&id));
+        self.ids.insert(Arc::clone(&id), (time, lsn));
+        if lsn != Lsn::NONE {
+            self.by_record.insert((lsn, Arc::clone(&id)));
+        }
+        self.by_age.push_back(id);
+        while self.charged > self.bytes_max && self.by_age.len() > 1 {
+            self.forget_oldest();
+        }
+    }
+
+    /// The first record that it needs: what the journal has below is of no use to it.
+    pub fn floor(&mut self, now: Time) -> Option<Lsn> {
+        self.forget_old(now);
+        self.by_record.first().map(|(lsn, _)| *lsn)
+    }
+
+    /// Ids whose records stand below `floor`, until they have so many bytes: to be recorded anew, so that
+    /// the journal can be freed up to there.
+    pub fn below(&mut self, floor: Lsn, bytes_max: usize, now: Time) -> Vec<Seen> {
+        self.forget_old(now);
+        let mut bytes = 0;
+        let below = self.by_record.iter().take_while(|(lsn, id)| {
+            let has_room = bytes < bytes_max;
+            bytes += id.len();
+            has_room && *lsn < floor
+        });
+        let ids = below.filter_map(|(_, id)| self.ids.get_key_value(id));
+        ids.map(|(id, (time, _))| Seen { id: Arc::clone(id), time: *time }).collect()
+    }
+
+    /// Notes that this record tells of these ids now.
+    pub fn renew(&mut self, seen: &[Seen], lsn: Lsn) {
+        seen.iter().for_each(|seen| self.set_record(&seen.id, lsn));
+    }
+
+    /// When the last of them is forgotten.
+    pub(super) fn end(&self) -> Option<Time> {
+        let (time, _) = self.ids.get(self.by_age.back()?)?;
+        Some(time.after(self.window)).filter(|end| *end < Time::NEVER)
+    }
+
+    pub(super) fn forget_old(&mut self, now: Time) {
+        while let Some((time, _)) = self.by_age.front().and_then(|id| self.ids.get(id))
+            && time.after(self.window) <= now
+        {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(id) = self.by_age.pop_front() else { return };
+        if let Some((_, lsn)) = self.ids.remove(&id) {
+            self.by_record.remove(&(lsn, Arc::clone(&id)));
+        }
+        self.charged -= charge(&id);
+        self.gauge.sub(charge(&id));
+    }
+
+    fn set_record(&mut self, id: &[u8], lsn: Lsn) {
+        let Some((id, (time, known))) = self.ids.get_key_value(id) else { return };
+        let (id, time, known) = (Arc::clone(id), *time, *known);
+        self.by_record.remove(&(known, Arc::clone(&id)));
+        self.by_record.insert((lsn, Arc::clone(&id)));
+        self.ids.insert(id, (time, lsn));
+    }
+}
+
+impl Drop for Dedup {
+    fn drop(&mut self) {
+        self.gauge.sub(self.charged);
+    }
+}
+
+fn charge(id: &Id) -> usize {
+    ID_CHARGE + id.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_micros(10);
+
+    fn window(ids_max: usize, gauge: &Gauge) -> Dedup {
+        Dedup::new(WINDOW, ids_max * (ID_CHARGE + 1), gauge.clone())
+    }
+
+    #[test]
+    fn an_id_is_known_for_the_window_and_not_longer() {
+        let gauge = Gauge::default();
+        let mut dedup = window(9, &gauge);
+        dedup.note(b"a", Time(100), Lsn(5));
+        dedup.note(b"b", Time(105), Lsn::NONE);
+        for (now, id, expected) in [
+            (100, "a", Some(Lsn(5))),
+            (109, "a", Some(Lsn(5))),
+            (109, "c", None),
+            (110, "a", None),
+            (114, "b", Some(Lsn::NONE)),
+            (115, "b", None),
+        ] {
+            assert_eq!(dedup.find(id.as_bytes(), Time(now)), expected, "{id} at {now}");
+        }
+        assert_eq!((dedup.end(), gauge.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn the_first_acceptance_counts() {
+        let mut dedup = window(9, &Gauge::default());
+        dedup.note(b"a", Time(100), Lsn(5));
+        dedup.note(b"a", Time(105), Lsn(3));
+        assert_eq!((dedup.find(b"a", Time(109)), dedup.end()), (Some(Lsn(5)), Some(Time(110))));
+        dedup.note(b"a", Time(100), Lsn(8));
+        assert_eq!((dedup.find(b"a", Time(109)), dedup.find(b"a", Time(110))), (Some(Lsn(8)), None));
+        assert!(dedup.by_record.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_goes_where_there_are_too_many() {
+        let gauge = Gauge::default();
+        let mut dedup = window(3, &gauge);
+        for (time, id) in (0..).zip(["a", "b", "c", "d"]) {
+            dedup.note(id.as_bytes(), Time(time), Lsn(7 + time));
+        }
+        let known = ["a", "b", "c", "d"].map(|id| dedup.find(id.as_bytes(), Time(5)).is_some());
+        assert_eq!(known, [false, true, true, true]);
+        assert_eq!(gauge.bytes(), 3 * (ID_CHARGE + 1));
+        drop(dedup);
+        assert_eq!(gauge.bytes(), 0);
+    }
+
+    #[test]
+    fn records_that_are_renewed_need_not_stay() {
+        let mut dedup = window(9, &Gauge::default());
+        for (time, id) in (0..).zip(["a", "b", "c", "d"]) {
+            let lsn = if id == "b" { Lsn::NONE } else { Lsn(20 + time) };
+            dedup.note(id.as_bytes(), Time(time), lsn);
+        }
+        assert_eq!(dedup.floor(Time(5)), Some(Lsn(20)));
+        assert_eq!(dedup.below(Lsn(20), 9, Time(5)), []);
+        let ids = |seen: &[Seen]| seen.iter().flat_map(|seen| seen.id.to_vec()).collect::<Vec<u8>>();
+        for (floor, bytes_max, expected) in [(22, 9, "a"), (23, 9, "ac"), (99, 2, "ac"), (99, 9, "acd")] {
+            let below = dedup.below(Lsn(floor), bytes_max, Time(5));
+            assert_eq!(ids(&below), expected.as_bytes(), "below {floor}, {bytes_max} bytes");
+        }
+        let below = dedup.below(Lsn(23), 9, Time(5));
+        dedup.renew(&below, Lsn(30));
+        assert_eq!((dedup.floor(Time(5)), dedup.find(b"a", Time(5))), (Some(Lsn(23)), Some(Lsn(30))));
+        // It is as old as it was.
+        assert_eq!((dedup.find(b"a", Time(10)), dedup.floor(Time(12))), (None, Some(Lsn(23))));
+        assert_eq!(dedup.floor(Time(13)), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! What the journal says is what memory has, after moves of every kind.
+
+use std::time::Duration;
+
+use imori_core::delivery::Outcome;
+use imori_core::outbound::Numbers;
+use imori_core::queue::{Overflow, QueueSettings};
+use imori_core::time::Time;
+use imori_core::world::World;
+
+use crate::restored::{Journal, asleep, beginning, held, ready, restored};
+use crate::world::{Mail, TestWorld, dying_to};
+
+const MS: Duration = Duration::from_millis(1);
+
+pub(crate) fn durable() -> QueueSettings {
+    QueueSettings { is_durable: true, ..QueueSettings::default() }
+}
+
+pub(crate) fn durable_dying_to(exchange: &str, key: Option<&str>) -> QueueSettings {
+    QueueSettings { dead_letter: dying_to(exchange, key).dead_letter, ..durable() }
+}
+
+fn mail(body: &str) -> Mail<'_> {
+    Mail { body, ..Mail::default() }
+}
+
+pub(crate) fn journal(world: &TestWorld) -> Journal {
+    world.journal.borrow().clone()
+}
+
+/// What is ready in memory, and what is after a crash: both have to be the same.
+fn check_same(world: &TestWorld, names: &[&str], expected: &[usize]) {
+    let back = restored(&journal(world), world.now());
+    for (name, expected) in names.iter().zip(expected) {
+        let before = ready(world, name);
+        assert_eq!(before, ready(&back, name), "{name}");
+        assert_eq!(before.len(), *expected, "{name}: {before:?}");
+    }
+}
+
+#[test]
+fn dead_letters_are_in_one_place_after_any_crash() {
+    let full = QueueSettings { length_max: Some(0), overflow: Overflow::RejectPublish, ..durable() };
+    let transient = QueueSettings::default();
+    let back_to_q = QueueSettings { message_ttl: Some(MS), ..durable_dying_to("", Some("q")) };
+    for (case, exchange, key, target, in_target, in_prefixes) in [
+        ("a durable queue", "", "dead", Some(durable()), 1, true),
+        ("a full queue", "", "dead", Some(full), 0, false),
+        ("a circle", "", "dead", Some(back_to_q), 0, false),
+        ("a missing exchange", "nowhere", "dead", Some(durable()), 0, false),
+        ("a missing queue", "", "dead", None, 0, false),
+        ("a queue that goes with the broker", "", "dead", Some(transient), 0, false),
+    ] {
+        for how in ["expired", "rejected", "pushed out", "failed"] {
+            let world = TestWorld::new();
+            let client = world.connect(1);
+            let mut settings = durable_dying_to(exchange, Some(key));
+            match how {
+                "expired" => settings.message_ttl = Some(MS),
+                "pushed out" => settings.length_max = Some(0),
+                "failed" => settings.delivery_limit = Some(0),
+                _ => {}
+            }
+            client.declare_with("q", &settings).unwrap();
+            if let Some(target) = &target {
+                client.declare_with("dead", target).unwrap();
+            }
+            let declared = journal(&world).len();
+            client.mail("", "q", &mail("m"));
+            if how == "rejected" || how == "failed" {
+                client.consume("q", "c", 1);
+                let outcome =
+                    if how == "failed" { Outcome::Release { failed: true } } else { Outcome::Reject };
+                client.settle(Numbers::One(1), outcome).unwrap();
+                client.disconnect();
+            }
+            for _ in 0..5 {
+                world.pass(MS);
+            }
+            let whole = journal(&world);
+            let back = restored(&whole, world.now());
+            for world in [&world, &back] {
+                let is_back = case == "a circle" && how == "rejected";
+                assert_eq!(ready(world, "q").len(), usize::from(is_back), "{case}, {how}");
+                let dead = ready(world, "dead");
+                assert_eq!(dead.len(), in_target, "{case}, {how}: {dead:?}");
+            }
+            // Whatever part of the journal is there: the message is in one place, or it was let go for good.
+            for len in declared + 1..=whole.len() {
+                let part = beginning(&whole, len);
+                let (back, _) = asleep(&part, Time(0));
+                let places = held(&back, "q").len() + held(&back, "dead").len();
+                assert!(places <= 1 || case == "a full queue", "{case}, {how}, {len} records: {places}");
+                let is_kept = part.len() <= declared || places == 1;
+                assert!(!in_prefixes || is_kept, "{case}, {how}, {len} records: it is nowhere");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_dies_where_nothing_is_kept_is_kept_where_it_goes() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &QueueSettings { message_ttl: Some(MS), ..dying_to("", Some("dead")) }).unwrap();
+    client.declare_with("dead", &durable()).unwrap();
+    client.mail("", "q", &mail("m"));
+    client.mail("", "q", &Mail { is_transient: true, ..mail("t") });
+    world.pass(MS);
+    assert_eq!(world.depth("dead"), Some((2, 0)));
+    check_same(&world, &["dead"], &[1]);
+}
+
+#[test]
+fn deliveries_that_failed_are_counted_across_crashes() {
+    let settings = QueueSettings { delivery_limit: Some(2), ..durable_dying_to("", Some("dead")) };
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &settings).unwrap();
+    client.declare_with("dead", &durable()).unwrap();
+    client.mail("", "q", &mail("m"));
+    let mut journal = journal(&world);
+    // Each time it was given out when the broker died: that counts, though nobody said anything.
+    for (crash, expected) in [(1, (1, 0)), (2, (1, 0)), (3, (0, 1))] {
+        let back = restored(&journal, Time(1_000_000 + crash));
+        let depths = ["q", "dead"].map(|name| back.depth(name).unwrap().0);
+        assert_eq!((depths[0], depths[1]), (1, 0), "before crash {crash}");
+        back.connect(1).consume("q", "c", 1);
+        journal = self::journal(&back);
+        let back = restored(&journal, Time(1_000_000 + crash));
+        let depths = ["q", "dead"].map(|name| back.depth(name).unwrap().0);
+        assert_eq!((depths[0], depths[1]), expected, "after crash {crash}");
+    }
+}
+
+#[test]
+fn a_release_that_did_not_fail_takes_back_what_was_counted() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &QueueSettings { delivery_limit: Some(0), ..durable() }).unwrap();
+    client.mail("", "q", &mail("m"));
+    let reader = client.consume("q", "c", 1);
+    client.cancel(reader);
+    client.settle(Numbers::One(1), Outcome::Release { failed: false }).unwrap();
+    check_same(&world, &["q"], &[1]);
+}
+
+#[test]
+fn what_is_over_behind_another_leaves_at_the_head_or_where_there_is_no_room() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let settings = QueueSettings { length_max: Some(3), ..durable_dying_to("", Some("dead")) };
+    client.declare_with("q", &settings).unwrap();
+    client.declare_with("dead", &durable()).unwrap();
+    let soon_over = |body| Mail { expiration_ms: Some(1), ..mail(body) };
+    for mail in [mail("head"), soon_over("1"), soon_over("2")] {
+        client.mail("", "q", &mail);
+    }
+    world.pass(9 * MS);
+    assert_eq!(
+        (world.depth("q"), world.depth("dead")),
+        (Some((3, 0)), Some((0, 0))),
+        "the head holds them up"
+    );
+    // It leaves as it is too much, and then they are at the head.
+    client.mail("", "q", &mail("new"));
+    world.pass(MS);
+    check_same(&world, &["q", "dead"], &[1, 3]);
+    assert_eq!(world.charged(), 0);
+}

@@ -1,0 +1,272 @@
+use std::time::Duration;
+
+use imori_core::broker::{self, Actor, Repetition, Step, renew_seen};
+use imori_core::confirm::{Confirm, Level, Lsn};
+use imori_core::delivery::Outcome;
+use imori_core::error::BrokerError;
+use imori_core::message::{Address, Message, MessageView, Publication};
+use imori_core::outbound::Numbers;
+use imori_core::queue::{Overflow, QueueSettings};
+use imori_core::record::{MessageRecord, RecordKind};
+use imori_core::world::World;
+
+use crate::restored::{Journal, ready, restored};
+use crate::world::{Client, Mail, TestWorld, dying_to};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn once(window_ms: u32) -> QueueSettings {
+    let dedup_window = Some(window_ms * MS);
+    QueueSettings { is_durable: true, dedup_window, ..QueueSettings::default() }
+}
+
+fn mail(id: &str) -> Mail<'_> {
+    Mail { body: "m", id, ..Mail::default() }
+}
+
+fn step(client: &Client<'_>, exchange: &str, subject: &str, id: &str) -> Step {
+    let head = mail(id).head();
+    let view = MessageView { head: &head, text: id.as_bytes(), body: b"m" };
+    let message = Message::store(&view, None, client.world.gauge());
+    Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
+}
+
+fn commit(client: &Client<'_>, steps: &[Step]) -> Result<(usize, Confirm), BrokerError> {
+    let report = broker::commit(client.world, &client.actor(), steps)?;
+    Ok((report.receivers, report.confirm))
+}
+
+fn journal(world: &TestWorld) -> Journal {
+    world.journal.borrow().clone()
+}
+
+/// How many queues stand in each message record.
+fn listed(journal: &Journal) -> Vec<usize> {
+    let messages = journal.iter().filter(|(_, record, _)| record.kind == RecordKind::Message);
+    messages
+        .map(|(_, record, _)| MessageRecord::decode(&record.payload).expect("the core wrote it").queues.len())
+        .collect()
+}
+
+#[test]
+fn a_second_message_of_an_id_is_confirmed_as_the_first_and_not_enqueued() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &once(10)).unwrap();
+    let first = client.mail("", "q", &mail("a"));
+    let other = client.mail("", "q", &mail("b"));
+    assert_eq!(first.confirm, Confirm::of(Level::Disk, Lsn(2)));
+    assert_eq!(other.confirm, Confirm::of(Level::Disk, Lsn(3)));
+    assert_eq!(client.mail("", "q", &mail("a")), first);
+    // Whoever has it no more had it once.
+    client.consume("q", "c", 9);
+    client.settle(Numbers::UpTo(2), Outcome::Accept).unwrap();
+    world.pass(9 * MS);
+    assert_eq!(client.mail("", "q", &mail("a")), first);
+    assert_eq!((world.depth("q"), listed(&journal(&world))), (Some((0, 0)), vec![1, 1]));
+    world.pass(MS);
+    client.mail("", "q", &mail("a"));
+    assert_eq!(world.depth("q"), Some((0, 1)));
+    for without_id in [mail(""), mail("")] {
+        client.mail("", "q", &without_id);
+    }
+    assert_eq!(world.depth("q"), Some((0, 3)));
+    assert_eq!(client.read_all(), "c:m;c:m;c:m;c:m;c:m;");
+}
+
+#[test]
+fn what_was_kept_in_memory_alone_is_confirmed_so() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &once(10)).unwrap();
+    client.mail("", "q", &Mail { is_transient: true, ..mail("a") });
+    let again = client.mail("", "q", &mail("a"));
+    assert_eq!((again.receivers, again.confirm), (1, Confirm::NOW));
+    let back = restored(&journal(&world), world.now());
+    back.connect(1).mail("", "q", &mail("a"));
+    assert_eq!(back.depth("q"), Some((1, 0)), "it went with the broker, so it may come again");
+}
+
+#[test]
+fn the_window_outlives_the_broker_whatever_became_of_the_messages() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &once(10)).unwrap();
+    for id in ["waits", "accepted"] {
+        client.mail("", "q", &mail(id));
+    }
+    client.consume("q", "c", 2);
+    client.accept(2);
+    world.pass(5 * MS);
+    client.mail("", "q", &Mail { delay_ms: 90, ..mail("late") });
+    broker::cancel_delayed(&world, &client.actor(), b"q", b"late").unwrap();
+    let back = restored(&journal(&world), world.now().after(4 * MS));
+    let client = back.connect(1);
+    for id in ["waits", "accepted", "late"] {
+        assert_eq!(client.mail("", "q", &mail(id)).receivers, 1, "{id}");
+    }
+    assert_eq!(back.depth("q"), Some((1, 0)));
+    back.pass(MS);
+    for (id, expected) in [("accepted", 2), ("late", 2), ("accepted", 2)] {
+        client.mail("", "q", &mail(id));
+        assert_eq!(back.depth("q"), Some((expected, 0)), "{id}");
+    }
+}
+
+#[test]
+fn only_the_queues_that_took_it_stand_in_its_record() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let plain = QueueSettings { is_durable: true, ..QueueSettings::default() };
+    for (name, settings) in [("once", once(10)), ("short", once(2)), ("plain", plain)] {
+        let queue = client.declare_with(name, &settings).unwrap();
+        client.bind("amq.fanout", "", queue).unwrap();
+    }
+    let depths = || ["once", "short", "plain"].map(|name| world.depth(name).unwrap().0);
+    for (pass, expected, takers) in [(0, [1, 1, 1], 3), (1, [1, 1, 2], 1), (1, [1, 2, 3], 2)] {
+        world.pass(pass * MS);
+        let report = client.mail("amq.fanout", "", &mail("a"));
+        assert_eq!((depths(), report.receivers, report.confirm.level), (expected, 3, Level::Disk));
+        assert_eq!(listed(&journal(&world)).last(), Some(&takers));
+    }
+    let back = restored(&journal(&world), world.now());
+    for (name, expected) in [("once", 1), ("short", 2), ("plain", 3)] {
+        assert_eq!(ready(&back, name).len(), expected, "{name}");
+    }
+}
+
+#[test]
+fn what_is_refused_may_come_again() {
+    for overflow in [Overflow::RejectPublish, Overflow::RejectPublishDeadLetter] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        let dead_letter = dying_to("", Some("dead")).dead_letter;
+        client
+            .declare_with("q", &QueueSettings { length_max: Some(1), overflow, dead_letter, ..once(99) })
+            .unwrap();
+        client.mail("", "q", &mail("a"));
+        for _ in 0..2 {
+            assert_eq!(client.mail("", "q", &mail("b")).refused_by, Some("q".into()), "{overflow:?}");
+            assert!(commit(&client, &[step(&client, "", "q", "c")]).is_err());
+        }
+        let back = restored(&journal(&world), world.now());
+        let client = back.connect(1);
+        client.consume("q", "c", 0);
+        for id in ["a", "b", "c"] {
+            client.mail("", "q", &mail(id));
+        }
+        assert_eq!(client.read(), "c!:m;c:m;c:m;", "one is from before");
+    }
+}
+
+#[test]
+fn dead_letters_are_no_repetitions() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let dead_letter = dying_to("", Some("retry")).dead_letter;
+    client.declare_with("q", &QueueSettings { dead_letter, ..once(1000) }).unwrap();
+    let retry = QueueSettings { message_ttl: Some(5 * MS), is_durable: true, ..dying_to("", Some("q")) };
+    client.declare_with("retry", &retry).unwrap();
+    client.mail("", "q", &mail("a"));
+    client.consume("q", "c", 1);
+    for number in 1..4 {
+        client.settle(Numbers::One(number), Outcome::Reject).unwrap();
+        world.pass(5 * MS);
+        assert_eq!(world.depth("q"), Some((0, 1)), "round {number}");
+    }
+}
+
+#[test]
+fn messages_that_repeat_themselves_are_one() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &once(10)).unwrap();
+    let head = mail("a").head();
+    let run: Vec<Publication<'_>> = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"a", body)).into();
+    let actor: Actor<'_> = client.actor();
+    let mut repetition = Repetition::default();
+    let report =
+        broker::publish_again(&world, &actor, &Address::new(b"", b"q"), &run, &mut repetition).unwrap();
+    assert_eq!((report.receivers, report.confirm), (3, Confirm::of(Level::Disk, Lsn(2))));
+    assert_eq!(ready(&world, "q").len(), 1);
+}
+
+#[test]
+fn a_transaction_takes_each_id_once_too() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &once(10)).unwrap();
+    let settings = QueueSettings { length_max: Some(2), overflow: Overflow::RejectPublish, ..once(10) };
+    client.declare_with("full", &settings).unwrap();
+    let to = |subject, id| step(&client, "", subject, id);
+    // Two records of definitions, the mark of the group's beginning, then the messages.
+    let both = Confirm::of(Level::Disk, Lsn(6));
+    assert_eq!(commit(&client, &[to("q", "a"), to("q", "b"), to("q", "a")]), Ok((3, both)));
+    assert_eq!(world.depth("q"), Some((2, 0)));
+    let of_b = Confirm::of(Level::Disk, Lsn(5));
+    assert_eq!(commit(&client, &[to("q", "b")]), Ok((1, of_b)), "it waits for the first");
+    assert_eq!(listed(&journal(&world)), [1, 1]);
+    // What was had before needs no room.
+    commit(&client, &[to("full", "1"), to("full", "2"), to("full", "1")]).unwrap();
+    assert_eq!(commit(&client, &[to("full", "2"), to("full", "1")]).map(|(receivers, _)| receivers), Ok(2));
+    assert_eq!(
+        commit(&client, &[to("q", "new"), to("full", "3")]),
+        Err(BrokerError::QueueFull("full".into()))
+    );
+    let back = restored(&journal(&world), world.now());
+    for world in [&world, &back] {
+        let client = world.connect(5);
+        for id in ["a", "b", "new", "new"] {
+            client.mail("", "q", &mail(id));
+        }
+        assert_eq!((world.depth("q"), world.depth("full")), (Some((3, 0)), Some((2, 0))));
+    }
+}
+
+#[test]
+fn the_journal_need_not_keep_the_messages_for_their_ids() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let id = client.declare_with("q", &once(100)).unwrap();
+    let floor = |world: &TestWorld| {
+        let id = world.queue("q").unwrap();
+        world.with_queue(id, |queue| queue.dedup_floor(world.now())).flatten()
+    };
+    assert_eq!(floor(&world), None);
+    for id in ["a", "b", "c"] {
+        client.mail("", "q", &mail(id));
+        world.pass(MS);
+    }
+    client.consume("q", "c", 9);
+    client.settle(Numbers::UpTo(3), Outcome::Accept).unwrap();
+    assert_eq!(floor(&world), Some(Lsn(2)));
+    renew_seen(&world, id, Lsn(4));
+    assert_eq!(floor(&world), Some(Lsn(4)));
+    let renewed = journal(&world);
+    // It does so again, and also in between nothing is lost.
+    for (journal, from) in [(renewed.clone(), 0), (renewed, 4)] {
+        let kept = |(lsn, record, _): &(Lsn, imori_core::record::NewRecord, bool)| {
+            record.kind == RecordKind::Definition || lsn.0 >= from
+        };
+        let journal: Journal = journal.into_iter().filter(kept).collect();
+        let back = restored(&journal, world.now());
+        let client = back.connect(1);
+        for id in ["a", "b", "c"] {
+            client.mail("", "q", &mail(id));
+        }
+        assert_eq!(back.depth("q"), Some((0, 0)), "from {from}");
+        // Each is as old as it was.
+        back.pass(97 * MS);
+        for (id, expected) in [("a", 1), ("b", 1), ("c", 1)] {
+            client.mail("", "q", &mail(id));
+            assert_eq!(back.depth("q"), Some((expected, 0)), "{id}");
+        }
+        back.pass(2 * MS);
+        assert_eq!(
+            (floor(&back), back.charged() > 0),
+            (journal.last().map(|(lsn, ..)| lsn).map(|lsn| Lsn(lsn.0 + 2)), true)
+        );
+    }
+    world.pass(100 * MS);
+    assert_eq!((floor(&world), world.charged()), (None, 0));
+}

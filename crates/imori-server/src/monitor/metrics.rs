@@ -1,0 +1,108 @@
+//! `/metrics`: the broker's numbers for Prometheus.
+
+use imori_core::confirm::Level;
+use imori_core::world::Event;
+
+use super::exposition::Exposition;
+use super::monitored::Monitored;
+use super::process::memory_bytes;
+use crate::stall::Cause;
+use crate::store::BOUNDS_US;
+
+/// The type of the answer.
+pub(super) const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The numbers as they are now.
+pub(super) fn metrics(monitored: &Monitored) -> String {
+    let mut page = Exposition::default();
+    push_store(&mut page, monitored);
+    push_cells(&mut page, monitored);
+    push_messages(&mut page, monitored);
+    let connections: usize = monitored.cells().map(|cell| cell.connections.len()).sum();
+    page.gauge("imori_connections", "Open connections.", connections as f64);
+    if let Some(bytes) = memory_bytes() {
+        page.gauge("imori_process_resident_bytes", "Memory that the process has.", bytes as f64);
+    }
+    let memory = &monitored.shared.memory;
+    page.gauge("imori_waiting_bytes", "Memory of what waits.", memory.gauge().bytes() as f64);
+    page.gauge("imori_memory_mark_bytes", "Above this publishers wait.", memory.mark_bytes() as f64);
+    page.into_text()
+}
+
+fn push_store(page: &mut Exposition, monitored: &Monitored) {
+    let shared = &monitored.shared;
+    let journal = &shared.journal;
+    let help = "Confirms that left, by what they promise.";
+    let confirms = Level::ALL
+        .map(|level| (format!("level=\"{level}\""), monitored.counted(Event::confirmed(level)) as f64));
+    page.counters("imori_confirms_total", help, &confirms);
+    let counts = journal.commits().counts();
+    let help = "From the write of a batch to the end of its sync.";
+    let bounds = BOUNDS_US.map(|micros| micros as f64 / 1e6);
+    page.histogram("imori_commit_seconds", help, &bounds, &counts.classes, counts.total.as_secs_f64());
+    // A commit that does not end is not counted yet, and is what is asked for.
+    let longest = journal.commits().longest_of_second().max(journal.flushing_for().unwrap_or_default());
+    let help = "The longest commit of the last second, the one under way included.";
+    page.gauge("imori_commit_max_seconds", help, longest.as_secs_f64());
+    page.counter("imori_journal_records_total", "Records that were committed.", counts.records as f64);
+    page.counter("imori_journal_bytes_total", "Bytes of these.", counts.bytes as f64);
+    page.gauge("imori_journal_queued_bytes", "Bytes that wait for the disk.", journal.queued_bytes() as f64);
+    page.gauge("imori_journal_live_files", "Journal files that are needed.", journal.live_files() as f64);
+    if journal.free_bytes() < u64::MAX {
+        page.gauge("imori_disk_free_bytes", "What is left on the disk.", journal.free_bytes() as f64);
+    }
+    let help = "Whether publishers wait: for memory, or for the disk.";
+    let alarms = [
+        (String::from("of=\"memory\""), f64::from(u8::from(shared.memory.is_alarmed()))),
+        (String::from("of=\"disk\""), f64::from(u8::from(shared.memory.is_disk_alarmed()))),
+    ];
+    page.gauges("imori_alarm", help, &alarms);
+    let help = "Late flushes and cells that are over, by what was behind them.";
+    let stalls =
+        Cause::ALL.map(|cause| (format!("cause=\"{}\"", cause.label()), shared.stalls.count(cause) as f64));
+    page.counters("imori_stalls_total", help, &stalls);
+}
+
+fn push_cells(page: &mut Exposition, monitored: &Monitored) {
+    let now = monitored.now();
+    let (mut lags, mut busy) = (Vec::new(), Vec::new());
+    for (id, cell) in monitored.cells().enumerate() {
+        let lag = cell.pulse.latest().max(cell.pulse.lag(now, cell.load.is_parked()));
+        lags.push((format!("cell=\"{id}\""), lag.as_secs_f64()));
+        busy.push((format!("cell=\"{id}\""), f64::from(cell.load.busy_percent()) / 100.0));
+    }
+    let help = "How late a cell came to its work at most, in the last second.";
+    page.gauges("imori_cell_lag_seconds", help, &lags);
+    page.gauges("imori_cell_busy_ratio", "The part of the time in which a cell works.", &busy);
+}
+
+fn push_messages(page: &mut Exposition, monitored: &Monitored) {
+    for (event, name, help) in [
+        (Event::Published, "imori_published_total", "Messages that were handed in."),
+        (Event::Unroutable, "imori_unroutable_total", "Messages that found nobody."),
+        (Event::ReplyDropped, "imori_replies_dropped_total", "Replies that found their inbox gone."),
+        (Event::DeadLettered, "imori_dead_lettered_total", "Messages that were dead-lettered."),
+        (
+            Event::DeadLetterDropped,
+            "imori_dead_letters_dropped_total",
+            "Dead letters that found no exchange.",
+        ),
+        (Event::NoForm, "imori_no_form_total", "Deliveries left out for want of a form in a protocol."),
+        (Event::CutTooSlow, "imori_cut_too_slow_total", "Connections cut because too much waited for them."),
+        (Event::Fault, "imori_faults_total", "Connections ended by a fault in the broker."),
+    ] {
+        page.counter(name, help, monitored.counted(event) as f64);
+    }
+    let (mut queues, mut ready, mut unsettled) = (0_u64, 0_u64, 0_u64);
+    for key in monitored.shared.queues.keys() {
+        let lens = monitored.shared.queues.with(key, |queue| (queue.ready_len(), queue.unsettled_len()));
+        if let Some((waiting, out)) = lens {
+            queues += 1;
+            ready += waiting as u64;
+            unsettled += out as u64;
+        }
+    }
+    page.gauge("imori_queues", "Queues.", queues as f64);
+    page.gauge("imori_queued_messages_ready", "Messages that wait in queues.", ready as f64);
+    page.gauge("imori_queued_messages_unsettled", "Messages that are with consumers.", unsettled as f64);
+}

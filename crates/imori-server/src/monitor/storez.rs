@@ -1,0 +1,332 @@
+//! `/storez`: what is kept on disk, how far that is, and what was in its way.
+
+use imori_core::confirm::Level;
+use imori_core::id::VhostId;
+use imori_core::world::Event;
+use serde::Serialize;
+
+use super::monitored::Monitored;
+use super::query::{Page, Parameters};
+use super::wording::timestamp;
+use crate::limits::MONITOR_QUEUES_MAX;
+use crate::stall::{Cause, Stall, Step, What};
+use crate::store::BOUNDS_US;
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Storez<'a> {
+    server_id: &'a str,
+    now: String,
+    store: Store,
+    journal: Journal,
+    alarms: Alarms,
+    confirms: Confirms,
+    cells: Vec<Cell>,
+    stalls: Stalls,
+    num_queues: usize,
+    total: usize,
+    offset: usize,
+    limit: usize,
+    queues: Vec<Queue>,
+}
+
+/// Whose store it is, and what was in it.
+#[derive(Debug, Serialize)]
+struct Store {
+    /// The first eight digits of its number.
+    id: String,
+    folder: String,
+    last_end: String,
+    recovered: Option<Recovered>,
+}
+
+#[derive(Debug, Serialize)]
+struct Recovered {
+    records: usize,
+    files: usize,
+    torn: usize,
+    damaged: Vec<String>,
+    set_aside: Vec<String>,
+    took_ms: u64,
+    /// The same as the log has it.
+    report: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Journal {
+    file_bytes: u64,
+    live_files: usize,
+    free_bytes: u64,
+    next: u64,
+    written: u64,
+    synced: u64,
+    queued_bytes: usize,
+    /// How long the write or sync under way has taken.
+    flushing_ms: Option<u64>,
+    commits: Commits,
+}
+
+#[derive(Debug, Serialize)]
+struct Commits {
+    count: u64,
+    records: u64,
+    bytes: u64,
+    mean_us: u64,
+    max_us_last_second: u64,
+    max_us_last_minute: u64,
+    histogram: Vec<Class>,
+}
+
+/// Commits that took so long and longer than those before.
+#[derive(Debug, Serialize)]
+struct Class {
+    /// Absent for those that took longer than all classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    le_us: Option<u64>,
+    count: u64,
+}
+
+/// For what publishers wait.
+#[derive(Debug, Serialize)]
+struct Alarms {
+    memory: bool,
+    disk: bool,
+    disk_space: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Confirms {
+    memory: u64,
+    os: u64,
+    disk: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Cell {
+    lag_us: u64,
+    busy_percent: u8,
+}
+
+#[derive(Debug, Serialize)]
+struct Stalls {
+    total: u64,
+    last: Vec<ShownStall>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownStall {
+    what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cell: Option<u16>,
+    began: String,
+    lasted_ms: u64,
+    is_over: bool,
+    cause: &'static str,
+    text: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<&'static str>,
+    queued_bytes: usize,
+    unsynced_records: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_in_flight: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_completed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_silent_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_busy_ms: Option<u64>,
+    ran_ms: u64,
+    without_processor_ms: u64,
+    watched_ms: u64,
+    threads_waiting_for_disk: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    io_some_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    io_full_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_some_percent: Option<f64>,
+}
+
+/// A queue that outlives the broker.
+#[derive(Debug, Serialize)]
+struct Queue {
+    name: String,
+    vhost: String,
+    /// Its own; absent where it is the broker's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<&'static str>,
+    ready: usize,
+    unsettled: usize,
+    consumers: usize,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wish(Page);
+
+impl Wish {
+    /// Reads the parameters, or says what is wrong with them.
+    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
+        Ok(Wish(parameters.page(MONITOR_QUEUES_MAX)?))
+    }
+}
+
+impl Storez<'_> {
+    /// The store as it is, with the queues that are wished for.
+    pub(super) fn of<'a>(monitored: &'a Monitored, wish: &Wish) -> Storez<'a> {
+        let shared = &monitored.shared;
+        let Wish(page) = *wish;
+        let (total, queues) = queues(monitored, page);
+        let now = monitored.now();
+        let cells = monitored.cells().map(|cell| Cell {
+            lag_us: micros(cell.pulse.latest().max(cell.pulse.lag(now, cell.load.is_parked()))),
+            busy_percent: cell.load.busy_percent(),
+        });
+        let confirmed = |level| monitored.counted(Event::confirmed(level));
+        Storez {
+            server_id: &monitored.server_id,
+            now: timestamp(now),
+            store: store(monitored),
+            journal: journal(monitored),
+            alarms: Alarms {
+                memory: shared.memory.is_alarmed(),
+                disk: shared.memory.is_disk_alarmed(),
+                disk_space: shared.journal.is_space_low(),
+            },
+            confirms: Confirms {
+                memory: confirmed(Level::Memory),
+                os: confirmed(Level::Os),
+                disk: confirmed(Level::Disk),
+            },
+            cells: cells.collect(),
+            stalls: Stalls {
+                total: Cause::ALL.into_iter().map(|cause| shared.stalls.count(cause)).sum(),
+                last: shared.stalls.last().iter().map(shown).collect(),
+            },
+            num_queues: queues.len(),
+            total,
+            offset: page.offset,
+            limit: page.limit,
+            queues,
+        }
+    }
+}
+
+fn store(monitored: &Monitored) -> Store {
+    let journal = &monitored.shared.journal;
+    let folder = journal.folder();
+    Store {
+        id: folder.store().0.iter().take(4).map(|byte| format!("{byte:02x}")).collect(),
+        folder: folder.path().display().to_string(),
+        last_end: folder.last_end().to_string(),
+        recovered: journal.report().map(|report| Recovered {
+            records: report.record_count,
+            files: report.file_count,
+            torn: report.torn.len(),
+            damaged: report.damaged.iter().map(|file| file.name.clone()).collect(),
+            set_aside: report.set_aside.clone(),
+            took_ms: u64::try_from(report.took.as_millis()).unwrap_or(u64::MAX),
+            report: report.to_string(),
+        }),
+    }
+}
+
+fn journal(monitored: &Monitored) -> Journal {
+    let journal = &monitored.shared.journal;
+    let progress = journal.waiters().progress();
+    let (commits, counts) = (journal.commits(), journal.commits().counts());
+    let bounds = BOUNDS_US.into_iter().map(Some).chain([None]);
+    Journal {
+        file_bytes: journal.file_bytes(),
+        live_files: journal.live_files(),
+        free_bytes: journal.free_bytes(),
+        next: journal.appended().0.saturating_add(1),
+        written: progress.written.0,
+        synced: progress.synced.0,
+        queued_bytes: journal.queued_bytes(),
+        flushing_ms: journal.flushing_for().map(millis),
+        commits: Commits {
+            count: counts.commits,
+            records: counts.records,
+            bytes: counts.bytes,
+            mean_us: micros(counts.mean()),
+            max_us_last_second: micros(commits.longest_of_second()),
+            max_us_last_minute: micros(commits.longest_of_minute()),
+            histogram: bounds.zip(counts.classes).map(|(le_us, count)| Class { le_us, count }).collect(),
+        },
+    }
+}
+
+/// How many durable queues there are, and a page of them, by their places. Each is locked for a few loads.
+fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
+    let (mut total, mut queues) = (0, Vec::new());
+    for key in monitored.shared.queues.keys() {
+        let is_shown = total >= page.offset && queues.len() < page.limit;
+        let found = monitored.shared.queues.with(key, |queue| {
+            queue.durability()?;
+            Some(is_shown.then(|| {
+                (
+                    queue.vhost(),
+                    Queue {
+                        name: queue.name().to_string(),
+                        vhost: String::new(),
+                        level: queue.settings().level.map(Level::as_str),
+                        ready: queue.ready_len(),
+                        unsettled: queue.unsettled_len(),
+                        consumers: queue.consumers_len(),
+                    },
+                )
+            }))
+        });
+        if let Some(shown) = found.flatten() {
+            total += 1;
+            queues.extend(shown.map(|(vhost, queue)| Queue { vhost: vhost_name(monitored, vhost), ..queue }));
+        }
+    }
+    (total, queues)
+}
+
+/// The name of a vhost; its number where the configuration does not name it any more.
+fn vhost_name(monitored: &Monitored, id: VhostId) -> String {
+    let name = monitored.vhosts.iter().find(|(_, known)| *known == id).map(|(name, _)| name.to_string());
+    name.unwrap_or_else(|| format!("vhost {}", id.0))
+}
+
+fn shown(stall: &Stall) -> ShownStall {
+    let seen = &stall.evidence;
+    let (what, cell) = match stall.what {
+        What::Flush => ("flush", None),
+        What::Cell(id) => ("cell", Some(id)),
+    };
+    ShownStall {
+        what,
+        cell,
+        began: timestamp(stall.began),
+        lasted_ms: millis(stall.lasted),
+        is_over: stall.is_over,
+        cause: stall.cause.label(),
+        text: stall.cause.text(),
+        step: stall.step.map(Step::text),
+        queued_bytes: stall.queued_bytes,
+        unsynced_records: stall.unsynced,
+        device_in_flight: seen.in_flight_max,
+        device_completed: seen.completed,
+        device_silent_ms: seen.completed.map(|_| millis(seen.silent)),
+        device_busy_ms: seen.device_busy.map(millis),
+        ran_ms: millis(seen.ran),
+        without_processor_ms: millis(seen.starved),
+        watched_ms: millis(seen.watched),
+        threads_waiting_for_disk: seen.others_waiting,
+        io_some_percent: seen.io_pressure.map(|pressure| pressure.some_percent),
+        io_full_percent: seen.io_pressure.map(|pressure| pressure.full_percent),
+        cpu_some_percent: seen.cpu_pressure.map(|pressure| pressure.some_percent),
+    }
+}
+
+fn micros(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,7 @@
+//! The thread that watches the broker from beside: late flushes, late cells, the space on the disk.
+
+mod watch;
+mod lateness;
+mod space;
+
+pub(crate) use watch::{Marks, keep_watch};

@@ -1,0 +1,86 @@
+//! Whether the disk has space: publishers of persistent messages are stopped before it is full, and go on once there
+//! is space again.
+
+use std::time::{Duration, Instant};
+
+use imori_store::limits::{SPACE_HIGH_FILES, SPACE_LOW_FILES};
+use imori_store::space::{Space, Watermark};
+use tracing::{info, warn};
+
+use crate::limits::{SPACE_LOOK, SPACE_LOOK_LOW};
+use crate::shared::Shared;
+
+/// The space under the data folder.
+pub(super) struct SpaceWatch {
+    space: Space,
+    high_bytes: u64,
+    low_bytes: u64,
+    next: Instant,
+    was_high: bool,
+    was_unknown: bool,
+}
+
+impl SpaceWatch {
+    /// Of a journal with files of this size, on a disk of which so much is left to others.
+    pub(super) fn new(file_bytes: u64, reserve_bytes: u64) -> SpaceWatch {
+        let space = Space::new(reserve_bytes, file_bytes);
+        SpaceWatch {
+            space,
+            high_bytes: space_mark(reserve_bytes, file_bytes, SPACE_HIGH_FILES),
+            low_bytes: space_mark(reserve_bytes, file_bytes, SPACE_LOW_FILES),
+            next: Instant::now(),
+            was_high: false,
+            was_unknown: false,
+        }
+    }
+
+    /// Looks, if it is time.
+    pub(super) fn look(&mut self, shared: &Shared) {
+        if Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + self.look_again();
+        let looked = match shared.journal.look_at_space(&mut self.space) {
+            Ok(Some(looked)) => looked,
+            Ok(None) => return,
+            Err(error) => {
+                if !std::mem::replace(&mut self.was_unknown, true) {
+                    warn!(%error, "the space that is left for the data folder cannot be asked for");
+                }
+                return;
+            }
+        };
+        let is_high = looked.watermark == Watermark::High;
+        if is_high {
+            shared.journal.waiters().want_all(true);
+            // Each time: a cell that looked just before may have ended an alarm of another cause.
+            shared.memory.raise_disk_alarm();
+        }
+        if std::mem::replace(&mut self.was_high, is_high) == is_high {
+            return;
+        }
+        let (folder, free_bytes) = (shared.journal.folder().path().display(), looked.free_bytes);
+        if is_high {
+            self.next = Instant::now() + SPACE_LOOK_LOW;
+            let (mark_bytes, needed_bytes) = (self.high_bytes, self.low_bytes);
+            warn!(
+                %folder, free_bytes, mark_bytes, needed_bytes,
+                "the disk is nearly full, publishers of persistent messages wait; make space, or consume"
+            );
+        } else {
+            info!(%folder, free_bytes, "the disk has space again, publishers go on");
+            // Whoever is woken ends the alarm, unless the journal is behind too.
+            shared.journal.waiters().wake_all();
+        }
+    }
+
+    /// How long until the next look.
+    fn look_again(&self) -> Duration {
+        if self.was_high { SPACE_LOOK_LOW } else { SPACE_LOOK }
+    }
+}
+
+/// The space at which something changes: what is left to others, and so many files.
+fn space_mark(reserve_bytes: u64, file_bytes: u64, files: u64) -> u64 {
+    reserve_bytes.saturating_add(file_bytes.saturating_mul(files))
+}

@@ -1,0 +1,197 @@
+//! The loop of the watch: it looks several times a second, and tells of what is late while it lasts.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use imori_core::time::Time;
+use tracing::{info, warn};
+
+use super::lateness::{Late, Lateness};
+use super::space::SpaceWatch;
+use crate::limits::{CELL_LATE, STALL_WATCH_EVERY};
+use crate::shared::{Phase, Shared};
+use crate::stall::{Device, Stall, Step, What, judge_cell, judge_flush};
+
+/// From when on what is told of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marks {
+    /// A flush that takes longer is late.
+    pub(crate) slow_flush: Duration,
+    /// One that takes longer makes the broker unready.
+    pub(crate) stalled_flush: Duration,
+    /// Bytes of the disk that are left to others.
+    pub(crate) reserve_bytes: u64,
+}
+
+/// Runs until the broker ends.
+pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks) {
+    let device = Device::of(shared.journal.folder().path());
+    let cells = shared.cells.get().map_or(0, |cells| cells.len());
+    let mut watch = Watch {
+        shared,
+        marks,
+        flush: Lateness::new("journal", device),
+        is_told_unready: false,
+        cells: (0..cells).map(|cell| Lateness::new(&format!("cell-{cell}"), device)).collect(),
+        space: SpaceWatch::new(shared.journal.file_bytes(), marks.reserve_bytes),
+        second_ends: Instant::now() + Duration::from_secs(1),
+    };
+    while *shared.phase.borrow() < Phase::Ended {
+        sleep(STALL_WATCH_EVERY);
+        watch.look();
+    }
+}
+
+struct Watch<'a> {
+    shared: &'a Shared,
+    marks: &'a Marks,
+    flush: Lateness,
+    is_told_unready: bool,
+    cells: Vec<Lateness>,
+    space: SpaceWatch,
+    second_ends: Instant,
+}
+
+impl Watch<'_> {
+    fn look(&mut self) {
+        let now = self.shared.clock.now();
+        let is_flush_late = self.look_at_flush(now);
+        // One that ends is not late.
+        if *self.shared.phase.borrow() == Phase::Serving {
+            self.look_at_cells(now);
+        }
+        if Instant::now() >= self.second_ends {
+            self.second_ends = Instant::now() + Duration::from_secs(1);
+            self.shared.cells.get().into_iter().flatten().for_each(|cell| cell.pulse.end_second());
+        }
+        // Where the disk does not answer, asking it for its space might not return either.
+        if !is_flush_late {
+            self.space.look(self.shared);
+        }
+    }
+
+    fn look_at_flush(&mut self, now: Time) -> bool {
+        let lasts = self.shared.journal.flushing_for();
+        let late = self.flush.look(now, lasts, self.marks.slow_flush);
+        match late {
+            Late::No => {}
+            Late::Begins => {
+                let stall = self.stall_of_flush(now);
+                self.flush.number = Some(self.shared.stalls.begin(stall));
+                tell(&stall, "a flush takes long: confirms of persistent messages wait for the disk");
+            }
+            Late::GoesOn => {
+                let stall = self.stall_of_flush(now);
+                self.renew(self.flush.number, stall);
+                if stall.lasted >= self.marks.stalled_flush && !self.is_told_unready {
+                    self.is_told_unready = true;
+                    tell(&stall, "the flush does not end: the broker says that it is not healthy");
+                }
+            }
+            Late::Ends(number) => {
+                self.is_told_unready = false;
+                if let Some(stall) = self.shared.stalls.end(number, now) {
+                    let (lasted_ms, cause) = (stall.lasted.as_millis(), stall.cause.text());
+                    info!(lasted_ms, cause, "the long flush is over");
+                }
+            }
+        }
+        lasts.is_some_and(|lasts| lasts >= self.marks.slow_flush)
+    }
+
+    fn stall_of_flush(&mut self, now: Time) -> Stall {
+        let (journal, flush) = (&self.shared.journal, &mut self.flush);
+        let cause = flush.cause(judge_flush(flush.evidence()));
+        let progress = journal.waiters().progress();
+        let unsynced = progress.written.0.saturating_sub(progress.synced.0);
+        Stall {
+            what: What::Flush,
+            began: flush.began(),
+            lasted: now.since(flush.began()),
+            is_over: false,
+            cause,
+            evidence: *flush.evidence(),
+            // One batch is under way at a time: what is written and not synced is its.
+            step: Some(if unsynced > 0 { Step::Sync } else { Step::Write }),
+            queued_bytes: journal.queued_bytes(),
+            unsynced,
+        }
+    }
+
+    fn look_at_cells(&mut self, now: Time) {
+        for (id, lateness) in (0..).zip(&mut self.cells) {
+            let Some(cell) = self.shared.cell(id) else { continue };
+            let lag = cell.pulse.lag(now, cell.load.is_parked());
+            cell.pulse.note(lag);
+            let late = lateness.look(now, Some(lag), CELL_LATE);
+            match late {
+                Late::No => {}
+                Late::Begins => {
+                    let stall = stall_of_cell(id, lateness, now);
+                    lateness.number = Some(self.shared.stalls.begin(stall));
+                    tell(&stall, "a cell comes late to its work: its connections wait");
+                }
+                Late::GoesOn => {
+                    let stall = stall_of_cell(id, lateness, now);
+                    lateness.number.into_iter().for_each(|number| self.shared.stalls.renew(number, stall));
+                }
+                Late::Ends(number) => {
+                    if let Some(stall) = self.shared.stalls.end(number, now) {
+                        let (lasted_ms, cause) = (stall.lasted.as_millis(), stall.cause.text());
+                        info!(cell = id, lasted_ms, cause, "the cell works again");
+                    }
+                }
+            }
+        }
+    }
+
+    fn renew(&self, number: Option<u64>, stall: Stall) {
+        if let Some(number) = number {
+            self.shared.stalls.renew(number, stall);
+        }
+    }
+}
+
+fn stall_of_cell(id: u16, lateness: &mut Lateness, now: Time) -> Stall {
+    let cause = lateness.cause(judge_cell(lateness.evidence()));
+    Stall {
+        what: What::Cell(id),
+        began: lateness.began(),
+        lasted: now.since(lateness.began()),
+        is_over: false,
+        cause,
+        evidence: *lateness.evidence(),
+        step: None,
+        queued_bytes: 0,
+        unsynced: 0,
+    }
+}
+
+fn tell(stall: &Stall, what: &'static str) {
+    let seen = &stall.evidence;
+    let cell = match stall.what {
+        What::Cell(id) => Some(id),
+        What::Flush => None,
+    };
+    warn!(
+        cell,
+        lasts_ms = stall.lasted.as_millis(),
+        cause = stall.cause.text(),
+        step = stall.step.map(Step::text),
+        queued_bytes = (stall.what == What::Flush).then_some(stall.queued_bytes),
+        unsynced_records = (stall.what == What::Flush).then_some(stall.unsynced),
+        device_in_flight = seen.in_flight_max,
+        device_completed = seen.completed,
+        device_silent_ms = seen.completed.map(|_| seen.silent.as_millis()),
+        device_busy_ms = seen.device_busy.map(|busy| busy.as_millis()),
+        ran_ms = seen.ran.as_millis(),
+        without_processor_ms = seen.starved.as_millis(),
+        watched_ms = seen.watched.as_millis(),
+        threads_waiting_for_disk = seen.others_waiting,
+        io_some_percent = seen.io_pressure.map(|pressure| pressure.some_percent),
+        io_full_percent = seen.io_pressure.map(|pressure| pressure.full_percent),
+        cpu_some_percent = seen.cpu_pressure.map(|pressure| pressure.some_percent),
+        "{what}"
+    );
+}

@@ -1,0 +1,87 @@
+//! The simulated disk as the journal meets it, and the bugs that are planted between the two.
+
+use std::io;
+
+use imori_store::disk::{Disk, DiskFile};
+use imori_store::sim_disk::{SimDisk, SimFile};
+
+use crate::planted::Bug;
+
+/// The disk of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Device {
+    pub(crate) disk: SimDisk,
+    bug: Option<Bug>,
+}
+
+/// An open file of it.
+#[derive(Debug, Clone)]
+pub(crate) struct DeviceFile {
+    file: SimFile,
+    bug: Option<Bug>,
+}
+
+impl Device {
+    pub(crate) fn new(disk: SimDisk, bug: Option<Bug>) -> Device {
+        Device { disk, bug }
+    }
+
+    fn file(&self, file: SimFile) -> DeviceFile {
+        DeviceFile { file, bug: self.bug }
+    }
+}
+
+impl Disk for Device {
+    type File = DeviceFile;
+
+    fn create(&self, name: &str) -> io::Result<DeviceFile> {
+        self.disk.create(name).map(|file| self.file(file))
+    }
+
+    fn open(&self, name: &str) -> io::Result<DeviceFile> {
+        self.disk.open(name).map(|file| self.file(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        if self.bug == Some(Bug::FolderNotSynced) { Ok(()) } else { self.disk.sync_folder() }
+    }
+}
+
+impl DiskFile for DeviceFile {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(bytes, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let written = self.file.write_at(bytes, offset);
+        if self.bug == Some(Bug::ShortWriteIgnored) { written.map(|_| bytes.len()) } else { written }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        match self.bug {
+            Some(Bug::LyingFlush) => Ok(()),
+            Some(Bug::SyncTriedAgain) => self.file.sync_data().or_else(|_| self.file.sync_data()),
+            _ => self.file.sync_data(),
+        }
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+}

@@ -1,0 +1,294 @@
+//! One life of the journal: what is appended, and the steps by which it gets to the disk.
+
+use bytes::Bytes;
+use imori_core::confirm::{Lsn, Progress};
+use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_store::intake::{Admitted, Intake};
+use imori_store::journal::{Batch, Journal};
+use imori_store::open::{self, Opened};
+use imori_store::pool::{Job, Pool};
+use imori_store::record::RecordType;
+use imori_store::recover::Recovered;
+use imori_store::settings::Settings;
+
+use super::definitions::Definitions;
+use super::device::{Device, DeviceFile};
+use super::holdings::Holdings;
+use crate::planted::Bug;
+
+/// Bytes of a journal file that are not for the records of a group.
+const GROUP_SLACK_BYTES: usize = 8 * 1024;
+
+/// Files in use from which on a checkpoint is worth its record.
+const LIVE_FILES_MAX: usize = 2;
+
+/// Something that one of the journal's threads can do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The committer takes, writes or syncs a batch.
+    Commit,
+    /// The pool makes a file ready.
+    Pool,
+    /// Definitions are applied to their own store.
+    Define,
+}
+
+/// Where the committer is.
+#[derive(Debug)]
+enum Commit {
+    Idle,
+    Taken(Batch<DeviceFile>),
+    Written(Batch<DeviceFile>),
+}
+
+/// The journal of one process.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) device: Device,
+    file_bytes: usize,
+    intake: Intake,
+    journal: Journal<DeviceFile>,
+    pool: Pool<DeviceFile>,
+    commit: Commit,
+    job: Option<Job<DeviceFile>>,
+    /// No file is ready for what is next.
+    waits_for_file: bool,
+    pub(crate) progress: Progress,
+    pub(crate) definitions: Definitions,
+    holdings: Holdings,
+    floor: Lsn,
+    bug: Option<Bug>,
+    /// A write or a sync failed: nothing is confirmed any more.
+    pub(crate) has_failed: bool,
+}
+
+impl Log {
+    /// Opens what is on the disk, or makes a journal; gives what was there.
+    pub(crate) fn open(
+        device: Device,
+        settings: &Settings,
+        file_bytes: usize,
+        definitions: Definitions,
+        bug: Option<Bug>,
+    ) -> Result<(Log, Recovered), String> {
+        let opened = open::open(&device, settings).map_err(|error| error.to_string())?;
+        let Opened { intake, journal, mut pool, recovered } = opened;
+        let last = Lsn(recovered.next.0.saturating_sub(1));
+        let job = pool.next_job();
+        let log = Log {
+            device,
+            file_bytes,
+            intake,
+            journal,
+            pool,
+            commit: Commit::Idle,
+            job,
+            waits_for_file: false,
+            progress: Progress { written: last, synced: last },
+            definitions,
+            holdings: Holdings::default(),
+            floor: Lsn::NONE,
+            bug,
+            has_failed: false,
+        };
+        Ok((log, recovered))
+    }
+
+    /// Takes in a record that was there before.
+    pub(crate) fn note_recovered(&mut self, lsn: Lsn, record: &NewRecord) {
+        self.holdings.note(lsn, record);
+        if record.kind == RecordKind::Definition && lsn > self.definitions.applied {
+            self.definitions.note(lsn, record.payload.clone());
+        }
+    }
+
+    /// Bytes that records of a group may have.
+    pub(crate) fn group_bytes_max(&self) -> usize {
+        self.file_bytes - GROUP_SLACK_BYTES
+    }
+
+    /// The last number that was given out.
+    pub(crate) fn appended(&self) -> Lsn {
+        Lsn(self.intake.next_lsn().0 - 1)
+    }
+
+    /// Records that are not durable.
+    pub(crate) fn queued(&self) -> u64 {
+        self.appended().0.saturating_sub(self.progress.synced.0)
+    }
+
+    /// Takes records.
+    pub(crate) fn append(&mut self, records: &[NewRecord], is_group: bool) -> Appended {
+        const NEVER: Appended = Appended { first: Lsn::NEVER, through: Lsn::NEVER };
+        if self.has_failed && self.bug != Some(Bug::ConfirmAfterFailure) {
+            return NEVER;
+        }
+        let of_store: Vec<_> = records.iter().map(of_store).collect();
+        let admitted = match is_group {
+            true => Admitted::group(of_store, self.file_bytes),
+            false => Admitted::each(of_store, self.file_bytes),
+        };
+        let Some(range) = admitted.ok().and_then(|admitted| self.intake.append(admitted).ok()) else {
+            return NEVER;
+        };
+        let first = Lsn(range.first.0 + u64::from(is_group));
+        for (index, record) in records.iter().enumerate() {
+            let lsn = first.plus(index);
+            self.holdings.note(lsn, record);
+            if record.kind == RecordKind::Definition {
+                self.definitions.note(lsn, record.payload.clone());
+            }
+        }
+        if self.bug == Some(Bug::ConfirmBeforeCommit) {
+            self.progress = Progress { written: Lsn(range.last.0), synced: Lsn(range.last.0) };
+        }
+        Appended { first, through: Lsn(range.last.0) }
+    }
+
+    /// What can be done next.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.has_failed {
+            return steps;
+        }
+        let is_idle = matches!(self.commit, Commit::Idle);
+        if !is_idle || !self.waits_for_file && self.appended() > self.progress.synced && self.has_queued() {
+            steps.push(Step::Commit);
+        }
+        if self.job.is_some() {
+            steps.push(Step::Pool);
+        }
+        let synced = match self.bug {
+            Some(Bug::DefinedBeforeDurable) => self.appended(),
+            _ => self.progress.synced,
+        };
+        if self.definitions.is_due(synced) {
+            steps.push(Step::Define);
+        }
+        steps
+    }
+
+    /// The disk has no room for another file.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.pool.is_stalled()
+    }
+
+    /// There is room on the disk again.
+    pub(crate) fn retry(&mut self) {
+        self.pool.retry();
+        self.job = self.job.take().or_else(|| self.pool.next_job());
+    }
+
+    /// Does it; a disk that fails is noted.
+    pub(crate) fn step(&mut self, step: Step) {
+        let done = match step {
+            Step::Commit => self.commit(),
+            Step::Pool => self.work(),
+            Step::Define => {
+                let synced = match self.bug {
+                    Some(Bug::DefinedBeforeDurable) => self.appended(),
+                    _ => self.progress.synced,
+                };
+                self.definitions.apply(synced);
+                Ok(())
+            }
+        };
+        if done.is_err() {
+            self.has_failed = true;
+        }
+    }
+
+    fn has_queued(&self) -> bool {
+        // What is confirmed before it is committed has to be committed all the same.
+        self.bug != Some(Bug::ConfirmBeforeCommit) || self.journal.has_staged() || self.queued() > 0
+    }
+
+    fn commit(&mut self) -> std::io::Result<()> {
+        self.commit = match std::mem::replace(&mut self.commit, Commit::Idle) {
+            Commit::Idle => {
+                self.journal.stage(&mut self.intake);
+                if self.journal.needs_file() && !self.journal.roll(&mut self.pool) {
+                    self.waits_for_file = true;
+                }
+                self.job = self.job.take().or_else(|| self.pool.next_job());
+                match self.journal.take_batch() {
+                    Some(batch) => {
+                        if self.bug == Some(Bug::ConfirmBeforeWrite) {
+                            self.progress.written = Lsn(batch.lsns().last.0);
+                        }
+                        Commit::Taken(batch)
+                    }
+                    None => Commit::Idle,
+                }
+            }
+            Commit::Taken(batch) => {
+                batch.write()?;
+                self.journal.batch_written();
+                self.progress.written = Lsn(batch.lsns().last.0).max(self.progress.written);
+                if self.bug == Some(Bug::ConfirmAtWritten) {
+                    self.progress.synced = self.progress.written;
+                }
+                Commit::Written(batch)
+            }
+            Commit::Written(batch) => {
+                if self.bug != Some(Bug::SyncSkipped) {
+                    let synced = batch.sync();
+                    if self.bug != Some(Bug::ConfirmAfterFailure) {
+                        synced?;
+                    }
+                }
+                if let Some(released) = self.journal.batch_synced() {
+                    self.progress.synced = Lsn(released.through.0).max(self.progress.synced);
+                    released.freed.into_iter().for_each(|file| self.pool.free(file));
+                }
+                self.journal.recycle(batch);
+                self.job = self.job.take().or_else(|| self.pool.next_job());
+                self.check_floor();
+                Commit::Idle
+            }
+        };
+        Ok(())
+    }
+
+    fn work(&mut self) -> std::io::Result<()> {
+        let Some(job) = self.job.take() else { return Ok(()) };
+        let made = job.run(&self.device, &|| true)?;
+        self.pool.done(made);
+        self.waits_for_file &= !self.pool.has_ready();
+        self.job = self.pool.next_job();
+        Ok(())
+    }
+
+    /// Lets the journal forget what no queue and no definition needs, as its keeper does.
+    fn check_floor(&mut self) {
+        if self.journal.live_files() <= LIVE_FILES_MAX {
+            return;
+        }
+        let next = Lsn(self.intake.next_lsn().0);
+        let needed = [self.holdings.first(), self.definitions.first_waiting()].into_iter().flatten().min();
+        let floor = match self.bug {
+            Some(Bug::FloorTooHigh) => next,
+            _ => needed.unwrap_or(next),
+        };
+        if floor > self.floor {
+            self.floor = floor;
+            let payload = Bytes::copy_from_slice(&floor.0.to_le_bytes());
+            let record = imori_store::intake::NewRecord { kind: RecordType::Checkpoint, payload };
+            if let Ok(admitted) = Admitted::each([record], self.file_bytes) {
+                // The journal is well: it was just synced.
+                let _ = self.intake.append(admitted);
+            }
+        }
+    }
+}
+
+fn of_store(record: &NewRecord) -> imori_store::intake::NewRecord {
+    let kind = match record.kind {
+        RecordKind::Message => RecordType::Message,
+        RecordKind::Settle => RecordType::Settle,
+        RecordKind::Count => RecordType::Count,
+        RecordKind::Seen => RecordType::Seen,
+        RecordKind::Definition => RecordType::Definition,
+    };
+    imori_store::intake::NewRecord { kind, payload: Bytes::from(record.payload.clone()) }
+}

@@ -1,0 +1,135 @@
+//! What writes the log: a thread of its own, so that nobody who logs waits for the disk on which the log is, or for
+//! whoever reads it.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use tracing::warn;
+
+/// Lines that wait to be written, of a kilobyte at most with few exceptions. More: they are lost and counted, and
+/// the log says so once it can be written again.
+const LINES_MAX: usize = 4096;
+
+/// Where lines are handed in.
+#[derive(Debug, Clone)]
+pub(crate) struct Pen {
+    lines: SyncSender<Line>,
+    lost: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Text(Vec<u8>),
+    /// Whoever waits for all before it to be written.
+    Mark(SyncSender<()>),
+}
+
+impl Pen {
+    /// Starts the thread that writes to `out`.
+    pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<Pen> {
+        let (lines, waiting) = sync_channel(LINES_MAX);
+        let pen = Pen { lines, lost: Arc::default() };
+        let lost = Arc::clone(&pen.lost);
+        Builder::new().name(String::from("log")).spawn(move || write(out, &waiting, &lost))?;
+        Ok(pen)
+    }
+
+    /// Returns when all that was handed in before is written, or the time is over.
+    pub(crate) fn finish(&self, within: Duration) {
+        let (done, written) = sync_channel(1);
+        if self.lines.try_send(Line::Mark(done)).is_ok() {
+            let _ = written.recv_timeout(within);
+        }
+    }
+}
+
+impl Write for Pen {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.lines.try_send(Line::Text(line.to_vec())).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write(mut out: impl Write, waiting: &Receiver<Line>, lost: &AtomicU64) {
+    for line in waiting {
+        match line {
+            // There is nobody left to be told that the log cannot be written.
+            Line::Text(text) => drop(out.write_all(&text)),
+            Line::Mark(done) => drop(done.try_send(())),
+        }
+        let lines = lost.swap(0, Ordering::Relaxed);
+        if lines > 0 {
+            warn!(lines, "lines of the log are lost: it could not be written for a while");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    /// Takes a line only when it is allowed one.
+    struct Gate {
+        allowed: Receiver<()>,
+        written: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Gate {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.allowed.recv();
+            self.written.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn gated() -> (Pen, Sender<()>, Arc<Mutex<Vec<u8>>>) {
+        let (allow, allowed) = channel();
+        let written: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let pen = Pen::start(Gate { allowed, written: Arc::clone(&written) }).unwrap();
+        (pen, allow, written)
+    }
+
+    #[test]
+    fn who_logs_does_not_wait_and_order_is_kept() {
+        let (mut pen, allow, written) = gated();
+        for line in ["a\n", "b\n", "c\n"] {
+            pen.write_all(line.as_bytes()).unwrap();
+        }
+        // From here on everything may be written.
+        drop(allow);
+        pen.finish(Duration::from_secs(30));
+        assert_eq!(*written.lock().unwrap(), b"a\nb\nc\n");
+    }
+
+    #[test]
+    fn what_is_too_much_is_lost_and_counted() {
+        let (mut pen, allow, written) = gated();
+        // One may be with the thread already.
+        for _ in 0..LINES_MAX + 3 {
+            pen.write_all(b"x").unwrap();
+        }
+        assert!((2..=3).contains(&pen.lost.load(Ordering::Relaxed)));
+        drop(allow);
+        while pen.lines.try_send(Line::Text(b".".to_vec())).is_err() {}
+        pen.finish(Duration::from_secs(30));
+        let count = written.lock().unwrap().len();
+        assert!((LINES_MAX + 1..=LINES_MAX + 2).contains(&count), "{count}");
+    }
+}

@@ -1,0 +1,213 @@
+"""A file system on a disk that remembers every write and flush, to look at after a power cut."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import random
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("disk.c")
+
+# How long a flush of the disk takes at least: as long as on a fast one.
+FLUSH_US = 150
+
+SECTOR = 512
+
+# Image size, and the commands that make and mend a file system.
+EXT4 = (64 << 20, ["mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"])
+XFS = (304 << 20, ["mkfs.xfs", "-q", "-K", "-f"])
+FILE_SYSTEMS = {"ext4": EXT4, "xfs": XFS}
+
+_ENTRY = struct.Struct("<BQI")
+
+
+def unable(kind: str = "ext4") -> str | None:
+    """Says why there can be no such disk here, if that is so."""
+    tools = ["cc", "losetup", "mount", FILE_SYSTEMS[kind][1][0]]
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if missing:
+        return f"{', '.join(f'`{tool}`' for tool in missing)} not installed"
+    if os.geteuid() != 0:
+        return "only root may mount a file system"
+    for device in ("/dev/fuse", "/dev/loop-control"):
+        try:
+            os.close(os.open(device, os.O_RDWR))
+        except OSError as error:
+            return f"`{device}` cannot be opened: {error.strerror}"
+    return None
+
+
+def build(folder: Path) -> Path:
+    """Compiles the disk."""
+    program = folder / "recorder"
+    command = ["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(SOURCE)]
+    subprocess.run(command, check=True)
+    return program
+
+
+def run(*command: object) -> str:
+    """Runs a tool that must succeed, and returns what it says."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"`{' '.join(words)}` ended with {done.returncode}: {done.stderr}"
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk in use: where its file system is, and where marks are written."""
+
+    mount: Path
+    marks: int
+    log: Path
+
+    def mark(self, text: bytes) -> None:
+        """Notes something; whoever reads the log sees what was written before it and after."""
+        os.write(self.marks, text)
+
+
+@contextmanager
+def recording_disk(
+    folder: Path, program: Path, kind: str = "ext4", base: Path | None = None
+) -> Iterator[Disk]:
+    """A file system on a disk that remembers; on a copy of `base`, if there is one.
+
+    Its log is complete when it is left.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    image, log, files = folder / "image", folder / "log", folder / "files"
+    mount = folder / "mount"
+    size, make = FILE_SYSTEMS[kind]
+    if base is None:
+        with image.open("wb") as file:
+            file.truncate(size)
+    else:
+        run("cp", "--sparse=always", base, image)
+    files.mkdir()
+    mount.mkdir()
+    command = [str(program), str(files), str(image), str(log), str(FLUSH_US)]
+    with contextlib.ExitStack() as stack:
+        daemon = stack.enter_context(
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        )
+        assert daemon.stdout is not None
+        assert daemon.stdout.readline() == "ready\n", "the disk does not start"
+        stack.callback(run, "umount", files)
+        device = run("losetup", "--find", "--show", files / "disk").strip()
+        stack.callback(run, "losetup", "--detach", device)
+        if base is None:
+            run(*make, device)
+        run("mount", "-t", kind, device, mount)
+        stack.callback(run, "umount", mount)
+        marks = os.open(files / "marks", os.O_WRONLY)
+        stack.callback(os.close, marks)
+        yield Disk(mount, marks, log)
+
+
+@contextmanager
+def mounted(image: Path, mount: Path, kind: str = "ext4") -> Iterator[Path]:
+    """The file system of an image as the next start finds it: checked and mounted."""
+    if kind == "ext4":
+        # 1: it was mended, as after any power cut.
+        done = subprocess.run(["e2fsck", "-fy", str(image)], capture_output=True, check=False)
+        assert done.returncode in (0, 1), done.stdout.decode(errors="replace")
+    mount.mkdir(exist_ok=True)
+    # Images of one disk have one UUID, which XFS does not mount twice.
+    run("mount", "-t", kind, "-o", "loop,nouuid" if kind == "xfs" else "loop", image, mount)
+    try:
+        yield mount
+    finally:
+        run("umount", mount)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A write, a flush or a mark; where its bytes are in the log."""
+
+    kind: str
+    offset: int
+    begin: int
+    length: int
+
+
+class Log:
+    """What a disk remembers."""
+
+    def __init__(self, path: Path, base: Path | None, size: int) -> None:
+        self._file = path.open("rb")
+        self.bytes = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.base = base
+        self.size = size
+        self.entries: list[Entry] = []
+        position = 0
+        while position < len(self.bytes):
+            kind, offset, length = _ENTRY.unpack_from(self.bytes, position)
+            position += _ENTRY.size
+            self.entries.append(Entry(chr(kind), offset, position, length))
+            position += length
+
+    def marks(self, begin: int, end: int) -> list[bytes]:
+        """The lines that were marked from `begin` up to `end`."""
+        marked = b"".join(
+            self.bytes[entry.begin : entry.begin + entry.length]
+            for entry in self.entries[begin:end]
+            if entry.kind == "M"
+        )
+        return marked.splitlines(keepends=True)
+
+    def last_mark(self) -> int:
+        """The moment of the last mark."""
+        return max(place for place, entry in enumerate(self.entries) if entry.kind == "M")
+
+    def place(self, chance: random.Random) -> int:
+        """A moment when much was marked already: any, or one with something to lose."""
+        begin = next(place for place, entry in enumerate(self.entries) if entry.kind == "M")
+        first = begin + (len(self.entries) - begin) // 10
+        writes = [place for place, entry in enumerate(self.entries) if entry.kind == "W"]
+        late = [place for place in writes if place > first]
+        if late and chance.random() < 0.7:
+            return min(len(self.entries), chance.choice(late) + chance.randint(1, 12))
+        return chance.randint(first, len(self.entries))
+
+    def write_image(self, path: Path, cut: int, chance: random.Random | None) -> str:
+        """Makes the image that a cut at `cut` leaves, and says what of the end it has.
+
+        What was written before the last flush is there. Of what came later each write may be there
+        or not, or only some of its sectors, and without `chance` nothing is.
+        """
+        flushes = (place for place in range(cut - 1, -1, -1) if self.entries[place].kind == "F")
+        flushed = next(flushes, 0)
+        share = chance.choice((0.0, 0.2, 0.5, 0.8, 1.0)) if chance else 0.0
+        kept = torn = lost = 0
+        if self.base is not None:
+            run("cp", "--sparse=always", self.base, path)
+        with path.open("r+b" if self.base is not None else "wb") as file:
+            file.truncate(self.size)
+            for place, entry in enumerate(self.entries[:cut]):
+                if entry.kind != "W":
+                    continue
+                data = self.bytes[entry.begin : entry.begin + entry.length]
+                if place < flushed or (chance and chance.random() < share):
+                    os.pwrite(file.fileno(), data, entry.offset)
+                    kept += place >= flushed
+                elif chance and entry.length > SECTOR and chance.random() < 0.5:
+                    torn += 1
+                    for at in range(0, entry.length, SECTOR):
+                        if chance.random() < 0.5:
+                            os.pwrite(file.fileno(), data[at : at + SECTOR], entry.offset + at)
+                else:
+                    lost += 1
+        return f"{kept} kept, {torn} torn, {lost} lost of what was not flushed"
+
+    def close(self) -> None:
+        """Gives the log back."""
+        self.bytes.close()
+        self._file.close()

@@ -1,0 +1,78 @@
+"""System calls of a running broker that fail, as those of a failing disk do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# What is injected into the process that looks whether that is possible.
+_PROBE = "import os; os.fdatasync(os.open('/', os.O_RDONLY))"
+
+
+def unable() -> str | None:
+    """Says why no fault can be injected here, if that is so."""
+    if shutil.which("strace") is None:
+        return "`strace` is not installed"
+    command = ["strace", "-f", "-o", "/dev/null", "-e", "inject=fdatasync:error=ENOSPC"]
+    probe = [*command, sys.executable, "-c", _PROBE]
+    done = subprocess.run(probe, capture_output=True, text=True, check=False)
+    if "No space left" not in done.stderr:
+        return f"`strace` cannot inject: {done.stderr.strip()[-200:]}"
+    return None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """System calls on some files of the data folder that come back with something else."""
+
+    # Names below the data folder.
+    paths: Sequence[str]
+    calls: Sequence[str]
+    # `error=EIO`, or `retval=0` for a write that writes nothing.
+    result: str
+    # `1` is the first from when it is injected, `3` the third, `1+` all.
+    when: str
+
+    @property
+    def text(self) -> str:
+        """What the system says of the error; nothing where there is none."""
+        name = self.result.partition("=")[2]
+        return os.strerror(getattr(errno, name)) if self.result.startswith("error") else ""
+
+    def __str__(self) -> str:
+        return f"{self.result.partition('=')[2]} of {'/'.join(self.calls)}, {self.when}"
+
+    def command(self, data: Path, log: Path) -> list[str]:
+        """The command of strace; who is traced comes behind it."""
+        calls = ",".join(self.calls)
+        command = ["strace", "-f", "-qq", "-ttt", "-o", str(log), "-e", f"trace={calls}"]
+        command += ["-e", f"inject={calls}:{self.result}:when={self.when}"]
+        for path in self.paths:
+            command += ["-P", str(data / path)]
+        return command
+
+
+def attach(fault: Fault, pid: int, data: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Injects a fault into a process that is up; returns when it is in place."""
+    log.write_bytes(b"")
+    command = [*fault.command(data, log), "-p", str(pid)]
+    command.remove("-qq")
+    errors = log.with_suffix(".attach")
+    with errors.open("wb") as file:
+        tracer = subprocess.Popen(command, stderr=file)
+    while b"attached" not in errors.read_bytes():
+        assert tracer.poll() is None, errors.read_text()
+    return tracer
+
+
+def times(log: Path) -> list[float]:
+    """When faults were injected, in seconds of the clock on the wall."""
+    found = re.findall(r"^\d+ +([\d.]+) .*\(INJECTED\)$", log.read_text(), re.MULTILINE)
+    return [float(time) for time in found]

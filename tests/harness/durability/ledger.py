@@ -1,0 +1,310 @@
+"""What was sent, confirmed, received and settled, over all lives of a broker, and what went wrong.
+
+A claim is noted before it is on its way, an answer after it came: `sent`, `committing`, `accepting`
+come before the bytes are written, `confirmed`, `committed`, `accepted`, `received` after they are
+read. So whatever moment a power cut is at, the notes up to there say what was promised.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What can go wrong."""
+
+    LOST = "lost"
+    ALTERED = "altered"
+    PHANTOM = "phantom"
+    RESURRECTED = "resurrected"
+    UNMARKED = "unmarked"
+    DISORDER = "disorder"
+    TORN = "torn"
+    LEVEL = "level"
+
+
+# A message in a queue: publisher, its number, queue.
+Copy = tuple[str, int, str]
+
+
+@dataclass(slots=True)
+class _State:
+    crc: int
+    # The life of the broker in which it came to its queue.
+    life: int
+    is_confirmed: bool = False
+    # The last life in which it was received.
+    received: int = -1
+    # The last life in which an accept of it was on its way, and whether an answer came.
+    accepting: int = -1
+    is_accepted: bool = False
+    # The last move that takes it out of its queue.
+    move: str = ""
+
+
+@dataclass(slots=True)
+class _Move:
+    """All or nothing: a transaction, or a dead letter."""
+
+    life: int
+    outputs: list[Copy]
+    inputs: list[Copy]
+    is_confirmed: bool = False
+
+
+@dataclass
+class Ledger:
+    """Takes the notes; `note` gets each as a line, which `replay` reads."""
+
+    note: Callable[[bytes], object] | None = None
+    # The level that confirms have to name.
+    level: str = "disk"
+    # Queues to which messages of others go without being asked: by age, or for want of room.
+    graves: dict[str, str] = field(default_factory=dict)
+    life: int = 0
+    violations: list[tuple[Kind, str]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    _states: dict[Copy, _State] = field(default_factory=dict)
+    _moves: dict[str, _Move] = field(default_factory=dict)
+    # Lives before this one ended without a word.
+    _unclean: int = 0
+    _last: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    # Queues to which messages came back in this life, or whose order means nothing.
+    _disturbed: set[str] = field(default_factory=set)
+
+    # Notes
+
+    def sent(self, publisher: str, number: int, queues: Sequence[str], crc: int) -> None:
+        """A message goes on its way to `queues`."""
+        self._write("sent", publisher, number, list(queues), crc)
+        self.counts["sent"] += 1
+        for queue in queues:
+            self._states[publisher, number, queue] = _State(crc, self.life)
+
+    def confirmed(self, publisher: str, number: int, queues: Sequence[str], level: str) -> None:
+        """Its receipt came."""
+        self._write("confirmed", publisher, number, list(queues), level)
+        self.counts["confirmed"] += 1
+        self._check_level(level, f"{publisher} {number}")
+        for queue in queues:
+            self._states[publisher, number, queue].is_confirmed = True
+
+    def committing(
+        self, move: str, outputs: Iterable[Sequence[Any]], inputs: Iterable[Any]
+    ) -> None:
+        """Outputs, which were `sent`, are to appear, and inputs to go, at once or not at all."""
+        made = _Move(self.life, [_copy(c) for c in outputs], [_copy(c) for c in inputs])
+        self._write("committing", move, made.outputs, made.inputs)
+        self._moves[move] = made
+        for copy in made.inputs:
+            self._states[copy].move = move
+
+    def committed(self, move: str, level: str) -> None:
+        """The receipt of a move came."""
+        self._write("committed", move, level)
+        self.counts["committed"] += 1
+        self._check_level(level, move)
+        made = self._moves[move]
+        made.is_confirmed = True
+        for copy in made.outputs:
+            self._states[copy].is_confirmed = True
+        for copy in made.inputs:
+            self._states[copy].is_accepted = True
+
+    def dying(self, move: str, publisher: str, number: int, queue: str, grave: str) -> None:
+        """A message is rejected and has to go to `grave`; `committed` when its receipt came."""
+        self._write("dying", move, publisher, number, queue, grave)
+        copy, output = (publisher, number, queue), (publisher, number, grave)
+        state = self._states[copy]
+        earlier = self._moves.pop(state.move, None)
+        if earlier is not None:
+            # It was to die before and came back: then it may not be in its grave.
+            self.violations += self._unanswered(state.move, earlier)
+        self._states[output] = _State(state.crc, self.life)
+        self._moves[move] = _Move(self.life, [output], [copy])
+        state.move = move
+
+    def accepting(self, publisher: str, number: int, queue: str) -> None:
+        """An ACK goes on its way."""
+        queue = self.graves.get(queue, queue)
+        self._write("accepting", publisher, number, queue)
+        self._states[publisher, number, queue].accepting = self.life
+
+    def accepted(self, publisher: str, number: int, queue: str) -> None:
+        """The receipt of an ACK came."""
+        queue = self.graves.get(queue, queue)
+        self._write("accepted", publisher, number, queue)
+        self.counts["accepted"] += 1
+        self._states[publisher, number, queue].is_accepted = True
+
+    def received(
+        self, consumer: str, queue: str, body: bytes, *, is_redelivered: bool
+    ) -> Copy | None:
+        """A message came; gives what it is, if it is one."""
+        publisher, number = identity(body)
+        queue = self.graves.get(queue, queue)
+        copy = (publisher, number, queue)
+        self.delivered(consumer, publisher, number, queue, zlib.crc32(body), is_redelivered)
+        return copy if copy in self._states else None
+
+    def delivered(
+        self, consumer: str, publisher: str, number: int, queue: str, crc: int, marked: bool
+    ) -> None:
+        """A message came to a consumer of `queue`; its bytes have this checksum."""
+        self._write("delivered", consumer, publisher, number, queue, crc, marked)
+        self.counts["received"] += 1
+        copy = (publisher, number, queue)
+        state = self._states.get(copy)
+        if state is None:
+            self._violate(Kind.PHANTOM, f"{copy} was never sent")
+            return
+        if crc != state.crc:
+            self._violate(Kind.ALTERED, f"{copy} came with other bytes")
+        if state.is_accepted:
+            self._violate(Kind.RESURRECTED, f"{copy} came after the receipt of its end")
+        # What went to a grave is new there.
+        is_new = queue in self.graves.values()
+        if not (marked or is_new) and (state.received >= 0 or state.life < self._unclean):
+            self._violate(Kind.UNMARKED, f"{copy} came again without a mark")
+        state.received = self.life
+        if queue not in self._disturbed:
+            last = self._last.get((consumer, queue, publisher), -1)
+            if number <= last:
+                self._violate(Kind.DISORDER, f"{copy} came after {last}")
+            self._last[consumer, queue, publisher] = number
+
+    def disturbed(self, queue: str) -> None:
+        """From now on, in this life, messages of a queue may come in another order."""
+        self._write("disturbed", queue)
+        self._disturbed.add(queue)
+
+    def restarted(self, *, is_clean: bool = False) -> None:
+        """A new life of the broker begins, after an end with or without a word."""
+        self._write("restarted", is_clean)
+        self.life += 1
+        self._last.clear()
+        self._disturbed.clear()
+        if not is_clean:
+            self._unclean = self.life
+
+    def wronged(self, kind: Kind, text: str) -> None:
+        """Something else is wrong that a client saw."""
+        self._violate(kind, text)
+
+    # The end
+
+    def queues(self) -> list[str]:
+        """The queues in which something may be, those last that others empty themselves into."""
+        sent = dict.fromkeys(queue for _, _, queue in self._states)
+        return [*sent, *self.graves]
+
+    def verdict(self) -> list[tuple[Kind, str]]:
+        """All that went wrong, once all queues were drained."""
+        found = list(self.violations)
+        for copy, state in self._states.items():
+            if state.is_confirmed and state.accepting < 0 and not state.move:
+                came = "did not come again" if state.received >= 0 else "never came"
+                text = f"{copy} was confirmed in life {state.life} and {came}"
+                found.append((Kind.LOST, text))
+        for name, move in self._moves.items():
+            if not move.is_confirmed:
+                found += self._unanswered(name, move)
+        return found
+
+    def _unanswered(self, name: str, move: _Move) -> list[tuple[Kind, str]]:
+        """What is wrong with a move that nobody answered: it has to have happened, or not at all.
+
+        What was received in the life of the move says nothing: a queue may deliver before the disk
+        has it.
+        """
+        outputs = [self._states[copy] for copy in move.outputs]
+        is_there = [state.received > move.life for state in outputs]
+        is_known = [
+            there or state.accepting >= 0 for there, state in zip(is_there, outputs, strict=True)
+        ]
+        if any(is_there) and not all(is_known):
+            return [(Kind.TORN, f"{name} happened in part: {is_there}")]
+        found = []
+        for copy in move.inputs:
+            state = self._states[copy]
+            is_back = state.received > move.life
+            if is_back and any(is_there):
+                found.append((Kind.TORN, f"{name} happened, and {copy} is still there"))
+            if state.is_confirmed and not is_back and not any(is_known) and state.move == name:
+                found.append((Kind.LOST, f"{copy} is gone, and so is what {name} makes of it"))
+        return found
+
+    # Notes as lines
+
+    def replay(self, lines: Iterable[bytes]) -> None:
+        """Takes the notes that another ledger wrote."""
+        for line in lines:
+            event, *values = json.loads(line)
+            if event == "restarted":
+                self.restarted(is_clean=values[0])
+            elif event in _EVENTS:
+                getattr(self, event)(*values)
+            else:
+                raise ValueError(f"`{event}` is no note of a ledger")
+
+    def _write(self, *values: object) -> None:
+        if self.note is not None:
+            self.note(json.dumps(values).encode() + b"\n")
+
+    def _violate(self, kind: Kind, text: str) -> None:
+        self.violations.append((kind, text))
+
+    def _check_level(self, level: str, what: str) -> None:
+        if level != self.level:
+            self._violate(Kind.LEVEL, f"{what} is confirmed at `{level}`, not `{self.level}`")
+
+
+_EVENTS = {
+    "sent",
+    "confirmed",
+    "committing",
+    "committed",
+    "dying",
+    "accepting",
+    "accepted",
+    "delivered",
+    "disturbed",
+}
+
+
+def summary(violations: Iterable[tuple[Kind, str]]) -> str:
+    """How many of each kind, and the first of each."""
+    firsts: dict[Kind, str] = {}
+    kinds: Counter[Kind] = Counter()
+    for kind, text in violations:
+        kinds[kind] += 1
+        firsts.setdefault(kind, text)
+    return "; ".join(f"{count} {kind}: {firsts[kind]}" for kind, count in kinds.items())
+
+
+def message(publisher: str, number: int, size: int) -> bytes:
+    """A body that says whose it is, and whose other bytes nobody else's are."""
+    head = f"{publisher} {number} ".encode()
+    seed = zlib.crc32(head)
+    filler = (seed | 1).to_bytes(5, "little") * (size // 5 + 1)
+    return head + filler[:size]
+
+
+def identity(body: bytes) -> tuple[str, int]:
+    """Whose a body says it is; nobody's if it was altered there."""
+    publisher, _, rest = body.partition(b" ")
+    number, _, _ = rest.partition(b" ")
+    if not number.isdigit() or len(number) > 18:
+        return ("", -1)
+    return (publisher.decode(errors="replace"), int(number))
+
+
+def _copy(values: Sequence[Any]) -> Copy:
+    publisher, number, queue = values
+    return (publisher, number, queue)

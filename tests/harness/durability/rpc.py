@@ -1,0 +1,59 @@
+"""Calls that nobody stores, beside what is stored: none of them may wait for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+
+from harness.durability.roles import Role
+from harness.durability.wire import Connection, Connections, Headers
+
+# Between two calls of a caller.
+PAUSE_S = 0.002
+
+
+class Rpc(Role):
+    """A caller and a responder; notes when each call began and how long it took."""
+
+    def __init__(self, name: str = "rpc") -> None:
+        # What waits there is not durable, so there is nothing to drain.
+        self.queues = {}
+        self.destination = f"/queue/{name}"
+        self.calls: list[tuple[float, float]] = []
+        self.number = 0
+
+    async def run(self, connections: Connections) -> None:
+        """Works until its connections are lost."""
+        caller = await self.prepare(connections)
+        while not caller.is_lost:
+            await self.call(caller)
+            await asyncio.sleep(PAUSE_S)
+
+    async def prepare(self, connections: Connections) -> Connection:
+        """Starts a responder and gives the connection of a caller."""
+        responder = await connections.open()
+        responder.on_message = partial(_respond, responder)
+        await responder.ask("SUBSCRIBE", {"destination": self.destination, "id": "s"})
+        return await connections.open()
+
+    async def call(self, caller: Connection) -> None:
+        """Calls once and waits for the answer."""
+        self.number += 1
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        caller.on_message = lambda headers, body: answer.set_result(body)
+        began = time.monotonic()
+        headers = {"destination": self.destination, "reply-to": "/temp-queue/answers"}
+        caller.send("SEND", headers, b"%d" % self.number)
+        body = await caller.unless_lost(answer)
+        self.calls.append((began, time.monotonic() - began))
+        assert body == b"%d" % (self.number + 1), body
+
+    def percentile(self, share: float, begin: float = 0.0, end: float = float("inf")) -> float:
+        """How long a call of that time took at most, but for some."""
+        took = sorted(took for began, took in self.calls if begin <= began < end)
+        return took[min(len(took) - 1, int(len(took) * share))] if took else 0.0
+
+
+def _respond(responder: Connection, headers: Headers, body: bytes) -> None:
+    responder.send("SEND", {"destination": headers["reply-to"]}, b"%d" % (int(body) + 1))

@@ -1,0 +1,127 @@
+"""A broker that is started again and again on the same folder."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.deadline import DEADLINE_S
+from harness.imori import BINARY
+from harness.process import lines_of
+
+TESTS = Path(__file__).resolve().parents[2]
+
+IMORI = (BINARY, "serve")
+
+
+def toy(fault: str = "none") -> tuple[str, ...]:
+    """The command of the toy broker, with a fault that the tests have to find."""
+    return (sys.executable, "-m", "harness.durability.toy", "--fault", fault)
+
+
+# Small files, so that a short test rolls them.
+SETTINGS: Mapping[str, object] = {"journal.file_bytes": "2MiB", "limits.message_bytes": "1MiB"}
+
+
+class StartError(Exception):
+    """The broker ended before it was ready."""
+
+
+@dataclass
+class Server:
+    """Where a broker keeps its data, and the process that is up or was last."""
+
+    folder: Path
+    program: Sequence[str] = IMORI
+    settings: Mapping[str, object] = field(default_factory=lambda: dict(SETTINGS))
+    # Stands before the command.
+    prefix: Sequence[str] = ()
+    data: Path = field(init=False)
+    starts: int = 0
+    process: subprocess.Popen[str] | None = None
+    address: tuple[str, int] = ("127.0.0.1", 0)
+    # How long the last start took.
+    start_s: float = 0.0
+    # What the process prints.
+    _lines: queue.SimpleQueue[str | None] = field(default_factory=queue.SimpleQueue)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.data = self.folder / "data"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    @property
+    def log(self) -> Path:
+        """What the process that is up, or was last, wrote to standard error."""
+        return self.folder / f"log.{self.starts}"
+
+    def log_text(self) -> str:
+        """What the process that is up, or was last, logged."""
+        return self.log.read_text(errors="replace")
+
+    def spawn(self) -> subprocess.Popen[str]:
+        """Starts the process and waits for nothing."""
+        self.starts += 1
+        environment = dict(os.environ)
+        for key, value in self.settings.items():
+            environment["IMORI__" + key.replace(".", "__").upper()] = str(value)
+        command = [*self.prefix, *self.program, "--data-dir", str(self.data)]
+        command += ["--listen", "stomp=127.0.0.1:0"]
+        with self.log.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command,
+                cwd=TESTS,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        self._lines = lines_of(self.process.stdout)
+        return self.process
+
+    def start(self) -> Self:
+        """Starts the process and returns when it is ready."""
+        began = time.monotonic()
+        process = self.spawn()
+        while (line := self._lines.get(timeout=DEADLINE_S)) != "ready":
+            if line is None:
+                status = process.wait(DEADLINE_S)
+                raise StartError(
+                    f"ended with {status} before it was ready: {self.log_text()[-2000:]}"
+                )
+            if line.startswith("listening stomp "):
+                host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
+                self.address = (host, int(port))
+        self.start_s = time.monotonic() - began
+        return self
+
+    def kill(self) -> None:
+        """Ends the process as the system does that has no memory left."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self) -> int:
+        """Asks the process to end and returns how it did."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(DEADLINE_S)

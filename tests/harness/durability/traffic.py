@@ -1,0 +1,138 @@
+"""The whole load on a broker: several roles at once while it lives, and the drain at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from harness.deadline import DEADLINE_S
+from harness.durability.ledger import Kind, Ledger
+from harness.durability.moves import Batches, DeadLetters, Perishing, Transfer
+from harness.durability.roles import Address, Durable, Names, Reader, Role
+from harness.durability.rpc import Rpc
+from harness.durability.wire import Connection, Connections, Headers
+
+
+@dataclass
+class Traffic:
+    """Roles, and the ledger that all of them write."""
+
+    ledger: Ledger
+    roles: Sequence[Role]
+    # What connections were told when they ended.
+    errors: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of_all_kinds(cls, ledger: Ledger) -> Traffic:
+        """Durable queues of several kinds, transactions, dead letters, calls."""
+        roles: list[Role] = [
+            Durable(ledger),
+            Durable(ledger, "hoard", publishers=1, reads=False),
+            Durable(ledger, "topic", publishers=1, arguments={"durable": "true"}, prefix="/topic/"),
+            Names(ledger),
+            Batches(ledger),
+            Transfer(ledger),
+            DeadLetters(ledger),
+            Perishing(ledger, "aging", {"x-message-ttl": "60"}),
+            Perishing(ledger, "overflowing", {"x-max-length": "20"}),
+            Rpc(),
+        ]
+        return cls(ledger, roles)
+
+    def run(self, address: Address, seconds: float, end: Callable[[], object]) -> None:
+        """Loads the broker; `end` is called after so many seconds and has to end it.
+
+        Returns when all connections are lost.
+        """
+        asyncio.run(self._run(Connections(address), seconds, end))
+
+    def run_for(self, address: Address, seconds: float) -> None:
+        """Loads the broker for so long and leaves it without a word."""
+        connections = Connections(address)
+        asyncio.run(self._run(connections, seconds, connections.drop))
+
+    async def _run(
+        self, connections: Connections, seconds: float, end: Callable[[], object]
+    ) -> None:
+        timer = asyncio.get_running_loop().call_later(seconds, end)
+        try:
+            async with connections, asyncio.TaskGroup() as group:
+                for role in self.roles:
+                    group.create_task(_until_lost(role, connections))
+        finally:
+            timer.cancel()
+            self._note(connections)
+
+    def drain(self, address: Address) -> None:
+        """Takes and settles all that waits in any queue."""
+        asyncio.run(self._drain(Connections(address)))
+
+    async def _drain(self, connections: Connections) -> None:
+        queues = self.ledger.queues()
+        graves = [queue for queue in queues if queue.endswith(".grave")]
+        try:
+            async with connections:
+                # Graves come last: what others empty themselves into.
+                for together in ([queue for queue in queues if queue not in graves], graves):
+                    async with asyncio.timeout(DEADLINE_S):
+                        drains = [self._drain_queue(connections, queue) for queue in together]
+                        await asyncio.gather(*drains)
+        finally:
+            self._note(connections)
+
+    async def _drain_queue(self, connections: Connections, queue: str) -> None:
+        # What no role knows was made by one that makes queues.
+        role = next((role for role in self.roles if queue in role.queues), None)
+        if queue.endswith(".grave") or queue in self.ledger.graves.values():
+            self.ledger.disturbed(self.ledger.graves.get(queue, queue))
+        drain = _Drain(self.ledger, queue)
+        drain.arguments = role.arguments.get(queue, {}) if role else {}
+        destination = role.queues[queue] if role else f"/queue/{queue}"
+        await drain.run(await connections.open(), destination)
+
+    def _note(self, connections: Connections) -> None:
+        for connection in connections.all:
+            for text in connection.disorder:
+                self.ledger.wronged(Kind.DISORDER, text)
+            if connection.error is not None:
+                self.errors.append(connection.error)
+
+
+class _Drain(Reader):
+    """Accepts all that is in a queue up to a message that it sends itself."""
+
+    FENCE = b"fence 0 "
+
+    def __init__(self, ledger: Ledger, queue: str) -> None:
+        super().__init__(ledger, "drain", queue)
+        self.fence: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self, connection: Connection, destination: str) -> None:
+        """Returns when the fence came and all receipts with it."""
+
+        def take(headers: Headers, body: bytes) -> None:
+            if body == self.FENCE:
+                connection.send("ACK", {"id": headers["ack"]})
+                self.fence.set_result(None)
+            else:
+                self._take(connection, headers, body)
+
+        connection.on_message = take
+        headers = {"destination": destination, "id": "s", "ack": "client-individual"}
+        await connection.ask("SUBSCRIBE", {**headers, **self.arguments})
+        connection.send("SEND", {"destination": destination}, self.FENCE)
+        await connection.unless_lost(self.fence)
+        await connection.ask("UNSUBSCRIBE", {"id": "s"})
+
+    def settle(self, connection: Connection, ack: str, publisher: str, number: int) -> None:
+        """Accepts it."""
+        self.accept(connection, ack, publisher, number, is_asked=True)
+
+
+async def _until_lost(role: Role, connections: Connections) -> None:
+    with contextlib.suppress(ConnectionError, OSError):
+        await role.run(connections)
+    for connection in connections.all:
+        await connection.lost

@@ -1,0 +1,207 @@
+"""A STOMP connection that is fast enough to be a load, and knows nothing of ledgers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+
+Headers = Mapping[str, str]
+
+# Called with the headers of the RECEIPT.
+Answered = Callable[[Headers], None]
+
+
+class Connection(asyncio.Protocol):
+    """Writes frames, and calls back for each that comes.
+
+    The broker promises receipts in the order of their frames; one that is not is `disorder`.
+    """
+
+    def __init__(self) -> None:
+        self.on_message: Callable[[Headers, bytes], None] | None = None
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.error: str | None = None
+        self.disorder: list[str] = []
+        self._transport: asyncio.WriteTransport | None = None
+        self._buffer = bytearray()
+        self._connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting: deque[tuple[str, Answered]] = deque()
+        self._count = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def login(self) -> None:
+        """Says who it is, and returns when the broker has answered."""
+        headers = {"accept-version": "1.2", "host": "/", "login": "guest", "passcode": "guest"}
+        self.send("CONNECT", headers)
+        await self._connected
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection is gone."""
+        return self.lost.done()
+
+    @property
+    def unanswered(self) -> int:
+        """Receipts that are still to come."""
+        return len(self._waiting)
+
+    def send(
+        self, command: str, headers: Headers, body: bytes = b"", answered: Answered | None = None
+    ) -> None:
+        """Writes a frame; with `answered` it asks for a receipt."""
+        lines = [command]
+        lines += [f"{name}:{value}" for name, value in headers.items()]
+        if answered is not None:
+            self._count += 1
+            receipt = str(self._count)
+            self._waiting.append((receipt, answered))
+            lines.append(f"receipt:{receipt}")
+        if body:
+            lines.append(f"content-length:{len(body)}")
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write("\n".join(lines).encode() + b"\n\n" + body + b"\0")
+
+    async def ask(self, command: str, headers: Headers, body: bytes = b"") -> Headers:
+        """Writes a frame and returns the headers of its receipt."""
+        answer: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
+
+        def answered(headers: Headers) -> None:
+            if not answer.done():
+                answer.set_result(headers)
+
+        self.send(command, headers, body, answered)
+        return await self.unless_lost(answer)
+
+    async def unless_lost(self, future: asyncio.Future[T]) -> T:
+        """Waits for `future`, and no longer than the connection lives."""
+        either: list[asyncio.Future[Any]] = [future, self.lost]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if future.done():
+            return future.result()
+        raise ConnectionError(self.error or "the broker closed the connection")
+
+    async def room(self) -> None:
+        """Returns when what was written went into the socket, or the connection is gone."""
+        if not self._room.is_set():
+            await self._room.wait()
+
+    def drop(self) -> None:
+        """Ends the connection without a word."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called when the socket is open."""
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called at the end."""
+        self._room.set()
+        if not self.lost.done():
+            self.lost.set_result(None)
+        if not self._connected.done():
+            self._connected.set_exception(ConnectionError(self.error or "the broker is gone"))
+
+    def pause_writing(self) -> None:
+        """Called when too much waits for the socket."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Called when it is written."""
+        self._room.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Called with what came."""
+        buffer = self._buffer
+        buffer += data
+        begin = 0
+        while True:
+            while begin < len(buffer) and buffer[begin] == 10:
+                begin += 1
+            head_end = buffer.find(b"\n\n", begin)
+            if head_end < 0:
+                break
+            command, *lines = buffer[begin:head_end].decode().split("\n")
+            headers: dict[str, str] = {}
+            for line in lines:
+                name, _, value = line.partition(":")
+                headers.setdefault(name, value)
+            body = head_end + 2
+            if "content-length" in headers:
+                end = body + int(headers["content-length"])
+            else:
+                end = buffer.find(b"\0", body)
+            if end < 0 or end >= len(buffer):
+                break
+            self._take(command, headers, bytes(buffer[body:end]))
+            begin = end + 1
+        del buffer[:begin]
+
+    def _take(self, command: str, headers: dict[str, str], body: bytes) -> None:
+        match command:
+            case "MESSAGE":
+                if self.on_message is not None:
+                    self.on_message(headers, body)
+            case "RECEIPT":
+                self._answer(headers)
+            case "CONNECTED":
+                self._connected.set_result(None)
+            case "ERROR":
+                self.error = f"{headers.get('message')}: {body.decode(errors='replace')}"
+
+    def _answer(self, headers: dict[str, str]) -> None:
+        receipt = headers["receipt-id"]
+        expected, answered = self._waiting[0]
+        if receipt != expected:
+            self.disorder.append(f"receipt `{receipt}` came where `{expected}` was due")
+            answered = next(answered for number, answered in self._waiting if number == receipt)
+            expected = receipt
+        self._waiting.remove((expected, answered))
+        answered(headers)
+
+
+class Connections:
+    """Connections to one broker; whatever becomes of them, none is left behind."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+        self.all: list[Connection] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> Connection:
+        """Connects and logs in."""
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(Connection, *self.address)
+        self.all.append(connection)
+        await connection.login()
+        return connection
+
+    def drop(self) -> None:
+        """Ends all without a word."""
+        for connection in self.all:
+            connection.drop()
+
+    async def close(self) -> None:
+        """Ends all, and returns when they are gone."""
+        self.drop()
+        for connection in self.all:
+            await connection.lost

@@ -1,0 +1,126 @@
+"""A disk that gets full: publishers of persistent messages wait, all others go on, no restart.
+
+Somebody else fills the file system of the data folder, and makes space again later.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.broker import broker_of
+from harness.client import Client
+from harness.deadline import DEADLINE_S
+from harness.imori import Imori, running_imori
+from harness.monitor import asked, metric, page
+from harness.persistent import Persistent
+from harness.stalls import means
+
+DISK_BYTES = 64 << 20
+FILE_BYTES = 2 << 20
+RESERVE_BYTES = 4 << 20
+
+# Publishers wait below the first, and go on from the second.
+HIGH_BYTES = RESERVE_BYTES + 2 * FILE_BYTES
+LOW_BYTES = RESERVE_BYTES + 4 * FILE_BYTES
+
+# Who confirms nothing for so long makes its publishers wait.
+SILENCE_S = 1.0
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("stalls")]
+
+
+def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path) -> None:
+    if reason := means.no_file_system(tmp_path):
+        pytest.skip(reason)
+    settings = {"journal.file_bytes": FILE_BYTES, "journal.reserve_bytes": RESERVE_BYTES}
+    settings |= {"limits.message_bytes": 1 << 20}
+    with (
+        tmpfs(tmp_path / "home" / "data") as mount,
+        running_imori(tmp_path / "home", settings=settings, monitor=True) as imori,
+        Persistent(broker_of(imori)) as publisher,
+    ):
+        ballast = tmp_path / "home" / "data" / "ballast"
+        for _ in range(2):
+            until(lambda: bool(publisher.receipts))
+            fill(ballast, mount, HIGH_BYTES // 2)
+            until(lambda: page(imori, "/storez")["alarms"]["disk_space"])
+            assert metric(imori, 'imori_alarm{of="disk"}') == 1
+            confirmed = settled(publisher)
+            others_go_on(imori)
+            assert len(publisher.receipts) == confirmed, "a publisher went on"
+            assert asked(imori, "/healthz")[0] == 200
+            # Between the marks nothing changes.
+            fill(ballast, mount, (HIGH_BYTES + LOW_BYTES) // 2)
+            time.sleep(SILENCE_S)
+            assert page(imori, "/storez")["alarms"]["disk_space"]
+            assert len(publisher.receipts) == confirmed
+            ballast.unlink()
+            publisher.receipts.clear()
+            until(lambda: bool(publisher.receipts))
+            assert not page(imori, "/storez")["alarms"]["disk_space"]
+    told = [line for line in imori.log_lines() if "publishers" in line and "disk" in line]
+    assert sum("nearly full" in line for line in told) == 2, told
+    assert all(f"needed_bytes={LOW_BYTES}" in line for line in told if "nearly full" in line)
+    assert sum("has space again" in line for line in told) == 2, told
+
+
+def others_go_on(imori: Imori) -> None:
+    """Transient messages are sent and received, persistent ones received and settled."""
+    client = Client(broker_of(imori))
+    try:
+        client.subscribe("/queue/kept", "kept", ack="client-individual")
+        client.ack(client.receive())
+        client.subscribe("/queue/passing", "passing")
+        client.unsubscribe("kept")
+        client.send("/queue/passing", b"transient")
+        while (message := client.receive()).headers["subscription"] != "passing":
+            pass
+        assert message.body == b"transient"
+    finally:
+        client.kill()
+
+
+def settled(publisher: Persistent) -> int:
+    """How many were confirmed once no more are."""
+    count = -1
+    while count != len(publisher.receipts):
+        count = len(publisher.receipts)
+        time.sleep(SILENCE_S)
+    return count
+
+
+def fill(file: Path, mount: Path, free: int) -> None:
+    """Makes a file so large that so many bytes are left."""
+    found = os.statvfs(mount)
+    with file.open("ab") as out:
+        # Never smaller than it has to be meanwhile.
+        size = out.tell() + found.f_bavail * found.f_frsize - free
+        if size > out.tell():
+            os.posix_fallocate(out.fileno(), 0, size)
+        else:
+            out.truncate(size)
+
+
+def until(is_so: Callable[[], object]) -> None:
+    """Returns when it is so."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.02)
+
+
+@contextmanager
+def tmpfs(mount: Path) -> Iterator[Path]:
+    """A small file system in memory."""
+    mount.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "tmpfs", str(mount)]
+    subprocess.run(command, check=True)
+    try:
+        yield mount
+    finally:
+        subprocess.run(["umount", "-l", str(mount)], check=True)
