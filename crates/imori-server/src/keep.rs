@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use imori_core::confirm::Lsn;
 use imori_core::id::DurableQueueId;
-use imori_core::queue::{GonePage, PageDraft, PagePlace, Ranges};
-use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts};
+use imori_core::limits::SEEN_BYTES_MAX;
+use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue, Ranges};
+use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts, encode_seen};
 use imori_store::limits::SEGMENT_BYTES_GOAL;
 use tracing::debug;
 
@@ -54,6 +55,7 @@ fn checkpoint(shared: &Shared, spills: bool) {
     gathered.gone.append(&mut shared.keeper.gone());
     let floor =
         [gathered.floor, shared.journal.first_definition()].into_iter().flatten().fold(next, Lsn::min);
+    renew_seen(shared, floor);
     pass(shared);
     let payload = payload(shared, &gathered).encode();
     let Some(lsn) = shared.journal.append_checkpoint(floor, &payload) else { return };
@@ -160,6 +162,26 @@ fn gather(shared: &Shared) -> Gathered {
         gathered.gone.extend(tally.gone);
     }
     gathered
+}
+
+/// Records anew the ids that queues have seen and that stand below the floor.
+fn renew_seen(shared: &Shared, floor: Lsn) {
+    let now = shared.clock.now();
+    for key in queues(shared) {
+        let renew = |queue: &mut Queue| {
+            let durability = queue.durability()?;
+            let dedup = queue.dedup()?;
+            let below = dedup.below(floor, SEEN_BYTES_MAX, now);
+            if below.is_empty() {
+                return None;
+            }
+            let record = NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below));
+            dedup.renew(&below, shared.journal.append(vec![record]).first);
+            Some(())
+        };
+        // Others have the queue between two records.
+        while shared.queues.with(key, renew).flatten().is_some() {}
+    }
 }
 
 fn payload(shared: &Shared, gathered: &Gathered) -> Checkpoint {

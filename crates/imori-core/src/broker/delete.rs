@@ -2,7 +2,7 @@
 
 use super::actor::Actor;
 use super::declare::{define, find_queue};
-use super::page::give_up;
+use super::deliver::give_up;
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;

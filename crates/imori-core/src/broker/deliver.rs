@@ -5,7 +5,7 @@ use super::offer::offer;
 use super::record::record_effects;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::outbound::Wake;
-use crate::queue::{Effects, Queue};
+use crate::queue::{Effects, GonePage, PageWork, Queue};
 use crate::time::Time;
 use crate::world::World;
 
@@ -62,5 +62,12 @@ pub fn wake_consumers<W: World>(world: &W, connection: ConnectionId, wakes: &[Wa
     for wake in wakes {
         let reader = Reader { connection, id: wake.reader };
         change_and_deliver(world, wake.queue, |queue, _| queue.wake(reader));
+    }
+}
+
+/// Hands on that nobody needs these pages any more.
+pub(super) fn give_up<W: World>(world: &W, id: QueueId, pages: Vec<GonePage>) {
+    if !pages.is_empty() {
+        world.page(id, PageWork::Gone(pages));
     }
 }

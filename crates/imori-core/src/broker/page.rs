@@ -1,10 +1,8 @@
 //! What became of the pages of a queue.
 
-use super::deliver::change_and_deliver;
-use crate::confirm::Lsn;
+use super::deliver::{change_and_deliver, give_up};
 use crate::id::QueueId;
-use crate::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork, Tally};
-use crate::record::{NewRecord, RecordKind, encode_counts};
+use crate::queue::{Entry, GonePage, PageDraft, PageId, PagePlace};
 use crate::world::World;
 
 /// To be called with each page of a queue that was written: its messages leave memory.
@@ -33,29 +31,4 @@ pub fn page_read<W: World>(world: &W, id: QueueId, page: PageId, entries: Vec<En
 /// To be called with a page that cannot be read; tells how many messages have to wait for the next start.
 pub fn page_unreadable<W: World>(world: &W, id: QueueId, page: PageId) -> u32 {
     change_and_deliver(world, id, |queue, _| queue.page_unreadable(page)).unwrap_or(0)
-}
-
-/// Copies of about so many bytes of messages of a queue whose records are to go, to be written as pages.
-pub fn spill<W: World>(world: &W, id: QueueId, through: Lsn, bytes_max: usize) -> Vec<PageDraft> {
-    world.with_queue(id, |queue| queue.spill(through, bytes_max)).unwrap_or_default()
-}
-
-/// What a checkpoint has to know of a queue. What is known of deliveries is recorded anew, as its records may go.
-pub fn tally<W: World>(world: &W, id: QueueId) -> Tally {
-    let tally = world.with_queue(id, |queue| {
-        let tally = queue.tally();
-        if !tally.counts.is_empty() {
-            // Under the lock, so that nothing that is newer comes before it.
-            world.append(vec![NewRecord::new(RecordKind::Count, encode_counts(&tally.counts))]);
-        }
-        tally
-    });
-    tally.unwrap_or_default()
-}
-
-/// Hands on that nobody needs these pages any more.
-pub(super) fn give_up<W: World>(world: &W, id: QueueId, pages: Vec<GonePage>) {
-    if !pages.is_empty() {
-        world.page(id, PageWork::Gone(pages));
-    }
 }

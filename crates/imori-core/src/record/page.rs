@@ -73,7 +73,7 @@ fn encode_entry(entry: &Entry) -> Vec<u8> {
     out.extend_from_slice(&[VERSION, flags]);
     out.extend_from_slice(&failures.to_le_bytes());
     out.extend_from_slice(&sequence.to_le_bytes());
-    deadline.into_iter().for_each(|deadline| out.extend_from_slice(&deadline.0.to_le_bytes()));
+    deadline.iter().for_each(|deadline| out.extend_from_slice(&deadline.0.to_le_bytes()));
     let address = AddressView::new(address);
     // When it came is in its deadline already.
     out.extend_from_slice(&encode_message(&view, &address, deaths.as_deref(), &[], Time(0)));

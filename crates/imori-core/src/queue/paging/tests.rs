@@ -169,12 +169,12 @@ impl Twins {
         let effects = std::mem::take(&mut self.paged.effects);
         let plain = std::mem::take(&mut self.plain.effects);
         // What the one does late, the other did at once: the journal of each has its own.
-        self.record(effects, false);
-        self.record(plain, true);
+        self.record(&effects, false);
+        self.record(&plain, true);
         self.pages_seen = self.pages_seen.max(self.paged.queue.pages_len());
     }
 
-    fn record(&mut self, effects: Effects, is_plain: bool) {
+    fn record(&mut self, effects: &Effects, is_plain: bool) {
         let settled: Vec<_> = effects
             .settled
             .iter()
