@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
 
+use crate::limits::DESCRIPTORS_KEPT;
 use crate::slots::unpoisoned;
 
 /// A connection that has been silent for so long before its first frame gives way to others (SECURITY LIM-03).
@@ -77,7 +79,7 @@ impl Admission {
     /// Judges a newcomer.
     pub(crate) fn knock(&self, source: IpAddr, now: Time) -> Verdict {
         let mut counts = unpoisoned(self.counts.lock());
-        if counts.connections >= self.limits.connections_max {
+        if counts.connections >= self.limits.connections_max.min(descriptors_max()) {
             return Verdict::Full(None);
         }
         if counts.waiting.len() >= self.limits.unauthenticated_max {
@@ -123,6 +125,13 @@ impl Admission {
         drop(counts);
         self.freed.notify_one();
     }
+}
+
+/// How many connections leave the journal, its files and the monitor their descriptors.
+fn descriptors_max() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    limit.saturating_sub(DESCRIPTORS_KEPT).max(1)
 }
 
 impl Counts {

@@ -139,3 +139,7 @@ pub(crate) const QUEUE_MEMORY_SHARE_WHEN_SHORT: usize = 8;
 
 /// How long the last checkpoint may take. Longer: the next start reads more of the journal.
 pub(crate) const CHECKPOINT_AT_END_MAX: Duration = Duration::from_secs(2);
+
+/// Descriptors that connections leave to all else: listeners, runtimes, the log, the files of the store. With fewer
+/// the journal could not go on to its next file. More connections: they wait to be accepted.
+pub(crate) const DESCRIPTORS_KEPT: usize = 48;

@@ -12,7 +12,7 @@ use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
 use imori_core::record::{decode_page_entry, encode_page};
 use imori_core::world::World;
-use imori_store::disk::RealDisk;
+use imori_store::disk::{RealDisk, is_scarce};
 use imori_store::segment::{Census, Durability, NewPage, PageEntry, PageRef, Segments};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{error, warn};
@@ -208,7 +208,7 @@ fn write_drafts<'a>(
         Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
         Err(error) => {
             warn!(%error, "a segment cannot be written; its messages stay in memory and in the journal");
-            if error.kind() != io::ErrorKind::StorageFull {
+            if !is_scarce(&error) {
                 desk.failure.tell("segments", &error);
             }
             None
