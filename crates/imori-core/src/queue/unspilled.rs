@@ -17,6 +17,10 @@ pub(super) struct Unspilled {
 
 impl Unspilled {
     pub(super) fn add(&mut self, lsn: Lsn) {
+        // The journal failed, and the broker is about to end: there will be no checkpoint.
+        if lsn == Lsn::NEVER {
+            return;
+        }
         let bucket = lsn.0 >> BUCKET_BITS;
         if self.counts.is_empty() {
             self.first = bucket;
