@@ -110,7 +110,9 @@ def test_over_the_memory_mark_publishers_wait_and_nothing_is_lost(
     start_imori: StartImori, connect_raw: ConnectRaw
 ) -> None:
     # SECURITY LIM-14.
-    imori = start_imori(settings={"broker.memory_mark_percent": 1})
+    # A queue that may go to disk would not come near the mark.
+    settings = {"broker.memory_mark_percent": 1, "limits.queue_memory_bytes": "64GiB"}
+    imori = start_imori(settings=settings)
     publisher, other, consumer = (connect_raw(imori) for _ in range(3))
     publisher.login(headers={"heart-beat": "0,1000"})
     other.login()

@@ -70,3 +70,11 @@ pub const TURN_CHANGES_MAX: usize = 32;
 /// The same while others have turns on the same cell: each adds a microsecond or more to what a single
 /// message of theirs may take. Fewer would share less.
 pub const TURN_CHANGES_BESIDE_OTHERS_MAX: usize = 8;
+
+/// Bytes of entries that make a page: one read that is worth its call, and little to hold for each queue that is
+/// read ahead. A message that is larger is a page by itself.
+pub const PAGE_BYTES_GOAL: usize = 256 << 10;
+
+/// Bytes that a queue sends to disk at once: a write and a sync that are worth their calls, and what memory has to
+/// be spared for meanwhile.
+pub const PAGED_BYTES_GOAL: usize = 16 << 20;

@@ -16,10 +16,11 @@ use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::memory::Gauge;
 use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
-use crate::queue::{Arrival, Queue};
+use crate::queue::{Arrival, Entry, GonePage, PageFacts, PagePlace, Queue};
 use crate::record::{
-    Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_seen, decode_settle,
+    Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_seen, decode_settle,
 };
+use crate::restore_pages::{RestoredPages, put_in_order};
 use crate::route::{BindingKey, ExchangeKind, Settings};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -51,13 +52,13 @@ pub struct Restore {
     now: Time,
     was_clean: bool,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
-    queues: BTreeMap<DurableQueueId, (Queue, Vec<u64>)>,
+    queues: BTreeMap<DurableQueueId, (Queue, Vec<Entry>)>,
+    pages: RestoredPages,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
     bindings: Vec<(DurableQueueId, Name, BindingKey)>,
     settled: HashSet<Holding, FixedState>,
     counts: HashMap<Holding, Count, FixedState>,
     seen: BTreeMap<DurableQueueId, Vec<(Seen, Lsn)>>,
-    messages: usize,
 }
 
 impl Restore {
@@ -70,12 +71,12 @@ impl Restore {
             was_clean,
             rows: BTreeMap::new(),
             queues: BTreeMap::new(),
+            pages: RestoredPages::default(),
             exchanges: Vec::new(),
             bindings: Vec::new(),
             settled: HashSet::default(),
             counts: HashMap::default(),
             seen: BTreeMap::new(),
-            messages: 0,
         }
     }
 
@@ -144,6 +145,28 @@ impl Restore {
         })
     }
 
+    /// Takes the last checkpoint, before the first page.
+    pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.pages.checkpoint(checkpoint);
+    }
+
+    /// Takes a page that was found, once all is defined.
+    pub fn page(&mut self, facts: PageFacts) {
+        self.pages.add(facts, self.queues.contains_key(&facts.queue));
+    }
+
+    /// The pages of which the numbers of records are needed, once it has what queues are done with and what is known
+    /// of deliveries; the journal has what is at or above `floor`.
+    pub fn pages_to_list(&self, floor: Lsn) -> Vec<PagePlace> {
+        let counted = self.counts.keys().copied();
+        self.pages.to_list(floor, self.settled.iter().copied().chain(counted))
+    }
+
+    /// Takes the numbers of the records of a page, before the first message.
+    pub fn page_list(&mut self, place: PagePlace, lsns: &[Lsn]) {
+        self.pages.list(place, lsns, &self.settled);
+    }
+
     /// Takes ids of messages that a queue took; they may come at any time after the definitions.
     ///
     /// # Errors
@@ -174,7 +197,9 @@ impl Restore {
             }
         }
         let waits = |queue: &&DurableQueueId| {
-            self.queues.contains_key(*queue) && !self.settled.contains(&Holding { queue: **queue, lsn })
+            let holding = Holding { queue: **queue, lsn };
+            let is_known = self.settled.contains(&holding) || self.pages.has(&holding);
+            self.queues.contains_key(*queue) && !is_known
         };
         let queues: Vec<DurableQueueId> = record.queues.iter().filter(waits).copied().collect();
         if queues.is_empty() {
@@ -184,40 +209,59 @@ impl Restore {
         let publication = Publication::of_stored(&message);
         let address = Arc::new(record.address);
         for id in queues {
-            let Some((queue, failed)) = self.queues.get_mut(&id) else { continue };
+            let Some((queue, entries)) = self.queues.get_mut(&id) else { continue };
             let (address, deaths) = (AddressView::new(&address), record.deaths.as_ref());
             let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
             let count = self.counts.get(&Holding { queue: id, lsn });
             let failures = count.map_or(0, |count| count.failures);
             let is_redelivered = !self.was_clean || count.is_some_and(|count| count.is_redelivered);
-            failed.extend(queue.restore(&publication, &arrival, failures, is_redelivered));
-            self.messages += 1;
+            entries.extend(queue.found(&publication, &arrival, failures, is_redelivered));
         }
         Ok(())
+    }
+
+    /// The pages that nobody needs, to be asked once all messages are taken: they may go after the next checkpoint.
+    pub fn gone_pages(&mut self) -> Vec<GonePage> {
+        self.pages.take_gone()
     }
 
     /// Gives the queues to whoever keeps them, and routes to them. Gives which of them are to be woken, as soon
     /// as somebody can be sent what follows from it, and what was restored.
     pub fn finish(
-        self,
+        mut self,
         topology: &mut Topology,
         add_queue: &mut dyn FnMut(Queue) -> Option<QueueId>,
     ) -> (Vec<Awakening>, Restored) {
-        let mut restored = Restored { messages: self.messages, ..Restored::default() };
+        let mut restored = Restored::default();
         for (vhost, name, kind, settings) in self.exchanges {
             let declared = topology.declare_exchange(vhost, name.as_bytes(), kind, settings);
             restored.passed_over += usize::from(declared.is_err());
         }
         let mut awakenings = Vec::new();
         let mut ids = BTreeMap::new();
+        let (mut pages, mut counts) = (self.pages.take(self.was_clean), self.pages.counts(&self.counts));
         let mut seen = self.seen;
-        for (durable, (mut queue, failed)) in self.queues {
+        for (durable, (mut queue, entries)) in self.queues {
             let mut of_queue = seen.remove(&durable).unwrap_or_default();
             of_queue.sort_by_key(|(seen, _)| seen.time);
             if let Some(dedup) = queue.dedup() {
                 of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
             }
+            queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
+            let mut pages = pages.remove(&durable).unwrap_or_default();
+            let mut of_priority: BTreeMap<u8, Vec<Entry>> = BTreeMap::new();
+            for entry in entries {
+                of_priority.entry(entry.envelope.priority).or_default().push(entry);
+            }
+            let priorities: BTreeSet<u8> = pages.keys().chain(of_priority.keys()).copied().collect();
+            let mut failed = Vec::new();
+            for priority in priorities {
+                let pages = pages.remove(&priority).unwrap_or_default();
+                let entries = of_priority.remove(&priority).unwrap_or_default();
+                failed.extend(queue.restore(priority, put_in_order(pages, entries)));
+            }
             queue.all_restored(self.now);
+            restored.messages += queue.delayed_len() + queue.ready_len() + queue.unsettled_len();
             let (vhost, name) = (queue.vhost(), queue.name().clone());
             let Some(id) = add_queue(queue) else {
                 restored.passed_over += 1;

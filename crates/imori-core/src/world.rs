@@ -5,7 +5,7 @@ use crate::id::{ConnectionId, QueueId};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, OriginId};
 use crate::outbound::Outbound;
-use crate::queue::Queue;
+use crate::queue::{PageWork, Queue};
 use crate::record::{Appended, NewRecord};
 use crate::route::{Router, Table};
 use crate::time::Time;
@@ -136,6 +136,15 @@ pub trait World {
 
     /// Asks for a call of [`queue_woken`](crate::broker::queue_woken) at this time.
     fn wake_queue_at(&self, id: QueueId, at: Time);
+
+    /// Bytes of memory that the waiting messages of a queue may keep before the rest goes to disk.
+    fn queue_memory_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Does what a queue asks of the disk; what became of it is told by [`page_written`](crate::broker::page_written)
+    /// and its like, later.
+    fn page(&self, _queue: QueueId, _work: PageWork) {}
 
     /// Lets a publisher go on that waited for the room of a slow reader.
     fn resume(&self, publisher: ConnectionId);

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use imori_core::id::ConnectionId;
 use imori_core::time::Time;
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::Notify;
+use tracing::warn;
 
+use crate::limits::DESCRIPTORS_KEPT;
 use crate::slots::unpoisoned;
 
 /// A connection that has been silent for so long before its first frame gives way to others (SECURITY LIM-03).
@@ -34,6 +37,8 @@ pub(crate) struct Admission {
 #[derive(Debug, Default)]
 struct Counts {
     connections: usize,
+    /// That descriptors are what is missing was told once.
+    has_told_of_descriptors: bool,
     next_ticket: u64,
     /// Those who have not logged in, the oldest first.
     waiting: BTreeMap<u64, Waiting>,
@@ -77,7 +82,15 @@ impl Admission {
     /// Judges a newcomer.
     pub(crate) fn knock(&self, source: IpAddr, now: Time) -> Verdict {
         let mut counts = unpoisoned(self.counts.lock());
-        if counts.connections >= self.limits.connections_max {
+        let descriptors_max = descriptors_max();
+        if counts.connections >= self.limits.connections_max.min(descriptors_max) {
+            if descriptors_max < self.limits.connections_max && !counts.has_told_of_descriptors {
+                counts.has_told_of_descriptors = true;
+                warn!(
+                    connections = counts.connections,
+                    "connections cannot be accepted: the process may not open more files; raise its limit (`ulimit -n`)"
+                );
+            }
             return Verdict::Full(None);
         }
         if counts.waiting.len() >= self.limits.unauthenticated_max {
@@ -123,6 +136,13 @@ impl Admission {
         drop(counts);
         self.freed.notify_one();
     }
+}
+
+/// How many connections leave the journal, its files and the monitor their descriptors.
+fn descriptors_max() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    limit.saturating_sub(DESCRIPTORS_KEPT).max(1)
 }
 
 impl Counts {

@@ -18,7 +18,7 @@ use imori_core::id::{ConnectionId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
-use imori_core::queue::Queue;
+use imori_core::queue::{PageWork, Queue};
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
@@ -27,12 +27,13 @@ use imori_core::world::{Event, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, READ_BYTES};
+use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
 use crate::protocol::header_reader;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::spin::Spin;
+use crate::store::Asked;
 use crate::turn::{
     Desk, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal, release_confirms,
     with_outbound,
@@ -92,6 +93,7 @@ impl Cell {
 
     /// A connection begins a turn: from here on it is now.
     pub(crate) fn begin_turn(&self) {
+        self.pass();
         let now = self.shared.clock.now();
         self.now.set(now);
         if let Some(handle) = self.shared.cell(self.id) {
@@ -106,6 +108,7 @@ impl Cell {
 
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
     pub(crate) fn end_turn(&self) {
+        self.pass();
         self.check_memory();
         self.await_journal();
         self.spin.begin(self.now.get());
@@ -123,6 +126,7 @@ impl Cell {
     pub(crate) fn park(&self) {
         self.rest();
         if let Some(handle) = self.shared.cell(self.id) {
+            handle.turns.park(true);
             handle.load.park();
         }
     }
@@ -131,7 +135,15 @@ impl Cell {
     pub(crate) fn unpark(&self) {
         self.begin_turn();
         if let Some(handle) = self.shared.cell(self.id) {
+            handle.turns.park(false);
             handle.load.unpark();
+        }
+    }
+
+    /// All that it appended to the journal is in the queues, and the other way round.
+    fn pass(&self) {
+        if let Some(handle) = self.shared.cell(self.id) {
+            handle.turns.pass();
         }
     }
 
@@ -316,6 +328,22 @@ impl World for Cell {
         timers.push(Reverse((at, id)));
         if is_first {
             self.timer_set.notify_one();
+        }
+    }
+
+    fn queue_memory_bytes(&self) -> usize {
+        let memory = &self.shared.memory;
+        let is_short = memory.gauge().bytes() > memory.mark_bytes() / 2;
+        self.shared.queue_memory_bytes / if is_short { QUEUE_MEMORY_SHARE_WHEN_SHORT } else { 1 }
+    }
+
+    fn page(&self, id: QueueId, work: PageWork) {
+        let owner =
+            || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
+        match self.shared.pager.take(id, owner, work) {
+            Asked::Pager => {}
+            Asked::Spared(pages) => self.shared.keeper.spare(pages),
+            Asked::Gone(pages) => self.shared.keeper.take_gone(pages),
         }
     }
 

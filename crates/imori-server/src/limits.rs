@@ -126,3 +126,20 @@ pub(crate) const MONITOR_QUEUES_MAX: usize = 10_000;
 /// How long clients have to hear that the broker ends because its disk failed: with the rest of the end it is
 /// below a second.
 pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
+
+/// How often the keeper looks whether the journal has too many files. Longer would let it have more of them.
+pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Pages that nobody needs, for which alone a checkpoint is made: 64 MiB of the disk, and they are found in its payload
+/// until then.
+pub(crate) const CHECKPOINT_PAGES: usize = 256;
+
+/// The part of a queue's memory that it may use while more than half of the memory mark is used.
+pub(crate) const QUEUE_MEMORY_SHARE_WHEN_SHORT: usize = 8;
+
+/// How long the last checkpoint may take. Longer: the next start reads more of the journal.
+pub(crate) const CHECKPOINT_AT_END_MAX: Duration = Duration::from_secs(2);
+
+/// Descriptors that connections leave to all else: listeners, runtimes, the log, the files of the store. With fewer
+/// the journal could not go on to its next file. More connections: they wait to be accepted.
+pub(crate) const DESCRIPTORS_KEPT: usize = 48;

@@ -31,6 +31,7 @@ use crate::cell::Cell;
 use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ExposedListener, ListenAddress, ProtocolName, Service};
+use crate::keep::keep;
 use crate::limits::{INBOXES_MAX, JOURNAL_GROUP_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::listener::{accept, bind};
 use crate::memory_limit::memory_limit;
@@ -53,6 +54,7 @@ pub struct Server {
     cells: Vec<JoinHandle<()>>,
     monitor: Option<JoinHandle<()>>,
     watch: Option<JoinHandle<()>>,
+    keeper: Option<JoinHandle<()>>,
 }
 
 /// A bound listener.
@@ -109,9 +111,11 @@ impl Server {
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
         let settings =
             Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
-        let mut server = Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None };
+        let mut server =
+            Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None, keeper: None };
         server.start_cells(count, config, &settings, sockets, awakenings)?;
         server.start_watch(config)?;
+        server.start_keeper()?;
         server.start_monitor(config, &settings, server_id, client_address, monitors)?;
         Ok(server)
     }
@@ -142,6 +146,11 @@ impl Server {
         }
         if self.watch.is_some_and(|watch| watch.join().is_err()) {
             warn!("the watch ended in a panic");
+        }
+        self.shared.pager.close();
+        self.shared.keeper.end();
+        if self.keeper.is_some_and(|keeper| keeper.join().is_err()) {
+            warn!("the keeper ended in a panic");
         }
         self.shared.journal.close();
         let counted = |event| {
@@ -204,6 +213,13 @@ impl Server {
         drop(started);
         // Whoever is told that the broker is ready may send it signals. A cell that fails says so at the end.
         while starting.recv().is_ok() {}
+        Ok(())
+    }
+
+    fn start_keeper(&mut self) -> Result<(), StartError> {
+        let shared = Arc::clone(&self.shared);
+        let keeper = Builder::new().name(String::from("keeper")).spawn(move || keep(&shared));
+        self.keeper = Some(keeper.map_err(StartError::Thread)?);
         Ok(())
     }
 
@@ -353,7 +369,8 @@ fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
     let mark_bytes = memory_bytes / 100 * usize::from(config.broker.memory_mark_percent);
     info!(memory_bytes, mark_bytes, "memory mark is set");
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes));
-    let OpenedStore { journal, opened, restore, vhosts } = open_store(config, cells, &clock, &memory)?;
+    let OpenedStore { journal, keeper, pager, opened, restore, vhosts } =
+        open_store(config, cells, &clock, &memory)?;
     let of_store = restore.vhosts();
     for vhost in vhosts.iter().map(|(_, vhost)| *vhost).chain(of_store.iter().copied()) {
         table.add_vhost(vhost);
@@ -382,6 +399,9 @@ fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
         topology: Mutex::new(topology),
         queues,
         journal,
+        keeper,
+        pager,
+        queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),
         stalls: Stalls::default(),
         cells: OnceLock::new(),
         admission: Admission::new(AdmissionLimits {
@@ -412,6 +432,7 @@ fn open_store(
     let opening = Opening {
         folder: &config.broker.data_dir,
         file_bytes: file_bytes as u64,
+        files_max: usize::from(config.journal.files),
         on_damage: match config.journal.on_damage {
             DamagePolicy::Quarantine => OnDamage::Quarantine,
             DamagePolicy::Refuse => OnDamage::Refuse,

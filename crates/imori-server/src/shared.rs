@@ -27,8 +27,9 @@ use crate::load::Load;
 use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
-use crate::store::Journal;
+use crate::store::{Journal, Keeper, Pager};
 use crate::turn::{Link, Memory, Signal, Wire};
+use crate::turns::Turns;
 use crate::websocket::FramedWriter;
 
 /// A connection of a TCP socket, as every cell can reach it.
@@ -106,6 +107,7 @@ pub(crate) struct CellHandle {
     /// Connections for it to take over.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
+    pub(crate) turns: Turns,
     pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
     /// What its connections did that are gone.
@@ -120,6 +122,7 @@ impl CellHandle {
             connections: Slots::new(connections_max),
             arrivals,
             load: Load::new(),
+            turns: Turns::default(),
             pulse: Pulse::default(),
             counters: Counters::default(),
             gone: Gone::default(),
@@ -168,6 +171,10 @@ pub(crate) struct Shared {
     pub(crate) complaints: Complaints,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
+    pub(crate) keeper: Keeper,
+    pub(crate) pager: Pager,
+    /// Bytes of memory that the waiting messages of a queue may keep.
+    pub(crate) queue_memory_bytes: usize,
     pub(crate) stalls: Stalls,
     /// Whether there is a memory alarm, for those who wait for that to change.
     pub(crate) alarm: watch::Sender<bool>,

@@ -55,6 +55,7 @@ async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceive
     let mut phase = shared.phase.subscribe();
     tokio::spawn(fire_timers_for_ever());
     tokio::spawn(release_confirms_for_ever(Arc::clone(&shared), id));
+    tokio::spawn(hear_pages_for_ever(Arc::clone(&shared), id));
     tokio::spawn(cut_stalled_for_ever());
     tokio::spawn(keep_pulse_for_ever(Arc::clone(&shared), id));
     tokio::spawn(spin_for_ever());
@@ -109,6 +110,20 @@ async fn release_confirms_for_ever(shared: Arc<Shared>, cell: u16) {
         woken.notified().await;
         Cell::current(|cell| {
             cell.release_confirms();
+            cell.end_turn();
+        });
+    }
+}
+
+/// Tells queues what became of their pages.
+async fn hear_pages_for_ever(shared: Arc<Shared>, cell: u16) {
+    let Some(mut mail) = shared.pager.mail(cell) else {
+        return;
+    };
+    while let Some(news) = mail.recv().await {
+        Cell::current(|cell| {
+            cell.begin_turn();
+            news.tell(cell);
             cell.end_turn();
         });
     }

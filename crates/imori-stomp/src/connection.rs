@@ -309,8 +309,14 @@ impl Connection {
             }
             Action::ParkWithTransaction => {
                 let waits = match frame.headers.value("transaction") {
-                    // Also where the alarm is over by now: what is parked comes first.
-                    Some(name) => self.parked.has_transaction(&name) || self.publishes(frame),
+                    // Also where the alarm is over by now: what is parked comes first, and with a COMMIT among it
+                    // there is room for another transaction again.
+                    Some(name) => {
+                        let is_full = self.session.transactions.is_full(&self.session.settings.limits);
+                        self.parked.has_transaction(&name)
+                            || self.publishes(frame)
+                            || frame.command == Command::Begin && is_full
+                    }
                     // A later ACK of all before it would settle what a transaction that waits names.
                     None => {
                         self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack)

@@ -362,12 +362,21 @@ fn consume<W: World>(
         // In STOMP `exclusive` is about the queue.
         is_exclusive: false,
     };
-    broker::consume(world, &session.actor(), source.id, source.name.as_bytes(), options, |outbound, _| {
-        if let Some(receipt) = receipt {
-            let confirm = session.unconfirmed;
-            outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
-        }
-    })
+    broker::consume(
+        world,
+        &session.actor(),
+        source.id,
+        source.name.as_bytes(),
+        options,
+        |outbound, reader| {
+            if let Some(receipt) = receipt {
+                let confirm = session.unconfirmed;
+                outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
+                // Whoever asks for a receipt waits for it first.
+                outbound.start_after_answers(reader);
+            }
+        },
+    )
 }
 
 fn is_durable(headers: &Headers<'_>) -> Result<bool, Complaint> {

@@ -43,12 +43,17 @@ impl Transactions {
             return Err(Complaint::new("Bad transaction", text));
         }
         // SECURITY LIM-10.
-        if self.open.len() >= max {
+        if self.is_full(limits) {
             let text = format_args!("{max} transactions are open, the limit; commit or abort one first");
             return Err(Complaint::new("Transaction limit exceeded", text));
         }
         self.open.insert(name.into(), Transaction::default());
         Ok(())
+    }
+
+    /// Says that no other can be begun before one of those that are open ends.
+    pub(crate) fn is_full(&self, limits: &Limits) -> bool {
+        self.open.len() >= limits.transaction_count_max
     }
 
     /// The transaction of this name, with room for one more step.

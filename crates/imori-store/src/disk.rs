@@ -6,8 +6,11 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+
+use rustix::io::Errno;
 
 use crate::whole_file::{self, ReadFrom};
 
@@ -69,13 +72,15 @@ pub trait DiskFile: Send + Sync + 'static {
 #[derive(Debug, Clone)]
 pub struct RealDisk {
     folder: PathBuf,
+    /// The folder itself, opened once: it is synced when a process that has no descriptor left may have to.
+    handle: Arc<OnceLock<File>>,
 }
 
 impl RealDisk {
     /// The files in `folder`, which exists.
     #[must_use]
     pub fn new(folder: PathBuf) -> RealDisk {
-        RealDisk { folder }
+        RealDisk { folder, handle: Arc::default() }
     }
 }
 
@@ -118,7 +123,13 @@ impl Disk for RealDisk {
     }
 
     fn sync_folder(&self) -> io::Result<()> {
-        File::open(&self.folder)?.sync_all()
+        if let Some(folder) = self.handle.get() {
+            return folder.sync_all();
+        }
+        let folder = File::open(&self.folder)?;
+        folder.sync_all()?;
+        let _ = self.handle.set(folder);
+        Ok(())
     }
 }
 
@@ -142,6 +153,14 @@ impl DiskFile for File {
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
     }
+}
+
+/// Tells whether something is lacking that can come back: space, or descriptors of the process.
+#[must_use]
+pub fn is_scarce(error: &io::Error) -> bool {
+    let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        || descriptors.contains(&error.raw_os_error())
 }
 
 /// Writes all of `bytes`; a write that goes no further is an error, one that was interrupted is not.

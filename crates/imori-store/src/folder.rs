@@ -117,6 +117,8 @@ impl std::error::Error for FolderError {
 #[derive(Debug)]
 pub struct StoreFolder {
     path: PathBuf,
+    journal: RealDisk,
+    segments: RealDisk,
     store: StoreId,
     last_end: LastEnd,
     is_open_to_others: bool,
@@ -153,8 +155,21 @@ impl StoreFolder {
             false => run_mark::read(&root, boot).map_err(disk)?,
         };
         let mark = run_mark::begin(&root, boot).map_err(disk)?;
+        let [journal, segments] = [JOURNAL, SEGMENTS].map(|name| RealDisk::new(path.join(name)));
+        // So that their folders are open from now on.
+        journal.sync_folder().and_then(|()| segments.sync_folder()).map_err(disk)?;
         let (path, has_failed) = (path.to_owned(), AtomicBool::new(false));
-        Ok(StoreFolder { path, store, last_end, is_open_to_others, mark, has_failed, _lock: lock })
+        Ok(StoreFolder {
+            path,
+            journal,
+            segments,
+            store,
+            last_end,
+            is_open_to_others,
+            mark,
+            has_failed,
+            _lock: lock,
+        })
     }
 
     /// The folder itself.
@@ -172,13 +187,13 @@ impl StoreFolder {
     /// The files of the journal.
     #[must_use]
     pub fn journal(&self) -> RealDisk {
-        RealDisk::new(self.path.join(JOURNAL))
+        self.journal.clone()
     }
 
     /// The segments.
     #[must_use]
     pub fn segments(&self) -> RealDisk {
-        RealDisk::new(self.path.join(SEGMENTS))
+        self.segments.clone()
     }
 
     /// Which store it is.

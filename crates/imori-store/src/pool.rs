@@ -7,8 +7,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use rustix::io::Errno;
-
 use crate::disk::{self, Disk, DiskFile};
 use crate::limits::{FILL_BYTES, READY_FILES, SPARE_FILES_MAX};
 use crate::planted::Fault;
@@ -151,12 +149,13 @@ impl<F: DiskFile> Job<F> {
                 match make(disk, &self.settings, number, self.generation, is_wanted) {
                     Ok(None) => give_up(disk, number).map(|()| Made::NoSpace),
                     Err(error)
-                        if is_scarce(&error) && self.settings.seal.planted.has(Fault::UseUnfinishedFile) =>
+                        if disk::is_scarce(&error)
+                            && self.settings.seal.planted.has(Fault::UseUnfinishedFile) =>
                     {
                         let file = Arc::new(disk.open(&format!("{}{NEW}", name(number)))?);
                         Ok(Made::Ready(JournalFile { file, number, generation: self.generation }))
                     }
-                    Err(error) if is_scarce(&error) => give_up(disk, number).map(|()| Made::NoSpace),
+                    Err(error) if disk::is_scarce(&error) => give_up(disk, number).map(|()| Made::NoSpace),
                     Ok(Some(file)) => Ok(Made::Ready(file)),
                     Err(error) => Err(error),
                 }
@@ -213,13 +212,6 @@ fn make<D: Disk>(
         disk.sync_folder()?;
     }
     Ok(Some(JournalFile { file: Arc::new(file), number, generation }))
-}
-
-/// Tells whether something is lacking that can come back: space, or descriptors.
-fn is_scarce(error: &io::Error) -> bool {
-    let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-        || descriptors.contains(&error.raw_os_error())
 }
 
 /// Takes away what there is of a file for which there was no space.

@@ -2,6 +2,7 @@
 
 use super::actor::Actor;
 use super::declare::{define, find_queue};
+use super::deliver::give_up;
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;
@@ -22,10 +23,11 @@ pub fn delete_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Resu
 
 /// Takes a queue away and tells its consumers; `None` where it is gone already.
 pub(super) fn remove_queue<W: World>(world: &W, id: QueueId) -> Option<usize> {
-    let queue = world.with_topology(|topology| {
+    let mut queue = world.with_topology(|topology| {
         topology.forget_queue(id);
         note_gone(world, world.remove_queue(id))
     })?;
+    give_up(world, id, queue.take_pages());
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
     }
@@ -60,7 +62,9 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
         note_gone(world, world.remove_queue(id))
     });
     // Its messages go after everybody else can go on.
-    drop(queue);
+    if let Some(mut queue) = queue {
+        give_up(world, id, queue.take_pages());
+    }
 }
 
 /// Records that a durable queue is no more, and with it all that it holds.

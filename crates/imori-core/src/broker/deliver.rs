@@ -5,7 +5,7 @@ use super::offer::offer;
 use super::record::record_effects;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::outbound::Wake;
-use crate::queue::{Effects, Queue};
+use crate::queue::{Effects, GonePage, PageWork, Queue};
 use crate::time::Time;
 use crate::world::World;
 
@@ -18,15 +18,17 @@ pub(super) fn change_and_deliver<W: World, R>(
 ) -> Option<R> {
     let now = world.now();
     let mut effects = Effects::default();
-    let (result, vhost, wake_up) = world.with_queue(id, |queue| {
+    let share = world.queue_memory_bytes();
+    let (result, vhost, wake_up, work) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         queue.deliver(
             now,
             &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
             &mut effects,
         );
-        (result, queue.vhost(), queue.new_wake_up())
+        (result, queue.vhost(), queue.new_wake_up(), queue.page_work(now, share))
     })?;
+    work.into_iter().for_each(|work| world.page(id, work));
     follow_up(world, id, vhost, wake_up, effects);
     Some(result)
 }
@@ -60,5 +62,12 @@ pub fn wake_consumers<W: World>(world: &W, connection: ConnectionId, wakes: &[Wa
     for wake in wakes {
         let reader = Reader { connection, id: wake.reader };
         change_and_deliver(world, wake.queue, |queue, _| queue.wake(reader));
+    }
+}
+
+/// Hands on that nobody needs these pages any more.
+pub(super) fn give_up<W: World>(world: &W, id: QueueId, pages: Vec<GonePage>) {
+    if !pages.is_empty() {
+        world.page(id, PageWork::Gone(pages));
     }
 }

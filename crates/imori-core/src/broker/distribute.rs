@@ -242,6 +242,7 @@ fn enqueue<W: World>(
     bury: &mut dyn FnMut(Vec<Dead>),
 ) {
     let (address, deaths, now) = (letter.address, letter.deaths.as_ref(), world.now());
+    let share = world.queue_memory_bytes();
     let mut effects = Effects::default();
     let outcome = world.with_queue(id, |queue| {
         // A dead letter that came back unrejected would go round for ever.
@@ -258,12 +259,14 @@ fn enqueue<W: World>(
             );
             refused += usize::from(published.is_err());
         }
-        Some((refused, (refused > 0).then(|| queue.name().clone()), queue.new_wake_up()))
+        let refused_by = (refused > 0).then(|| queue.name().clone());
+        Some((refused, refused_by, queue.new_wake_up(), queue.page_work(now, share)))
     });
-    if let Some((refused, refused_by, wake_up)) = outcome.flatten() {
+    if let Some((refused, refused_by, wake_up, work)) = outcome.flatten() {
         report.receivers += letter.run.len() - refused;
         report.refused_by = refused_by.or(report.refused_by.take());
         wake_up.into_iter().for_each(|at| world.wake_queue_at(id, at));
+        work.into_iter().for_each(|work| world.page(id, work));
     }
     let dead = record_effects(world, effects);
     if !dead.is_empty() {

@@ -13,6 +13,7 @@ use crate::world::World;
 /// time, deletes the queue if it was idle too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
+    let share = world.queue_memory_bytes();
     let mut effects = Effects::default();
     let state = world.with_queue(id, |queue| {
         queue.woken(now);
@@ -23,11 +24,12 @@ pub fn queue_woken<W: World>(world: &W, id: QueueId) {
         );
         let is_idle = queue.is_idle_too_long(now);
         let wake_up = if is_idle { None } else { queue.new_wake_up() };
-        (is_idle, queue.vhost(), wake_up)
+        (is_idle, queue.vhost(), wake_up, queue.page_work(now, share))
     });
-    let Some((is_idle, vhost, wake_up)) = state else {
+    let Some((is_idle, vhost, wake_up, work)) = state else {
         return;
     };
+    work.into_iter().for_each(|work| world.page(id, work));
     follow_up(world, id, vhost, wake_up, effects);
     if is_idle {
         delete_idle(world, id);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::size_of;
 
-use super::ready::Entry;
+use super::entry::Entry;
 use crate::message::Property;
 use crate::time::Time;
 
@@ -117,7 +117,7 @@ mod tests {
             is_redelivered: false,
             priority: 0,
         };
-        Entry { message: Message::store(&view, None, &Gauge::default()), envelope }
+        Entry::new(Message::store(&view, None, &Gauge::default()), envelope)
     }
 
     /// The sequence numbers of what is due by then.

@@ -3,14 +3,27 @@
 //! A queue is plain data: it is handed messages, consumers, outcomes and the time, and
 //! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
 
+mod paging;
 mod queue;
 mod settings;
 mod consumers;
 mod delayed;
 mod dedup;
 mod ready;
+mod level;
+mod run;
+mod draft;
+mod entry;
+mod pages;
+mod ranges;
+mod unspilled;
 
 pub use consumers::ConsumeRefusal;
 pub use dedup::Dedup;
+pub use draft::{PageDraft, PageWork, Tally};
+pub use entry::Entry;
+pub use pages::{GonePage, PageFacts, PageId, PagePlace};
+pub(crate) use paging::{Found, FoundPage};
 pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
+pub use ranges::Ranges;
 pub use settings::{DeadLetter, Overflow, QueueSettings};

@@ -19,8 +19,12 @@ use hashbrown::HashMap;
 use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
 use super::delayed::Delayed;
-use super::ready::{Entry, Ready};
+use super::entry::Entry;
+use super::level::Part;
+use super::pages::{Page, Pages};
+use super::ready::Ready;
 use super::settings::{Overflow, QueueSettings};
+use super::unspilled::Unspilled;
 use crate::confirm::{Level, Lsn};
 use crate::delivery::{Count, Delivery, Holding, Outcome, Taken};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
@@ -104,20 +108,30 @@ pub struct Queue {
     name: Name,
     settings: QueueSettings,
     durability: Option<Durability>,
-    ready: Ready,
     /// Few queues have such.
     delayed: Option<Box<Delayed>>,
     dedup: Option<Box<Dedup>>,
-    unsettled: HashMap<u64, Entry, FixedState>,
+    pub(super) ready: Ready,
+    pub(super) unsettled: HashMap<u64, Entry, FixedState>,
+    /// What of it is on disk in pages.
+    pub(super) pages: Pages,
+    /// Pages that are being written of entries that are in memory no more.
+    pub(super) writing: usize,
+    /// When it tries again to write pages.
+    pub(super) page_retry: Option<Time>,
+    /// The records of messages that are in no page.
+    pub(super) unspilled: Unspilled,
+    /// What is known of the deliveries of messages that nobody has read since the start.
+    pub(super) counts: HashMap<Lsn, Count, FixedState>,
     consumers: Consumers,
     is_retired: bool,
-    next_sequence: u64,
+    pub(super) next_sequence: u64,
     last_used: Time,
     /// Unsettled deliveries whose room is charged.
     room_charged: usize,
     /// The earliest wake-up that was asked for and has not come.
     wake_up: Option<Time>,
-    gauge: Gauge,
+    pub(super) gauge: Gauge,
 }
 
 impl Queue {
@@ -134,6 +148,11 @@ impl Queue {
                 .map(|window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge.clone()))),
             settings,
             unsettled: HashMap::default(),
+            pages: Pages::default(),
+            writing: 0,
+            page_retry: None,
+            unspilled: Unspilled::default(),
+            counts: HashMap::default(),
             consumers: Consumers::default(),
             is_retired: false,
             next_sequence: 1,
@@ -280,6 +299,8 @@ impl Queue {
     pub fn refuse(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
         if self.settings.overflow == Overflow::RejectPublishDeadLetter {
             let entry = self.entry(publication, arrival);
+            self.gauge.add(Entry::CHARGE);
+            self.leave(&entry);
             self.bury(entry, DeathReason::Overflow, arrival.now, effects);
         } else {
             effects.settled.extend(self.holding(arrival.lsn));
@@ -306,22 +327,27 @@ impl Queue {
         self.ripen(now, effects);
         let mut cancelled = 0;
         while let Some(entry) = self.take_delayed(|delayed| delayed.pop_named(name)) {
+            self.gauge.add(Entry::CHARGE);
+            self.leave(&entry);
             effects.settled.extend(self.holding(entry.envelope.lsn));
             cancelled += 1;
         }
         cancelled
     }
 
-    /// Takes a message that it had before the broker was away; `arrival` says when it came first. Gives its
-    /// sequence number where its deliveries failed too often: it is out until somebody releases it.
-    pub fn restore(
+    /// A message that it had before the broker was away, to be restored, unless it is not due; and before it those
+    /// that were due when it came. `arrival` says when that was.
+    pub(crate) fn found(
         &mut self,
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
         failures: u32,
         is_redelivered: bool,
-    ) -> Option<u64> {
-        self.ripen_in_place(arrival.now);
+    ) -> Vec<Entry> {
+        let mut found = Vec::new();
+        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(arrival.now)) {
+            found.push(entry);
+        }
         let mut entry = self.entry(publication, arrival);
         entry.envelope.failures = failures;
         entry.envelope.is_redelivered = is_redelivered;
@@ -332,18 +358,10 @@ impl Queue {
                 // old as the restoration.
                 entry.envelope.is_redelivered &= due < self.last_used;
                 self.delay(due, entry);
-                return None;
             }
-            None => self.gauge.add(Entry::CHARGE),
+            None => found.push(entry),
         }
-        if !is_failed {
-            self.ready.push(entry);
-            return None;
-        }
-        let sequence = entry.envelope.sequence;
-        self.unsettled.insert(sequence, entry);
-        self.charge_room();
-        Some(sequence)
+        found
     }
 
     /// It has all that it had. What fell due while the broker was away is ready; where that is too much, the next
@@ -367,14 +385,14 @@ impl Queue {
                 return;
             };
             if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
-                self.gauge.sub(Entry::CHARGE);
+                self.leave(&entry);
                 self.bury(entry, DeathReason::Expired, now, effects);
                 continue;
             }
             let sequence = entry.envelope.sequence;
             match self.offer_in_turn(&entry.delivery(&entry.address()), sequence, offer) {
                 Some(Taken::Settled) => {
-                    self.gauge.sub(Entry::CHARGE);
+                    self.leave(&entry);
                     effects.settled.extend(self.holding(entry.envelope.lsn));
                 }
                 Some(Taken::Unsettled) => {
@@ -395,18 +413,18 @@ impl Queue {
         self.give_back_room();
         match outcome {
             Outcome::Accept => {
-                self.gauge.sub(Entry::CHARGE);
+                self.leave(&entry);
                 effects.settled.extend(self.holding(entry.envelope.lsn));
             }
             Outcome::Reject => {
-                self.gauge.sub(Entry::CHARGE);
+                self.leave(&entry);
                 self.bury(entry, DeathReason::Rejected, now, effects);
             }
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
                 if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
-                    self.gauge.sub(Entry::CHARGE);
+                    self.leave(&entry);
                     self.bury(entry, DeathReason::DeliveryLimit, now, effects);
                 } else {
                     effects.counted.extend(self.count(&entry, entry.envelope.failures));
@@ -444,18 +462,29 @@ impl Queue {
     /// Drops what waits and tells how many messages that were.
     pub fn purge(&mut self) -> usize {
         let purged = self.ready.len();
-        self.gauge.sub(purged * Entry::CHARGE);
-        self.ready = Ready::new(self.settings.priority_max);
-        let delayed = self.delayed.take();
-        self.gauge.sub(delayed.as_ref().map_or(0, |delayed| delayed.charge()));
-        purged + delayed.map_or(0, |delayed| delayed.len())
+        let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
+        for level in ready.levels_mut() {
+            std::mem::take(&mut level.released).into_values().for_each(|entry| self.leave(&entry));
+            for part in std::mem::take(&mut level.parts) {
+                match part {
+                    Part::Memory(run) => run.into_entries().for_each(|entry| self.leave(&entry)),
+                    Part::Page(part) => self.pages.let_go(part.id, part.len),
+                }
+            }
+        }
+        let delayed = self.delayed_len();
+        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(Time::NEVER)) {
+            self.gauge.add(Entry::CHARGE);
+            self.leave(&entry);
+        }
+        purged + delayed
     }
 
     /// Buries what has expired at the front.
     pub fn expire(&mut self, now: Time, effects: &mut Effects) {
         let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
         while let Some(entry) = self.ready.pop_if(is_due) {
-            self.gauge.sub(Entry::CHARGE);
+            self.leave(&entry);
             self.bury(entry, DeathReason::Expired, now, effects);
         }
     }
@@ -536,12 +565,13 @@ impl Queue {
         }
     }
 
-    fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
+    /// Buries the oldest while there are too many. One that has to be read first is when it is.
+    pub(super) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
         while self.is_over_with(0, 0) {
             let Some(entry) = self.ready.pop_to_drop() else {
                 break;
             };
-            self.gauge.sub(Entry::CHARGE);
+            self.leave(&entry);
             self.bury(entry, DeathReason::Overflow, now, effects);
         }
     }
@@ -557,7 +587,7 @@ impl Queue {
     }
 
     /// Charges the room for unsettled deliveries as it grows and shrinks, which is seldom.
-    fn charge_room(&mut self) {
+    pub(super) fn charge_room(&mut self) {
         let room = Some(self.unsettled.capacity()).filter(|room| *room > ROOM_KEPT).unwrap_or(0);
         match room.checked_sub(self.room_charged) {
             Some(0) => return,
@@ -604,9 +634,12 @@ impl Queue {
         let from = due(publication, arrival).unwrap_or(arrival.now);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        Entry {
+        if self.keeps(arrival.lsn) {
+            self.unspilled.add(arrival.lsn);
+        }
+        Entry::new(
             message,
-            envelope: Envelope {
+            Envelope {
                 address: arrival.address.keep(),
                 sequence,
                 lsn: arrival.lsn,
@@ -616,7 +649,28 @@ impl Queue {
                 is_redelivered: false,
                 priority: self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0)),
             },
+        )
+    }
+
+    /// Forgets an entry that is neither ready nor out any more.
+    pub(super) fn leave(&mut self, entry: &Entry) {
+        self.gauge.sub(Entry::CHARGE);
+        let lsn = entry.envelope.lsn;
+        let is_kept = entry.page.and_then(|page| self.pages.get(page)).is_some_and(Page::is_kept);
+        if let Some(page) = entry.page {
+            self.pages.settle(page, lsn);
         }
+        if !is_kept && self.keeps(lsn) {
+            self.unspilled.remove(lsn);
+        }
+        if !self.counts.is_empty() {
+            self.counts.remove(&lsn);
+        }
+    }
+
+    /// Tells whether it needs this record while it has the message.
+    fn keeps(&self, lsn: Lsn) -> bool {
+        lsn != Lsn::NONE && self.durability.is_some_and(|durability| durability.level > Level::Memory)
     }
 
     fn is_over_with(&self, messages: u64, bytes: u64) -> bool {
@@ -632,20 +686,23 @@ impl Queue {
         Some(Holding { queue: id, lsn })
     }
 
-    fn count(&self, entry: &Entry, failures: u32) -> Option<Count> {
+    pub(super) fn count(&self, entry: &Entry, failures: u32) -> Option<Count> {
         let holding = self.holding(entry.envelope.lsn)?;
         Some(Count { holding, failures, is_redelivered: true })
     }
 
     /// Where failures are limited, a delivery counts as failed until something else is heard: a message that
     /// kills the broker meets its limit too.
-    fn note_given_out(&self, entry: &Entry, effects: &mut Effects) {
+    fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
+        if !self.counts.is_empty() {
+            self.counts.remove(&entry.envelope.lsn);
+        }
         if self.settings.delivery_limit.is_some() {
             effects.counted.extend(self.count(entry, entry.envelope.failures.saturating_add(1)));
         }
     }
 
-    fn bury(&self, entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+    pub(super) fn bury(&self, entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
         let holding = self.holding(entry.envelope.lsn);
         let Some(target) = &self.settings.dead_letter else {
             effects.settled.extend(holding);
@@ -666,7 +723,7 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        let entries = self.ready.len() + self.unsettled.len();
+        let entries = self.ready.len_in_memory() + self.unsettled.len();
         let delayed = self.delayed.as_ref().map_or(0, |delayed| delayed.charge());
         self.gauge.sub(entries * Entry::CHARGE + delayed + self.room_charged * ROOM_CHARGE);
     }

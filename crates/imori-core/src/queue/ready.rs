@@ -1,41 +1,9 @@
-//! The messages that wait to be given out, in order.
+//! The messages that wait to be given out, in order, in memory or on disk.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::mem::size_of;
-use std::sync::Arc;
-
-use crate::delivery::Delivery;
-use crate::message::{AddressView, Envelope, Message};
-
-/// A message in a queue.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) message: Arc<Message>,
-    pub(super) envelope: Envelope,
-}
-
-impl Entry {
-    /// Bytes that an entry keeps besides its message.
-    pub(super) const CHARGE: usize = size_of::<Entry>();
-
-    pub(super) fn address(&self) -> AddressView<'_> {
-        AddressView::new(&self.envelope.address)
-    }
-
-    pub(super) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
-        Delivery {
-            message: self.message.view(),
-            address,
-            deaths: self.envelope.deaths.as_ref(),
-            failures: self.envelope.failures,
-            is_redelivered: self.envelope.is_redelivered,
-        }
-    }
-
-    pub(super) fn body_bytes(&self) -> u64 {
-        self.message.view().body.len() as u64
-    }
-}
+use super::entry::Entry;
+use super::level::{Front, Level, PagePart, Part};
+use super::pages::{PageId, PagePlace, Pages};
+use super::run::Run;
 
 /// Waiting messages: the highest priority first, then by sequence number.
 #[derive(Debug)]
@@ -44,39 +12,44 @@ pub(super) struct Ready {
     levels: Vec<Level>,
     len: usize,
     body_bytes: u64,
-}
-
-/// Messages of one priority.
-#[derive(Debug, Default)]
-struct Level {
-    /// Given out before and released: each has a smaller number than all that are fresh.
-    released: BTreeMap<u64, Entry>,
-    fresh: Segments<Entry>,
+    /// Those that are in memory, and the bytes that they keep there.
+    len_in_memory: usize,
+    memory: usize,
 }
 
 impl Ready {
     pub(super) fn new(priority_max: Option<u8>) -> Ready {
         let levels = usize::from(priority_max.unwrap_or(0)) + 1;
-        Ready { levels: (0..levels).map(|_| Level::default()).collect(), len: 0, body_bytes: 0 }
+        let levels = (0..levels).map(|_| Level::default()).collect();
+        Ready { levels, len: 0, body_bytes: 0, len_in_memory: 0, memory: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
+    pub(super) fn len_in_memory(&self) -> usize {
+        self.len_in_memory
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes of all bodies that wait.
+    /// Bytes of all bodies that wait, as far as that is known.
     pub(super) fn body_bytes(&self) -> u64 {
         self.body_bytes
+    }
+
+    /// Bytes of memory that those keep that are there.
+    pub(super) fn memory(&self) -> usize {
+        self.memory
     }
 
     pub(super) fn push(&mut self, entry: Entry) {
         self.count(&entry);
         if let Some(level) = self.level(entry.envelope.priority) {
-            level.fresh.push_back(entry);
+            level.push(entry);
         }
     }
 
@@ -88,110 +61,172 @@ impl Ready {
         }
     }
 
+    /// Takes the message that is next, unless that has to be read first.
     pub(super) fn pop(&mut self) -> Option<Entry> {
-        let entry = self.levels.iter_mut().find_map(Level::pop)?;
+        let entry = first(self.levels.iter_mut().map(Level::pop))?;
         self.uncount(&entry);
         Some(entry)
     }
 
-    /// Takes the message that goes first when there are too many: the oldest of the lowest priority.
+    /// Takes the message that goes first when there are too many, the oldest of the lowest priority, unless that
+    /// has to be read first.
     pub(super) fn pop_to_drop(&mut self) -> Option<Entry> {
-        let entry = self.levels.iter_mut().rev().find_map(Level::pop)?;
+        let entry = first(self.levels.iter_mut().rev().map(Level::pop))?;
         self.uncount(&entry);
         Some(entry)
     }
 
-    /// The front message of each priority.
+    /// The front message of each priority, as far as it is in memory.
     pub(super) fn fronts(&self) -> impl Iterator<Item = &Entry> {
-        self.levels.iter().filter_map(Level::front)
+        self.levels.iter().filter_map(|level| entry_of(level.front()))
     }
 
     /// Takes a front message that `is_due`, if there is one.
     pub(super) fn pop_if(&mut self, is_due: impl Fn(&Entry) -> bool) -> Option<Entry> {
-        let level = self.levels.iter_mut().find(|level| level.front().is_some_and(&is_due))?;
-        let entry = level.pop()?;
+        let level = self.levels.iter_mut().find(|level| entry_of(level.front()).is_some_and(&is_due))?;
+        let entry = entry_of(level.pop())?;
         self.uncount(&entry);
         Some(entry)
+    }
+
+    /// Cuts messages off the newest of the priority that has most of them in memory. `paged` is called with the
+    /// priority, the position of what was cut before, and what is cut: it makes pages of it, says up to which
+    /// position, and gives back what it cannot. Nothing is cut that is less than `least`.
+    pub(super) fn cut(
+        &mut self,
+        (keep, keep_below, goal, least): (usize, usize, usize, usize),
+        paged: impl FnOnce(u8, &mut u64, Run) -> (Vec<PagePart>, Run),
+    ) {
+        let top = self.levels.iter().position(|level| !matches!(level.front(), Front::Nothing));
+        let keep_of = |at| if Some(at) == top { keep } else { keep_below };
+        let cuttable = |(at, level): (usize, &Level)| {
+            let (memory, keep) = level.cuttable(keep_of(at));
+            (memory, at, keep)
+        };
+        let Some((memory, at, keep)) = self.levels.iter().enumerate().map(cuttable).max() else { return };
+        if memory < least.max(1) {
+            return;
+        }
+        let priority = u8::try_from(self.levels.len() - 1 - at).unwrap_or(u8::MAX);
+        let Some(level) = self.levels.get_mut(at) else { return };
+        let (mut position, mut change) = (level.position, (0, 0));
+        level.cut(keep, goal, |run| {
+            let (len, memory) = (run.len(), run.memory());
+            let (pages, rest) = paged(priority, &mut position, run);
+            change = (len - rest.len(), memory - rest.memory());
+            (pages, rest)
+        });
+        level.position = position;
+        self.len_in_memory -= change.0;
+        self.memory -= change.1;
+    }
+
+    /// Asks for what is to be read: of the highest priority that has something as much as is read ahead, of the
+    /// others the front.
+    pub(super) fn ask(&mut self, ahead: usize, pages: &Pages) -> Vec<(PageId, PagePlace)> {
+        let mut asked = Vec::new();
+        let mut goal = ahead;
+        for level in self.levels.iter_mut().filter(|level| !matches!(level.front(), Front::Nothing)) {
+            level.ask(goal, pages, &mut asked);
+            goal = 1;
+        }
+        asked
+    }
+
+    /// The part of a page that is on disk alone.
+    pub(super) fn part(&self, priority: u8, id: PageId) -> Option<&PagePart> {
+        self.levels.get(self.at(priority)?)?.part(id)
+    }
+
+    /// Puts messages in the place of a page that was on disk alone.
+    pub(super) fn replace(&mut self, priority: u8, id: PageId, run: Run) {
+        let Some(part) = self.part(priority, id).copied() else { return };
+        self.len = self.len + run.len() - part.len as usize;
+        self.len_in_memory += run.len();
+        self.memory += run.memory();
+        self.body_bytes = self.body_bytes + run.iter().map(Entry::body_bytes).sum::<u64>() - part.body_bytes;
+        if let Some(level) = self.level(priority) {
+            level.replace(id, run);
+        }
+    }
+
+    /// Puts parts behind all others, as after a restart.
+    pub(super) fn restore(&mut self, priority: u8, part: Part) {
+        match &part {
+            Part::Memory(run) => {
+                self.len += run.len();
+                self.len_in_memory += run.len();
+                self.memory += run.memory();
+                self.body_bytes += run.iter().map(Entry::body_bytes).sum::<u64>();
+            }
+            Part::Page(page) => {
+                self.len += page.len as usize;
+                self.body_bytes += page.body_bytes;
+            }
+        }
+        let Some(level) = self.level(priority) else { return };
+        match part {
+            Part::Memory(run) => level.append(run),
+            page => level.parts.push_back(page),
+        }
+    }
+
+    /// Each priority, the highest first.
+    pub(super) fn levels_mut(&mut self) -> impl Iterator<Item = &mut Level> {
+        self.levels.iter_mut()
+    }
+
+    /// Each priority, the highest first.
+    pub(super) fn levels(&self) -> impl Iterator<Item = &Level> {
+        self.levels.iter()
     }
 
     /// For how many messages there is room without growing.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
-        self.levels.iter().flat_map(|level| &level.fresh.segments).map(VecDeque::capacity).sum()
+        let parts = self.levels.iter().flat_map(|level| &level.parts);
+        parts.map(|part| if let Part::Memory(run) = part { run.capacity() } else { 0 }).sum()
     }
 
     fn count(&mut self, entry: &Entry) {
         self.len += 1;
+        self.len_in_memory += 1;
+        self.memory += entry.memory();
         self.body_bytes += entry.body_bytes();
     }
 
     fn uncount(&mut self, entry: &Entry) {
         self.len -= 1;
+        self.len_in_memory -= 1;
+        self.memory -= entry.memory();
         self.body_bytes -= entry.body_bytes();
     }
 
     fn level(&mut self, priority: u8) -> Option<&mut Level> {
-        let below_top = self.levels.len().checked_sub(1 + usize::from(priority))?;
-        self.levels.get_mut(below_top)
+        let at = self.at(priority)?;
+        self.levels.get_mut(at)
+    }
+
+    fn at(&self, priority: u8) -> Option<usize> {
+        self.levels.len().checked_sub(1 + usize::from(priority))
     }
 }
 
-impl Level {
-    fn front(&self) -> Option<&Entry> {
-        self.released.first_key_value().map(|(_, entry)| entry).or_else(|| self.fresh.front())
-    }
-
-    fn pop(&mut self) -> Option<Entry> {
-        match self.released.pop_first() {
-            Some((_, entry)) => Some(entry),
-            None => self.fresh.pop_front(),
+/// The first message; none where one before it has to be read.
+fn first(fronts: impl Iterator<Item = Front<Entry>>) -> Option<Entry> {
+    for front in fronts {
+        match front {
+            Front::Entry(entry) => return Some(entry),
+            Front::OnDisk => return None,
+            Front::Nothing => {}
         }
     }
+    None
 }
 
-/// A deque that grows by pieces: a long one never moves all its elements at once.
-#[derive(Debug)]
-struct Segments<T> {
-    segments: VecDeque<VecDeque<T>>,
-}
-
-/// Elements of a segment: large enough to be rare, small enough to be given back soon.
-const SEGMENT_LEN: usize = 256;
-
-/// Elements for which an empty queue keeps room: many queues are empty most of the time.
-const SEGMENT_KEPT: usize = 32;
-
-impl<T> Default for Segments<T> {
-    fn default() -> Segments<T> {
-        Segments { segments: VecDeque::new() }
-    }
-}
-
-impl<T> Segments<T> {
-    fn push_back(&mut self, element: T) {
-        match self.segments.back_mut() {
-            Some(last) if last.len() < SEGMENT_LEN => last.push_back(element),
-            // The first segment grows with its queue; those of a long queue come whole.
-            Some(_) => {
-                let mut segment = VecDeque::with_capacity(SEGMENT_LEN);
-                segment.push_back(element);
-                self.segments.push_back(segment);
-            }
-            None => self.segments.push_back(VecDeque::from([element])),
-        }
-    }
-
-    fn front(&self) -> Option<&T> {
-        self.segments.front()?.front()
-    }
-
-    fn pop_front(&mut self) -> Option<T> {
-        let is_last = self.segments.len() == 1;
-        let first = self.segments.front_mut()?;
-        let element = first.pop_front();
-        if first.is_empty() && (!is_last || first.capacity() > SEGMENT_KEPT) {
-            self.segments.pop_front();
-        }
-        element
+fn entry_of<T>(front: Front<T>) -> Option<T> {
+    match front {
+        Front::Entry(entry) => Some(entry),
+        Front::OnDisk | Front::Nothing => None,
     }
 }

@@ -3,15 +3,19 @@
 //! They are not the in-memory types and change apart from them; what one release wrote, later ones read.
 //! Numbers are little endian. Who writes them, and when, is not decided here.
 
+mod page;
+mod checkpoint;
 mod message;
 mod settle;
 mod seen;
 mod definition;
 mod fields;
 
+pub use checkpoint::{Checkpoint, SegmentState};
 pub use definition::{Definition, Row, Table};
 pub use fields::RecordError;
 pub use message::{MessageRecord, encode_message};
+pub use page::{PageEntry, decode_page_entry, encode_page};
 pub use seen::{decode_seen, encode_seen};
 pub use settle::{decode_counts, decode_settle, encode_counts, encode_settle};
 

@@ -85,6 +85,9 @@ sections! {
         /// Bytes of publishes that are parked for one connection while publishers wait. More: the
         /// connection is not read until they have gone on.
         parked_publish_bytes: Bytes = Bytes::mib(1), in Bytes::kib(64)..=Bytes::gib(1);
+        /// Bytes of memory that the waiting messages of a queue may keep. More: the rest goes to disk and is
+        /// read ahead in time. It is an eighth while more than half of the memory mark is used.
+        queue_memory_bytes: Bytes = Bytes::mib(64), in Bytes::kib(16)..=Bytes::gib(64);
         /// Subscriptions of a vhost. More: the subscription is refused.
         subscriptions: u32 = 1_000_000, in 1..=100_000_000;
         /// Bindings of a vhost. More: the binding is refused.
@@ -98,6 +101,8 @@ sections! {
         /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever; the
         /// largest message, and the persistent messages of a transaction together, have to fit into one.
         file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256);
+        /// Journal files that may be in use. More: what is still needed of the oldest is copied to segments.
+        files: u16 = 4, in 2..=256;
         /// What becomes of files with damage inside of what was confirmed: they are set aside unchanged
         /// and what verifies is served, `quarantine`, or the broker does not start, `refuse`.
         on_damage: DamagePolicy = DamagePolicy::Quarantine;

@@ -65,6 +65,11 @@ impl DefinitionsThread {
         }
     }
 
+    /// The first that is not applied yet.
+    pub(super) fn first(&self) -> Option<Lsn> {
+        self.desk.lock().waiting.front().map(|(lsn, _)| *lsn)
+    }
+
     /// The journal is durable up to here.
     pub(super) fn release(&self, through: Lsn) {
         let mut state = self.desk.lock();

@@ -41,6 +41,11 @@ impl Failure {
         let _ = self.end.set(end);
     }
 
+    /// Tells whether something failed.
+    pub(super) fn has_failed(&self) -> bool {
+        unpoisoned(self.cause.lock()).is_some()
+    }
+
     /// A write or a sync failed, in what is called so.
     pub(super) fn tell(&self, what: &'static str, cause: &io::Error) {
         let errno = cause.raw_os_error();

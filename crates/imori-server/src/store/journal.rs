@@ -173,6 +173,33 @@ impl Journal {
         self.committer.get().map_or(0, Committer::live_files)
     }
 
+    /// The number of the next record; none before the threads run.
+    pub(crate) fn next_lsn(&self) -> Option<Lsn> {
+        self.committer.get().map(|committer| Lsn(committer.next_lsn().0))
+    }
+
+    /// The highest number in the oldest file that is not written to any more.
+    pub(crate) fn oldest_sealed(&self) -> Option<Lsn> {
+        Some(Lsn(self.committer.get()?.oldest_sealed()?.0))
+    }
+
+    /// The first definition that only the journal has.
+    pub(crate) fn first_definition(&self) -> Option<Lsn> {
+        self.told.definitions.first()
+    }
+
+    /// Says that nothing below `floor` is needed once this is durable; gives its number.
+    pub(crate) fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {
+        let lsn = self.committer.get()?.append_checkpoint(imori_store::lsn::Lsn(floor.0), payload).ok()?;
+        self.appended.fetch_max(lsn.0, Ordering::AcqRel);
+        Some(Lsn(lsn.0))
+    }
+
+    /// Tells whether the disk failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.told.failure.has_failed()
+    }
+
     /// Commits what was appended, makes the definitions and the end durable. Nobody appends any more.
     pub(crate) fn close(&self) {
         if let Some(committer) = self.committer.get() {

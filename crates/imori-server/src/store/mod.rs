@@ -5,6 +5,8 @@
 //! waited for it. A failing disk ends the broker.
 
 mod open;
+mod keeper;
+mod pager;
 mod journal;
 mod definitions;
 mod failure;
@@ -13,6 +15,8 @@ mod progress;
 
 pub(crate) use commits::{BOUNDS_US, Commits};
 pub(crate) use journal::Journal;
+pub(crate) use keeper::Keeper;
 pub use open::StoreError;
 pub(crate) use open::{OpenedStore, Opening, open};
+pub(crate) use pager::{Asked, Pager};
 pub(crate) use progress::Waiters;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use imori_core::confirm::Lsn;
-use imori_core::id::VhostId;
+use imori_core::id::{DurableQueueId, VhostId};
 use imori_core::memory::Gauge;
 use imori_core::name::Name;
-use imori_core::record::{RecordError, Table};
+use imori_core::queue::{PageFacts, PagePlace};
+use imori_core::record::{Checkpoint, RecordError, Table};
 use imori_core::restore::Restore;
 use imori_core::time::Time;
 use imori_store::definitions::{Change, Definitions, DefinitionsError};
@@ -18,13 +19,14 @@ use imori_store::folder::{FolderError, StoreFolder};
 use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
 use imori_store::run_mark::LastEnd;
+use imori_store::segment::{Census, PageRef, SegmentCensus, SegmentOpenError, SegmentSettings, Segments};
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
 use imori_store::whole_file::ReadFrom;
 use tracing::{info, warn};
 
 use super::definitions::{DefinitionsThread, of_store};
 use super::failure::Failure;
-use super::{Journal, Waiters};
+use super::{Journal, Keeper, Pager, Waiters};
 
 /// What is asked of a store.
 pub(crate) struct Opening<'a> {
@@ -32,6 +34,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) folder: &'a Path,
     /// Bytes of a journal file.
     pub(crate) file_bytes: u64,
+    /// Journal files that may be live.
+    pub(crate) files_max: usize,
     /// What becomes of damaged files.
     pub(crate) on_damage: OnDamage,
     /// Cells that will wait for it.
@@ -47,6 +51,8 @@ pub(crate) struct Opening<'a> {
 /// A store that is open, and what was in it.
 pub(crate) struct OpenedStore {
     pub(crate) journal: Journal,
+    pub(crate) keeper: Keeper,
+    pub(crate) pager: Pager,
     pub(crate) opened: Opened<File>,
     pub(crate) restore: Restore,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
@@ -61,6 +67,8 @@ pub enum StoreError {
     FileBytes(FileBytesError),
     /// The journal cannot be opened.
     Journal(OpenError),
+    /// The segments cannot be opened.
+    Segments(SegmentOpenError),
     /// The definitions cannot be opened.
     Definitions(DefinitionsError),
     /// A record verifies and cannot be read: a later release wrote it.
@@ -80,6 +88,7 @@ impl fmt::Display for StoreError {
             StoreError::Folder(error) => error.fmt(f),
             StoreError::FileBytes(error) => error.fmt(f),
             StoreError::Journal(error) => write!(f, "{error}; `imori verify` shows what is there"),
+            StoreError::Segments(error) => write!(f, "{error}; `imori verify` shows what is there"),
             StoreError::Definitions(error) => write!(f, "{error}; `imori verify` shows what is there"),
             StoreError::Record { lsn, error } => {
                 write!(f, "record `{lsn}` cannot be read: {error}; `imori store dump` shows it")
@@ -103,6 +112,12 @@ impl From<OpenError> for StoreError {
     }
 }
 
+impl From<SegmentOpenError> for StoreError {
+    fn from(error: SegmentOpenError) -> StoreError {
+        StoreError::Segments(error)
+    }
+}
+
 impl From<DefinitionsError> for StoreError {
     fn from(error: DefinitionsError) -> StoreError {
         StoreError::Definitions(error)
@@ -112,13 +127,15 @@ impl From<DefinitionsError> for StoreError {
 /// Opens a store, or makes one in an empty folder, and says in the log what was in it.
 pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let begin = std::time::Instant::now();
+    let gauge = opening.gauge;
     let folder = StoreFolder::open(opening.folder)?;
     if folder.is_open_to_others() {
         let folder = folder.path().display();
         warn!(%folder, "others can look into the data folder; take their rights to it away");
     }
     let last_end = folder.last_end();
-    let settings = Settings::new(folder.store(), 0, opening.file_bytes, opening.on_damage);
+    let store = folder.store();
+    let settings = Settings::new(store, 0, opening.file_bytes, opening.on_damage);
     let settings = settings.map_err(StoreError::FileBytes)?.reading_from(match last_end {
         LastEnd::First | LastEnd::Clean | LastEnd::Killed => ReadFrom::Cache,
         LastEnd::PowerLost | LastEnd::DiskFailed => ReadFrom::Device,
@@ -129,7 +146,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     }
     let vhosts = vhosts(&mut definitions, &opening.vhosts)?;
     let was_clean = matches!(last_end, LastEnd::First | LastEnd::Clean);
-    let mut restore = Restore::new(opening.gauge, opening.now, was_clean);
+    let mut restore = Restore::new(gauge.clone(), opening.now, was_clean);
     let mut keys = BTreeSet::new();
     for table in [Table::Queues, Table::Exchanges, Table::Bindings] {
         for (key, value) in definitions.all(of_store(table))? {
@@ -149,12 +166,38 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         records(&opened, RecordType::Definition).filter(|record| record.lsn > applied).collect();
     read(&pending, |record| restore.definition(Lsn(record.lsn.0), &record.payload))?;
     restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;
+    let last = records(&opened, RecordType::Checkpoint).last();
+    // The first eight bytes are the floor, which the journal has read.
+    let checkpoint = last.map_or(&[][..], |record| record.payload.get(8..).unwrap_or_default());
+    let checkpoint = Checkpoint::decode(checkpoint)
+        .map_err(|error| StoreError::Record { lsn: last.map_or(0, |record| record.lsn.0), error })?;
+    let segment_settings = SegmentSettings::new(store, opening.on_damage);
+    let (segments, pages, report) =
+        Segments::open(folder.segments(), &segment_settings, &census(&checkpoint))?;
+    if report.damaged.is_empty() {
+        info!(%report, "the segments are read");
+    } else {
+        warn!(%report, "segments are damaged; they are set aside and what verifies is served");
+    }
+    let doubtful_below = if was_clean { checkpoint.doubtful_below } else { segments.census().next_segment };
+    restore.checkpoint(checkpoint);
+    pages.into_iter().for_each(|facts| restore.page(page_facts(&facts)));
     let settles: Vec<_> = records(&opened, RecordType::Settle).collect();
     read(&settles, |record| restore.settle(&record.payload))?;
     let counts: Vec<_> = records(&opened, RecordType::Count).collect();
     read(&counts, |record| restore.count(&record.payload))?;
     let seen: Vec<_> = records(&opened, RecordType::Seen).collect();
     read(&seen, |record| restore.seen(Lsn(record.lsn.0), &record.payload))?;
+    let floor = Lsn(opened.recovered.report.floor.map_or(0, |floor| floor.0));
+    for place in restore.pages_to_list(floor) {
+        let page = PageRef::new(place.segment, place.index);
+        // What cannot be listed is taken for what it was; reading it later tells.
+        let listed = segments.read_lsns(page).inspect_err(|error| warn!(%error, "a page cannot be listed"));
+        if let Ok(listed) = listed {
+            let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
+            restore.page_list(place, &lsns);
+        }
+    }
     let messages: Vec<_> = records(&opened, RecordType::Message).collect();
     read(&messages, |record| restore.message(Lsn(record.lsn.0), &record.payload))?;
 
@@ -165,9 +208,35 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;
     pending.into_iter().for_each(|(lsn, payload)| thread.note(lsn, payload));
     thread.release(synced);
+    let keeper = Keeper::new(opening.files_max, doubtful_below, restore.gone_pages());
+    let pager = Pager::start(segments, Arc::clone(&failure), gauge, opening.cells);
+    let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, Waiters::new(opening.cells, synced), file_bytes);
-    Ok(OpenedStore { journal, opened, restore, vhosts })
+    Ok(OpenedStore { journal, keeper, pager, opened, restore, vhosts })
+}
+
+/// What the segments have to know of the checkpoint.
+fn census(checkpoint: &Checkpoint) -> Census {
+    let segments = checkpoint.segments.iter().map(|state| SegmentCensus {
+        segment: state.segment,
+        page_count: state.page_count,
+        gone: state.gone.clone(),
+    });
+    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
+}
+
+fn page_facts(facts: &imori_store::segment::PageFacts) -> PageFacts {
+    PageFacts {
+        queue: DurableQueueId(facts.owner),
+        priority: facts.level,
+        place: PagePlace { segment: facts.page.segment(), index: facts.page.index() },
+        count: facts.count,
+        first: Lsn(facts.first.0),
+        last: Lsn(facts.last.0),
+        first_position: facts.first_sequence,
+        last_position: facts.last_sequence,
+    }
 }
 
 fn records(opened: &Opened<File>, kind: RecordType) -> impl Iterator<Item = &Record> {

@@ -1,0 +1,72 @@
+//! What a queue asks of the disk, outside its lock.
+
+use super::entry::Entry;
+use super::pages::{GonePage, PageId, PagePlace};
+use super::ranges::Ranges;
+use crate::confirm::Lsn;
+use crate::delivery::Count;
+
+/// What a queue asks of the disk.
+#[derive(Debug)]
+pub enum PageWork {
+    /// These are to be written; each is answered for.
+    Write(Vec<PageDraft>),
+    /// These are to be read; each is answered for.
+    Read(Vec<(PageId, PagePlace)>),
+    /// Nobody needs these any more. A durable one goes after a checkpoint that says so.
+    Gone(Vec<GonePage>),
+    /// So many durable pages more are needed by nobody, which a [`Tally`] names: a checkpoint would free them.
+    Spared(usize),
+}
+
+/// Entries of one queue and priority that are to be written together.
+#[derive(Debug)]
+pub struct PageDraft {
+    pub(crate) id: PageId,
+    pub(crate) priority: u8,
+    pub(crate) is_durable: bool,
+    /// They stay in memory too.
+    pub(super) is_copy: bool,
+    /// The position of what is before them.
+    pub(crate) position: u64,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl PageDraft {
+    /// The page, as its queue knows it.
+    #[must_use]
+    pub fn id(&self) -> PageId {
+        self.id
+    }
+
+    /// The priority of its entries.
+    #[must_use]
+    pub fn priority(&self) -> u8 {
+        self.priority
+    }
+
+    /// It has to outlive the broker.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.is_durable
+    }
+
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(Entry::memory).sum()
+    }
+}
+
+/// What a checkpoint has to know of a queue.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// It needs no record below this one; none where it needs none at all.
+    pub floor: Option<Lsn>,
+    /// The pages that are settled in part, and which of their records are.
+    pub settled: Vec<(PagePlace, Ranges)>,
+    /// Durable pages that went since the last one.
+    pub gone: Vec<GonePage>,
+    /// What is known of the deliveries of messages whose records may go.
+    pub counts: Vec<Count>,
+}

@@ -1,0 +1,50 @@
+//! A message in a queue, with what the queue knows about it.
+
+use std::mem::size_of;
+use std::sync::Arc;
+
+use super::pages::PageId;
+use crate::delivery::Delivery;
+use crate::message::{AddressView, Envelope, Message};
+
+/// A message in a queue.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub(crate) message: Arc<Message>,
+    pub(crate) envelope: Envelope,
+    /// The page that it also is in, on disk or on its way there.
+    pub(super) page: Option<PageId>,
+}
+
+impl Entry {
+    /// Bytes that an entry keeps besides its message.
+    pub(super) const CHARGE: usize = size_of::<Entry>();
+
+    /// An entry that is in no page.
+    pub(crate) fn new(message: Arc<Message>, envelope: Envelope) -> Entry {
+        Entry { message, envelope, page: None }
+    }
+
+    pub(super) fn address(&self) -> AddressView<'_> {
+        AddressView::new(&self.envelope.address)
+    }
+
+    pub(super) fn delivery<'a>(&'a self, address: &'a AddressView<'a>) -> Delivery<'a> {
+        Delivery {
+            message: self.message.view(),
+            address,
+            deaths: self.envelope.deaths.as_ref(),
+            failures: self.envelope.failures,
+            is_redelivered: self.envelope.is_redelivered,
+        }
+    }
+
+    pub(super) fn body_bytes(&self) -> u64 {
+        self.message.view().body.len() as u64
+    }
+
+    /// Bytes of memory that it keeps with its message, which other queues may share.
+    pub(super) fn memory(&self) -> usize {
+        Entry::CHARGE + self.message.charge()
+    }
+}

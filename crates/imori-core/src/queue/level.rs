@@ -1,0 +1,186 @@
+//! The waiting messages of one priority: in memory or on disk, in order.
+//!
+//! ```text
+//!  released   parts: in memory ─ page ─ page ─ … ─ page ─ in memory
+//!  (came back) given out first     on disk, no bodies      newest
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::entry::Entry;
+use super::pages::{PageId, PagePlace, Pages};
+use super::run::Run;
+
+/// Messages of one priority.
+#[derive(Debug, Default)]
+pub(super) struct Level {
+    /// Given out before and released: each has a smaller number than all that are fresh.
+    pub(super) released: BTreeMap<u64, Entry>,
+    /// What is fresh. No two in memory follow each other, and none of them is empty unless it is alone.
+    pub(super) parts: VecDeque<Part>,
+    /// The position of the last entry that was cut into a page.
+    pub(super) position: u64,
+}
+
+/// Messages that follow each other.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// In memory.
+    Memory(Run),
+    /// On disk alone, or on their way there.
+    Page(PagePart),
+}
+
+/// Messages that follow each other on disk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PagePart {
+    pub(super) id: PageId,
+    /// The key of the first of them, where it is not the first of the page.
+    pub(super) first: Option<u64>,
+    pub(super) len: u32,
+    /// Bytes that they kept in memory, or about so many.
+    pub(super) memory: usize,
+    /// Bytes of their bodies; 0 where that is not known, as after a restart.
+    pub(super) body_bytes: u64,
+    /// It is being read.
+    pub(super) is_asked: bool,
+}
+
+/// What is at the front.
+pub(super) enum Front<T> {
+    /// A message in memory.
+    Entry(T),
+    /// One that has to be read.
+    OnDisk,
+    /// Nothing.
+    Nothing,
+}
+
+impl Level {
+    pub(super) fn front(&self) -> Front<&Entry> {
+        if let Some((_, entry)) = self.released.first_key_value() {
+            return Front::Entry(entry);
+        }
+        match self.parts.front() {
+            Some(Part::Memory(run)) => run.front().map_or(Front::Nothing, Front::Entry),
+            Some(Part::Page(_)) => Front::OnDisk,
+            None => Front::Nothing,
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Front<Entry> {
+        if let Some((_, entry)) = self.released.pop_first() {
+            return Front::Entry(entry);
+        }
+        let entry = match self.parts.front_mut() {
+            Some(Part::Memory(run)) => run.pop_front(),
+            Some(Part::Page(_)) => return Front::OnDisk,
+            None => None,
+        };
+        self.drop_empty_front();
+        entry.map_or(Front::Nothing, Front::Entry)
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        if let Some(Part::Memory(run)) = self.parts.back_mut() {
+            return run.push_back(entry);
+        }
+        let mut run = Run::default();
+        run.push_back(entry);
+        self.parts.push_back(Part::Memory(run));
+    }
+
+    /// What could be cut from its newest part if so much is to stay at the front, and what has to stay of it.
+    pub(super) fn cuttable(&self, keep: usize) -> (usize, usize) {
+        let Some(Part::Memory(newest)) = self.parts.back() else { return (0, 0) };
+        let mut keep = keep;
+        for part in self.parts.iter().take(self.parts.len() - 1) {
+            if keep == 0 {
+                break;
+            }
+            keep = keep.saturating_sub(match part {
+                Part::Memory(run) => run.memory(),
+                Part::Page(part) => part.memory,
+            });
+        }
+        (newest.memory().saturating_sub(keep), keep)
+    }
+
+    /// Cuts the oldest off the newest part, if that is in memory; what is to stay before it stays. `paged` makes
+    /// pages of what is cut, and gives back what it cannot.
+    pub(super) fn cut(&mut self, keep: usize, goal: usize, paged: impl FnOnce(Run) -> (Vec<PagePart>, Run)) {
+        let Some(Part::Memory(newest)) = self.parts.back_mut() else { return };
+        let mut newest = std::mem::take(newest);
+        self.parts.pop_back();
+        self.append(newest.cut(keep));
+        let (pages, rest) = paged(newest.cut(goal));
+        self.parts.extend(pages.into_iter().map(Part::Page));
+        self.append(rest);
+        self.append(newest);
+    }
+
+    /// Puts messages in the place of a page.
+    pub(super) fn replace(&mut self, id: PageId, run: Run) {
+        let Some(at) = self.find(id) else { return };
+        let later = self.parts.split_off(at);
+        self.append(run);
+        let mut later = later.into_iter().skip(1);
+        match later.next() {
+            Some(Part::Memory(run)) => self.append(run),
+            Some(page) => self.parts.push_back(page),
+            None => {}
+        }
+        self.parts.extend(later);
+    }
+
+    /// The part of this page, if it is still on disk alone.
+    pub(super) fn part(&self, id: PageId) -> Option<&PagePart> {
+        match self.parts.get(self.find(id)?) {
+            Some(Part::Page(part)) => Some(part),
+            _ => None,
+        }
+    }
+
+    fn find(&self, id: PageId) -> Option<usize> {
+        self.parts.iter().position(|part| matches!(part, Part::Page(part) if part.id == id))
+    }
+
+    /// Asks for the pages at the front until so many bytes are or will be in memory there.
+    pub(super) fn ask(&mut self, goal: usize, pages: &Pages, asked: &mut Vec<(PageId, PagePlace)>) {
+        let mut ahead = 0;
+        for part in &mut self.parts {
+            if ahead >= goal {
+                return;
+            }
+            match part {
+                Part::Memory(run) => ahead += run.memory(),
+                Part::Page(part) => {
+                    // One that is being written can be read when it is.
+                    let Some(place) = pages.get(part.id).and_then(|page| page.place) else { return };
+                    if !part.is_asked {
+                        part.is_asked = true;
+                        asked.push((part.id, place));
+                    }
+                    ahead += part.memory;
+                }
+            }
+        }
+    }
+
+    /// Puts messages behind all others.
+    pub(super) fn append(&mut self, run: Run) {
+        if run.is_empty() {
+            return;
+        }
+        match self.parts.back_mut() {
+            Some(Part::Memory(last)) => last.append(run),
+            _ => self.parts.push_back(Part::Memory(run)),
+        }
+    }
+
+    fn drop_empty_front(&mut self) {
+        if self.parts.len() > 1 && matches!(self.parts.front(), Some(Part::Memory(run)) if run.is_empty()) {
+            self.parts.pop_front();
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The pages of a queue: entries of one priority that stand on disk together, known here without their bodies.
+//!
+//! A page is needed until all of its entries are settled, whether they are on disk alone or in memory too. Of one
+//! that is settled in part the numbers of the settled are kept, as ranges.
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::confirm::Lsn;
+use crate::id::DurableQueueId;
+
+use super::ranges::Ranges;
+
+/// A page of a queue, for as long as the broker runs; never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId(std::num::NonZeroU32);
+
+/// Where a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PagePlace {
+    /// The number of its segment.
+    pub segment: u32,
+    /// Its index there.
+    pub index: u32,
+}
+
+/// What is known of a page that the broker found at its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageFacts {
+    /// Whose entries these are.
+    pub queue: DurableQueueId,
+    /// Their priority.
+    pub priority: u8,
+    /// Where it is.
+    pub place: PagePlace,
+    /// How many entries it has.
+    pub count: u32,
+    /// The lowest number of their records.
+    pub first: Lsn,
+    /// The highest.
+    pub last: Lsn,
+    /// The lowest position of an entry: pages of a priority follow each other in this order.
+    pub first_position: u64,
+    /// The highest.
+    pub last_position: u64,
+}
+
+/// A page that nobody needs any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GonePage {
+    /// Where it is.
+    pub place: PagePlace,
+    /// It is of a segment that outlives the broker.
+    pub is_durable: bool,
+}
+
+/// What is known of a page.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Where it is; none until it is written.
+    pub(super) place: Option<PagePlace>,
+    pub(super) is_durable: bool,
+    /// It could not be written.
+    pub(super) is_failed: bool,
+    /// Nobody knows whether its entries were given out before the broker was away.
+    pub(super) is_doubtful: bool,
+    pub(super) priority: u8,
+    /// Entries that are not settled.
+    live: u32,
+    /// The number of the first entry where they were numbered anew since the page was written.
+    pub(super) first_sequence: Option<u64>,
+    /// Records of those of its entries that are settled.
+    settled: Ranges,
+}
+
+/// The pages of a queue.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    all: HashMap<PageId, Page, FixedState>,
+    last: u32,
+    /// Durable pages that nobody needs, and how many of them nobody was told of.
+    gone: Vec<GonePage>,
+    gone_untold: usize,
+    /// The same of those of this run alone.
+    transient_gone: Vec<GonePage>,
+}
+
+impl Pages {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, id: PageId) -> Option<&Page> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: PageId) -> Option<&mut Page> {
+        self.all.get_mut(&id)
+    }
+
+    /// A page of so many entries that is going to be written.
+    pub(super) fn begin(&mut self, priority: u8, is_durable: bool, count: u32) -> PageId {
+        self.add(Page {
+            place: None,
+            is_durable,
+            is_failed: false,
+            is_doubtful: false,
+            priority,
+            live: count,
+            first_sequence: None,
+            settled: Ranges::default(),
+        })
+    }
+
+    /// A page that was found at the start.
+    pub(super) fn restore(
+        &mut self,
+        page: &PageFacts,
+        live: u32,
+        settled: Ranges,
+        is_doubtful: bool,
+    ) -> PageId {
+        self.add(Page {
+            place: Some(page.place),
+            is_durable: true,
+            is_failed: false,
+            is_doubtful,
+            priority: page.priority,
+            live,
+            first_sequence: None,
+            settled,
+        })
+    }
+
+    /// Notes that a page that is going to be written has one more entry.
+    pub(super) fn grow(&mut self, id: PageId) {
+        if let Some(page) = self.all.get_mut(&id) {
+            page.live += 1;
+        }
+    }
+
+    fn add(&mut self, page: Page) -> PageId {
+        // Four milliards of pages are a petabyte.
+        self.last = self.last.saturating_add(1);
+        let id = PageId(std::num::NonZeroU32::new(self.last).unwrap_or(std::num::NonZeroU32::MAX));
+        self.all.insert(id, page);
+        id
+    }
+
+    /// Notes that an entry of a page is settled.
+    pub(super) fn settle(&mut self, id: PageId, lsn: Lsn) {
+        let Some(page) = self.all.get_mut(&id) else { return };
+        // What is on disk for this run alone needs no memory of what is settled.
+        if page.is_durable {
+            page.settled.insert(lsn.0);
+        }
+        self.let_go(id, 1);
+    }
+
+    /// Notes that so many entries of a page are not needed any more.
+    pub(super) fn let_go(&mut self, id: PageId, count: u32) {
+        let Some(page) = self.all.get_mut(&id) else { return };
+        page.live = page.live.saturating_sub(count);
+        // What is being written is forgotten when that is done.
+        if page.live == 0 && (page.place.is_some() || page.is_failed) {
+            self.forget(id);
+        }
+    }
+
+    /// Notes that a page is on disk; false where nobody needs it any more.
+    pub(super) fn written(&mut self, id: PageId, place: PagePlace, is_durable: bool) -> bool {
+        match self.all.get_mut(&id) {
+            Some(page) => {
+                page.place = Some(place);
+                let is_needed = page.live > 0;
+                if !is_needed {
+                    self.forget(id);
+                }
+                is_needed
+            }
+            None => {
+                self.note_gone(GonePage { place, is_durable });
+                false
+            }
+        }
+    }
+
+    /// Notes that a page could not be written.
+    pub(super) fn failed(&mut self, id: PageId) {
+        if let Some(page) = self.all.get_mut(&id) {
+            page.is_failed = true;
+            if page.live == 0 {
+                self.forget(id);
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: PageId) {
+        if let Some(Page { place: Some(place), is_durable, .. }) = self.all.remove(&id) {
+            self.note_gone(GonePage { place, is_durable });
+        }
+        if self.all.is_empty() {
+            self.all.shrink_to_fit();
+        }
+    }
+
+    fn note_gone(&mut self, page: GonePage) {
+        match page.is_durable {
+            true => {
+                self.gone.push(page);
+                self.gone_untold += 1;
+            }
+            false => self.transient_gone.push(page),
+        }
+    }
+
+    /// The durable pages that went since the last call.
+    pub(super) fn take_gone(&mut self) -> Vec<GonePage> {
+        self.gone_untold = 0;
+        std::mem::take(&mut self.gone)
+    }
+
+    /// How many durable pages went since the last call of either.
+    pub(super) fn take_untold(&mut self) -> usize {
+        std::mem::take(&mut self.gone_untold)
+    }
+
+    /// The pages of this run alone that went since the last call.
+    pub(super) fn take_transient_gone(&mut self) -> Vec<GonePage> {
+        std::mem::take(&mut self.transient_gone)
+    }
+
+    /// Forgets all of them, and gives those that are on disk.
+    pub(super) fn take_all(&mut self) -> Vec<GonePage> {
+        let placed = |(_, page): (PageId, Page)| {
+            page.place.map(|place| GonePage { place, is_durable: page.is_durable })
+        };
+        let mut all: Vec<GonePage> = std::mem::take(&mut self.all).into_iter().filter_map(placed).collect();
+        all.append(&mut self.gone);
+        all.append(&mut self.transient_gone);
+        all
+    }
+
+    /// The durable pages that are settled in part, and which of their records are.
+    pub(super) fn partly_settled(&self) -> impl Iterator<Item = (PagePlace, &Ranges)> {
+        let pages = self.all.values().filter(|page| page.is_durable && !page.settled.is_empty());
+        pages.filter_map(|page| Some((page.place?, &page.settled)))
+    }
+}
+
+impl Page {
+    /// Tells whether one of its entries is settled.
+    pub(super) fn is_settled(&self, lsn: Lsn) -> bool {
+        self.settled.contains(lsn.0)
+    }
+
+    /// Its entries are on disk and outlive the broker.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_durable && self.place.is_some()
+    }
+}

@@ -1,0 +1,462 @@
+//! A queue that is longer than its memory: what goes to disk, comes back, and what of it is still needed.
+
+use std::time::Duration;
+
+use super::draft::{PageDraft, PageWork, Tally};
+use super::entry::Entry;
+use super::level::{PagePart, Part};
+use super::pages::{GonePage, PageFacts, PageId, PagePlace, Pages};
+use super::queue::{Effects, Queue};
+use super::ranges::Ranges;
+use super::run::Run;
+use super::settings::Overflow;
+use crate::confirm::Lsn;
+use crate::delivery::Count;
+use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
+use crate::message::DeathReason;
+use crate::time::Time;
+
+/// How long a queue keeps what it could not write before it tries again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A page that was found at the start, with what is known of it since it was written.
+#[derive(Debug)]
+pub(crate) struct FoundPage {
+    pub(crate) facts: PageFacts,
+    pub(crate) live: u32,
+    pub(crate) settled: Ranges,
+    pub(crate) is_doubtful: bool,
+}
+
+/// What waits after a restart, in order.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// On disk.
+    Page(FoundPage),
+    /// In memory.
+    Entry(Entry),
+}
+
+impl Queue {
+    /// What it asks of the disk now, if it may keep so many bytes of memory.
+    pub fn page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
+        let mut work = Vec::new();
+        if self.ready.memory() > share && self.writing == 0 && self.page_retry.is_none_or(|at| at <= now) {
+            self.page_retry = None;
+            let drafts = self.cut(share);
+            self.writing += drafts.len();
+            if !drafts.is_empty() {
+                work.push(PageWork::Write(drafts));
+            }
+        }
+        if !self.pages.is_empty() {
+            let asked = self.ready.ask(share / 8, &self.pages);
+            if !asked.is_empty() {
+                work.push(PageWork::Read(asked));
+            }
+        }
+        let gone = self.pages.take_transient_gone();
+        if !gone.is_empty() {
+            work.push(PageWork::Gone(gone));
+        }
+        match self.pages.take_untold() {
+            0 => {}
+            spared => work.push(PageWork::Spared(spared)),
+        }
+        work
+    }
+
+    fn cut(&mut self, share: usize) -> Vec<PageDraft> {
+        let page_bytes = PAGE_BYTES_GOAL.min(share / 16).max(1);
+        let goal = PAGED_BYTES_GOAL.min(self.ready.memory() - share / 2);
+        let keeps = self.keeps_records();
+        let Queue { ready, pages, gauge, .. } = self;
+        let mut drafts: Vec<PageDraft> = Vec::new();
+        let mut dropped = Vec::new();
+        ready.cut((share / 4, share / 64, goal, share / 16), |priority, position, run| {
+            let is_durable = |entry: &Entry| keeps && entry.envelope.lsn != Lsn::NONE;
+            let mut cutter =
+                Cutter { pages, priority, position, page_bytes, drafts: &mut drafts, dropped: &mut dropped };
+            cutter.cut(run, is_durable)
+        });
+        let moved = drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() + dropped.len();
+        gauge.sub(moved * Entry::CHARGE);
+        drafts
+    }
+
+    /// Notes that a page is on disk, whatever became of its entries meanwhile.
+    pub fn page_written(&mut self, draft: &PageDraft, place: PagePlace) {
+        if draft.is_durable {
+            let page = self.pages.get(draft.id);
+            for lsn in draft.entries.iter().map(|entry| entry.envelope.lsn) {
+                let has_left = draft.is_copy && page.is_none_or(|page| page.is_settled(lsn));
+                if !has_left {
+                    self.unspilled.remove(lsn);
+                }
+            }
+        }
+        self.pages.written(draft.id, place, draft.is_durable);
+        self.writing -= usize::from(!draft.is_copy);
+    }
+
+    /// Takes back what could not be written.
+    pub fn page_failed(&mut self, draft: PageDraft, now: Time) {
+        if draft.is_copy {
+            self.pages.failed(draft.id);
+            return;
+        }
+        self.writing -= 1;
+        self.page_retry = Some(now.after(RETRY_AFTER));
+        if self.ready.part(draft.priority, draft.id).is_some() {
+            let mut run = Run::default();
+            run.extend(draft.entries.into_iter().map(|entry| Entry { page: None, ..entry }));
+            self.gauge.add(run.len() * Entry::CHARGE);
+            self.ready.replace(draft.priority, draft.id, run);
+        } else if draft.is_durable {
+            draft.entries.iter().for_each(|entry| self.unspilled.remove(entry.envelope.lsn));
+        }
+        self.pages.failed(draft.id);
+        self.pages.forget(draft.id);
+    }
+
+    /// Takes what of a page could be read; gives how many entries are lost.
+    pub fn page_read(&mut self, id: PageId, entries: Vec<Entry>, now: Time, effects: &mut Effects) -> u32 {
+        let Some(page) = self.pages.get(id) else { return 0 };
+        let priority = page.priority;
+        let Some(part) = self.ready.part(priority, id).copied() else { return 0 };
+        let (mut run, mut failed) = (Run::default(), Vec::new());
+        for (index, mut entry) in (0..).zip(entries) {
+            let envelope = &mut entry.envelope;
+            if let Some(first) = page.first_sequence {
+                envelope.sequence = first + index;
+            }
+            let is_before = part.first.is_some_and(|first| envelope.sequence < first);
+            let is_enough = run.len() + failed.len() >= part.len as usize;
+            if is_before || is_enough || page.is_durable && page.is_settled(envelope.lsn) {
+                continue;
+            }
+            if let Some(count) = self.counts.get(&envelope.lsn) {
+                envelope.failures = count.failures;
+                envelope.is_redelivered |= count.is_redelivered;
+            }
+            envelope.is_redelivered |= page.is_doubtful;
+            envelope.priority = priority;
+            entry.page = Some(id);
+            self.gauge.add(Entry::CHARGE);
+            match self.settings().delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
+                true => failed.push(entry),
+                false => run.push_back(entry),
+            }
+        }
+        let lost = part.len.saturating_sub(u32::try_from(run.len() + failed.len()).unwrap_or(u32::MAX));
+        self.ready.replace(priority, id, run);
+        for entry in failed {
+            self.leave(&entry);
+            self.bury(entry, DeathReason::DeliveryLimit, now, effects);
+        }
+        if lost > 0 {
+            self.pages.let_go(id, lost);
+        }
+        if self.settings().overflow == Overflow::DropHead {
+            self.drop_surplus(now, effects);
+        }
+        lost
+    }
+
+    /// Notes that a page cannot be read in this run; what is in it stays there for the next. Gives how many
+    /// entries that are.
+    pub fn page_unreadable(&mut self, id: PageId) -> u32 {
+        let Some(page) = self.pages.get(id) else { return 0 };
+        let priority = page.priority;
+        let len = self.ready.part(priority, id).map_or(0, |part| part.len);
+        self.ready.replace(priority, id, Run::default());
+        len
+    }
+
+    /// The lowest number of a record that it needs, or one below that.
+    pub fn floor(&self) -> Option<Lsn> {
+        self.unspilled.floor()
+    }
+
+    /// Copies messages whose records are up to `through`, or not far above, and in no page; about so many bytes.
+    pub fn spill(&mut self, through: Lsn, bytes_max: usize) -> Vec<PageDraft> {
+        let (count, end) = self.unspilled.through(through);
+        if count == 0 || !self.keeps_records() {
+            return Vec::new();
+        }
+        let Queue { ready, unsettled, pages, .. } = self;
+        let mut spill =
+            Spill { pages, end, left: count, bytes: 0, bytes_max, drafts: Vec::new(), open: None };
+        let levels = ready.levels().count();
+        let mut of_level: Vec<Vec<&mut Entry>> = (0..levels).map(|_| Vec::new()).collect();
+        for entry in unsettled.values_mut() {
+            let at = levels.checked_sub(1 + usize::from(entry.envelope.priority));
+            if let Some(of_level) = at.and_then(|at| of_level.get_mut(at)) {
+                of_level.push(entry);
+            }
+        }
+        for (level, mut out) in ready.levels_mut().zip(of_level) {
+            out.extend(level.released.values_mut());
+            out.sort_unstable_by_key(|entry| entry.envelope.sequence);
+            out.into_iter().for_each(|entry| spill.visit(entry));
+            for part in &mut level.parts {
+                match part {
+                    Part::Memory(run) => {
+                        for entry in run.iter_mut() {
+                            if spill.is_done() {
+                                break;
+                            }
+                            spill.visit(entry);
+                        }
+                    }
+                    Part::Page(_) => spill.open = None,
+                }
+            }
+            spill.open = None;
+        }
+        spill.drafts
+    }
+
+    /// What a checkpoint has to know of it; what is gone it says once.
+    pub fn tally(&mut self) -> Tally {
+        let gone = self.pages.take_gone();
+        let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
+        let mut counts: Vec<Count> = self.counts.values().copied().collect();
+        let limit = self.settings().delivery_limit;
+        let is_kept = |entry: &&Entry| {
+            entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept())
+        };
+        // Of those that are out it is not known yet whether they fail.
+        let out = self.unsettled.values().map(|entry| (entry, u32::from(limit.is_some())));
+        let released = self.ready.levels().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
+        for (entry, failures) in out.chain(released).filter(|(entry, _)| is_kept(entry)) {
+            let failures = entry.envelope.failures.saturating_add(failures);
+            if failures > 0 || entry.envelope.is_redelivered {
+                counts.extend(self.count(entry, failures));
+            }
+        }
+        Tally { floor: self.floor(), settled, gone, counts }
+    }
+
+    /// Gives all of its pages up, as it is deleted.
+    pub fn take_pages(&mut self) -> Vec<GonePage> {
+        self.pages.take_all()
+    }
+
+    /// How many pages it has.
+    pub fn pages_len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Takes what waited in a priority before the broker was away, in its order; gives the sequence numbers of
+    /// those whose deliveries failed too often: they are out until somebody releases them.
+    pub(crate) fn restore(&mut self, priority: u8, found: Vec<Found>) -> Vec<u64> {
+        let mut too_often = Vec::new();
+        let mut run = Run::default();
+        for found in found {
+            match found {
+                Found::Page(FoundPage { facts, live, settled, is_doubtful }) => {
+                    let id = self.pages.restore(&facts, live, settled, is_doubtful);
+                    if live == 0 {
+                        self.pages.forget(id);
+                        continue;
+                    }
+                    if let Some(page) = self.pages.get_mut(id) {
+                        page.first_sequence = Some(self.next_sequence);
+                        page.priority = priority;
+                    }
+                    self.next_sequence += u64::from(facts.count);
+                    self.ready.restore(priority, Part::Memory(std::mem::take(&mut run)));
+                    let memory = PAGE_BYTES_GOAL;
+                    let part =
+                        PagePart { id, first: None, len: live, memory, body_bytes: 0, is_asked: false };
+                    self.ready.restore(priority, Part::Page(part));
+                }
+                Found::Entry(mut entry) => {
+                    let sequence = self.next_sequence;
+                    self.next_sequence += 1;
+                    entry.envelope.sequence = sequence;
+                    self.gauge.add(Entry::CHARGE);
+                    if self.settings().delivery_limit.is_none_or(|limit| entry.envelope.failures <= limit) {
+                        run.push_back(entry);
+                    } else {
+                        self.unsettled.insert(sequence, entry);
+                        too_often.push(sequence);
+                    }
+                }
+            }
+        }
+        self.ready.restore(priority, Part::Memory(run));
+        self.charge_room();
+        too_often
+    }
+
+    /// Takes what is known of the deliveries of messages that are in pages.
+    pub(crate) fn restore_counts(&mut self, counts: impl Iterator<Item = Count>) {
+        self.counts.extend(counts.map(|count| (count.holding.lsn, count)));
+    }
+
+    /// Tells whether it has records of persistent messages.
+    pub(super) fn keeps_records(&self) -> bool {
+        self.durability().is_some_and(|durability| durability.level > crate::confirm::Level::Memory)
+    }
+}
+
+/// Makes pages of entries that leave memory.
+struct Cutter<'a> {
+    pages: &'a mut Pages,
+    priority: u8,
+    position: &'a mut u64,
+    page_bytes: usize,
+    drafts: &'a mut Vec<PageDraft>,
+    dropped: &'a mut Vec<Entry>,
+}
+
+/// What is to be done with an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It goes to a new page, durable or not.
+    Write(bool),
+    /// It is in this page already.
+    Drop(PageId),
+    /// It has to stay until it is written.
+    Stay,
+}
+
+impl Cutter<'_> {
+    fn cut(&mut self, run: Run, is_durable: impl Fn(&Entry) -> bool) -> (Vec<PagePart>, Run) {
+        let (mut parts, mut rest) = (Vec::new(), Run::default());
+        let mut entries = run.into_entries().peekable();
+        while let Some(first) = entries.peek() {
+            let fate = self.fate(first, &is_durable);
+            let mut memory = 0;
+            let mut group = Vec::new();
+            while let Some(entry) =
+                entries.next_if(|entry| memory < self.page_bytes && self.fate(entry, &is_durable) == fate)
+            {
+                // What is in one page already is not parted.
+                memory += if let Fate::Write(_) = fate { entry.memory() } else { 0 };
+                group.push(entry);
+            }
+            match fate {
+                Fate::Write(is_durable) => parts.push(self.write(group, is_durable)),
+                // The last of the cut may go on behind it.
+                Fate::Drop(id) if entries.peek().is_some() => {
+                    parts.push(part_of(id, &group, group.first().map(|first| first.envelope.sequence)));
+                    self.dropped.extend(group);
+                }
+                Fate::Drop(_) | Fate::Stay => {
+                    rest.extend(group);
+                    rest.extend(entries.by_ref());
+                }
+            }
+        }
+        (parts, rest)
+    }
+
+    fn fate(&self, entry: &Entry, is_durable: impl Fn(&Entry) -> bool) -> Fate {
+        let Some(id) = entry.page else { return Fate::Write(is_durable(entry)) };
+        match self.pages.get(id) {
+            // Numbers that it was given since cannot be compared with those in the page.
+            Some(page) if page.place.is_some() && page.first_sequence.is_none() => Fate::Drop(id),
+            Some(page) if page.is_failed => Fate::Write(page.is_durable),
+            _ => Fate::Stay,
+        }
+    }
+
+    fn write(&mut self, mut entries: Vec<Entry>, is_durable: bool) -> PagePart {
+        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        let id = self.pages.begin(self.priority, is_durable, count);
+        let position = *self.position;
+        for entry in &mut entries {
+            if let Some(failed) = entry.page.take() {
+                self.pages.let_go(failed, 1);
+            }
+            *self.position = (*self.position).max(entry.envelope.lsn.0);
+        }
+        let part = part_of(id, &entries, None);
+        let priority = self.priority;
+        self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, position, entries });
+        part
+    }
+}
+
+fn part_of(id: PageId, entries: &[Entry], first: Option<u64>) -> PagePart {
+    PagePart {
+        id,
+        first,
+        len: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+        memory: entries.iter().map(Entry::memory).sum(),
+        body_bytes: entries.iter().map(Entry::body_bytes).sum(),
+        is_asked: false,
+    }
+}
+
+/// Makes pages of entries that stay in memory.
+struct Spill<'a> {
+    pages: &'a mut Pages,
+    end: Lsn,
+    /// Entries up to `end` that are not seen yet.
+    left: usize,
+    bytes: usize,
+    bytes_max: usize,
+    drafts: Vec<PageDraft>,
+    /// Bytes of the draft that takes what follows.
+    open: Option<usize>,
+}
+
+impl Spill<'_> {
+    fn is_done(&self) -> bool {
+        self.left == 0 || self.bytes >= self.bytes_max
+    }
+
+    fn visit(&mut self, entry: &mut Entry) {
+        let lsn = entry.envelope.lsn;
+        if lsn == Lsn::NONE {
+            return;
+        }
+        let (is_needed, is_pending) = match entry.page.and_then(|page| self.pages.get(page)) {
+            Some(page) => (!page.is_kept(), !page.is_kept() && !page.is_failed),
+            None => (true, false),
+        };
+        let is_meant = is_needed && lsn <= self.end;
+        self.left -= usize::from(is_meant);
+        // A page has nothing of others between its entries, so that pages can be put in order.
+        if !is_meant || is_pending || self.bytes >= self.bytes_max {
+            self.open = None;
+            return;
+        }
+        if self.open.is_none_or(|bytes| bytes >= PAGE_BYTES_GOAL) {
+            let priority = entry.envelope.priority;
+            let id = self.pages.begin(priority, true, 0);
+            let follows = self.drafts.last().filter(|draft| draft.priority == priority);
+            let position = follows.and_then(last_position).unwrap_or(0);
+            self.drafts.push(PageDraft {
+                id,
+                priority,
+                is_durable: true,
+                is_copy: true,
+                position,
+                entries: Vec::new(),
+            });
+            self.open = Some(0);
+        }
+        let (Some(draft), Some(bytes)) = (self.drafts.last_mut(), &mut self.open) else { return };
+        if let Some(failed) = entry.page {
+            self.pages.let_go(failed, 1);
+        }
+        self.pages.grow(draft.id);
+        entry.page = Some(draft.id);
+        *bytes += entry.memory();
+        self.bytes += entry.memory();
+        draft.entries.push(entry.clone());
+    }
+}
+
+fn last_position(draft: &PageDraft) -> Option<u64> {
+    let highest = draft.entries.iter().map(|entry| entry.envelope.lsn.0).max()?;
+    Some(highest.max(draft.position))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,596 @@
+//! A queue with little memory beside one that has all of it: the same happens to both, and the same has to come out,
+//! whenever the disk answers and wherever the broker ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::super::settings::{DeadLetter, QueueSettings};
+use super::*;
+use crate::delivery::{Delivery, Outcome, Taken};
+use crate::id::{ConnectionId, DurableQueueId, QueueId, Reader, ReaderId, VhostId};
+use crate::memory::Gauge;
+use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::name::Name;
+use crate::queue::Arrival;
+use crate::record::{
+    Checkpoint, Definition, PageEntry, RecordKind, SegmentState, decode_page_entry, encode_counts,
+    encode_message, encode_page, encode_settle,
+};
+use crate::restore::Restore;
+use crate::route::hamt::Seed;
+use crate::route::{Table, TableLimits};
+use crate::topology::Topology;
+
+const READER: Reader = Reader {
+    connection: ConnectionId { cell: 0, slot: 0, generation: 0 },
+    id: ReaderId { slot: 0, generation: 0 },
+};
+const QUEUE: DurableQueueId = DurableQueueId(1);
+const VHOST: VhostId = VhostId(0);
+
+/// What was given out: body, failures, redelivered.
+type Given = (u64, String, u32, bool);
+
+/// A queue and what it said.
+struct Side {
+    queue: Queue,
+    given: Vec<Given>,
+    effects: Effects,
+}
+
+impl Side {
+    fn deliver(&mut self, now: Time, credit: &mut u32) {
+        let given = &mut self.given;
+        self.queue.wake(READER);
+        let mut offer = |_: Reader, delivery: &Delivery<'_>, sequence: u64| {
+            if *credit == 0 {
+                return Taken::Full;
+            }
+            *credit -= 1;
+            let body = String::from_utf8_lossy(delivery.message.body).into_owned();
+            given.push((sequence, body, delivery.failures, delivery.is_redelivered));
+            Taken::Unsettled
+        };
+        self.queue.deliver(now, &mut offer, &mut self.effects);
+    }
+}
+
+/// A page on disk.
+#[derive(Clone)]
+struct DiskPage {
+    priority: u8,
+    entries: Vec<PageEntry>,
+}
+
+/// What outlives the broker, and what is on its way there.
+#[derive(Default)]
+struct Disk {
+    pages: BTreeMap<PagePlace, DiskPage>,
+    transient: BTreeMap<PagePlace, DiskPage>,
+    next_segment: u32,
+    /// Records that the journal has still, and all that it ever had.
+    journal: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
+    all: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
+    last: u64,
+    checkpoint: Checkpoint,
+    floor: Lsn,
+    gone: Vec<GonePage>,
+}
+
+impl Disk {
+    fn append(&mut self, kind: RecordKind, payload: Vec<u8>, is_for_all: bool) -> Lsn {
+        self.last += 1;
+        let lsn = Lsn(self.last);
+        self.journal.insert(lsn, (kind, payload.clone()));
+        if is_for_all {
+            self.all.insert(lsn, (kind, payload));
+        }
+        lsn
+    }
+
+    fn write(&mut self, draft: &PageDraft) -> PagePlace {
+        let place = PagePlace { segment: self.next_segment, index: 0 };
+        self.next_segment += 1;
+        let page = DiskPage { priority: draft.priority, entries: encode_page(draft) };
+        let pages = if draft.is_durable { &mut self.pages } else { &mut self.transient };
+        pages.insert(place, page);
+        place
+    }
+}
+
+struct Twins {
+    paged: Side,
+    plain: Side,
+    settings: QueueSettings,
+    gauge: Gauge,
+    now: Time,
+    share: usize,
+    disk: Disk,
+    work: Vec<PageWork>,
+    spilled: Vec<PageDraft>,
+    next_body: u32,
+    pages_seen: usize,
+}
+
+fn side(settings: &QueueSettings, gauge: &Gauge, now: Time) -> Side {
+    let mut queue = Queue::new(VHOST, Name::from("q"), settings.clone(), gauge.clone(), now);
+    queue.make_durable(QUEUE);
+    queue.add_consumer(READER, 0, false, now);
+    Side { queue, given: Vec::new(), effects: Effects::default() }
+}
+
+impl Twins {
+    fn new(settings: QueueSettings, share: usize) -> Twins {
+        let (gauge, now) = (Gauge::default(), Time(1_000_000));
+        Twins {
+            paged: side(&settings, &gauge, now),
+            plain: side(&settings, &Gauge::default(), now),
+            settings,
+            gauge,
+            now,
+            share,
+            disk: Disk { last: 1, ..Disk::default() },
+            work: Vec::new(),
+            spilled: Vec::new(),
+            next_body: 0,
+            pages_seen: 0,
+        }
+    }
+
+    fn publish(&mut self, priority: u8, is_persistent: bool, expiration_ms: Option<u32>, len: usize) {
+        let body = format!("{:>len$}", self.next_body);
+        self.next_body += 1;
+        let mut head = Head::new(OriginId::BROKER);
+        (head.is_persistent, head.priority, head.expiration_ms) =
+            (is_persistent, Some(priority), expiration_ms);
+        let publication = Publication::new(&head, b"", body.as_bytes());
+        let address = Arc::new(Address::new(b"", b"q"));
+        let address = AddressView::new(&address);
+        let lsn = match is_persistent {
+            true => {
+                let payload = encode_message(&publication.view(), &address, None, &[QUEUE], self.now);
+                self.disk.append(RecordKind::Message, payload, true)
+            }
+            false => Lsn::NONE,
+        };
+        let arrival = Arrival { address: &address, deaths: None, lsn, now: self.now };
+        for side in [&mut self.paged, &mut self.plain] {
+            side.queue.enqueue(&publication, &arrival, &mut side.effects);
+        }
+        self.follow_up();
+    }
+
+    /// Records what followed, in both the same, and asks for what is to be done.
+    fn follow_up(&mut self) {
+        let work = self.paged.queue.page_work(self.now, self.share);
+        self.work.extend(work);
+        let effects = std::mem::take(&mut self.paged.effects);
+        let plain = std::mem::take(&mut self.plain.effects);
+        // What the one does late, the other did at once: the journal of each has its own.
+        self.record(&effects, false);
+        self.record(&plain, true);
+        self.pages_seen = self.pages_seen.max(self.paged.queue.pages_len());
+    }
+
+    fn record(&mut self, effects: &Effects, is_plain: bool) {
+        let settled: Vec<_> = effects
+            .settled
+            .iter()
+            .copied()
+            .chain(effects.dead.iter().filter_map(|dead| dead.holding))
+            .collect();
+        for (kind, payload) in [
+            (RecordKind::Count, (!effects.counted.is_empty()).then(|| encode_counts(&effects.counted))),
+            (RecordKind::Settle, (!settled.is_empty()).then(|| encode_settle(&settled))),
+        ] {
+            let Some(payload) = payload else { continue };
+            self.disk.last += 1;
+            let records = if is_plain { &mut self.disk.all } else { &mut self.disk.journal };
+            records.insert(Lsn(self.disk.last), (kind, payload));
+        }
+    }
+
+    /// The disk does one thing that it was asked for, well or not.
+    fn io(&mut self, choice: usize, is_well: bool) -> bool {
+        if self.work.is_empty() {
+            return false;
+        }
+        match self.work.swap_remove(choice % self.work.len()) {
+            PageWork::Write(mut drafts) => {
+                let draft = drafts.swap_remove(choice % drafts.len());
+                if !drafts.is_empty() {
+                    self.work.push(PageWork::Write(drafts));
+                }
+                if is_well {
+                    let place = self.disk.write(&draft);
+                    self.paged.queue.page_written(&draft, place);
+                } else {
+                    self.paged.queue.page_failed(draft, self.now);
+                }
+            }
+            PageWork::Read(mut pages) => {
+                let (id, place) = pages.swap_remove(choice % pages.len());
+                if !pages.is_empty() {
+                    self.work.push(PageWork::Read(pages));
+                }
+                let page = self.disk.pages.get(&place).or_else(|| self.disk.transient.get(&place));
+                let page = page.expect("nobody reads what is gone").clone();
+                let entries = page.entries.iter();
+                let entries = entries
+                    .map(|entry| {
+                        decode_page_entry(entry.lsn, &entry.payload, &self.gauge).expect("it was written")
+                    })
+                    .collect();
+                let lost = self.paged.queue.page_read(id, entries, self.now, &mut self.paged.effects);
+                assert_eq!(lost, 0, "nothing is lost");
+            }
+            PageWork::Gone(pages) => {
+                for page in pages {
+                    assert!(!page.is_durable, "the keeper asks for durable ones");
+                    self.disk.transient.remove(&page.place).expect("it goes once");
+                }
+            }
+            PageWork::Spared(_) => {}
+        }
+        self.follow_up();
+        true
+    }
+
+    /// Until the disk has nothing more to do.
+    fn calm(&mut self, choice: usize) {
+        for times in 0.. {
+            if !self.io(choice, true) {
+                return;
+            }
+            assert!(times < 10_000, "the disk comes to rest");
+        }
+    }
+
+    fn deliver(&mut self, credit: u32, choice: usize) -> Result<(), TestCaseError> {
+        let (mut of_paged, mut of_plain) = (credit, credit);
+        self.plain.deliver(self.now, &mut of_plain);
+        loop {
+            self.paged.deliver(self.now, &mut of_paged);
+            self.follow_up();
+            if of_paged == of_plain || !self.io(choice, true) {
+                break;
+            }
+        }
+        // What expired behind the last that was given out is at the front now.
+        self.rest(choice)?;
+        self.same()
+    }
+
+    /// Both gave out the same, and have as much.
+    fn same(&mut self) -> Result<(), TestCaseError> {
+        let shown = |given: &[Given]| -> Vec<(String, u32)> {
+            given.iter().map(|(_, body, failures, _)| (body.trim().to_owned(), *failures)).collect()
+        };
+        prop_assert_eq!(shown(&self.paged.given), shown(&self.plain.given));
+        for (paged, plain) in self.paged.given.iter().zip(&self.plain.given) {
+            prop_assert!(paged.3 >= plain.3, "{:?} was given out before", paged);
+        }
+        prop_assert_eq!(self.paged.queue.unsettled_len(), self.plain.queue.unsettled_len());
+        Ok(())
+    }
+
+    fn settle(&mut self, index: usize, outcome: Outcome) {
+        if self.paged.given.is_empty() {
+            return;
+        }
+        let index = index % self.paged.given.len();
+        for side in [&mut self.paged, &mut self.plain] {
+            let (sequence, ..) = side.given.remove(index);
+            assert!(side.queue.settle(sequence, outcome, self.now, &mut side.effects), "it is out");
+        }
+        self.follow_up();
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now.after(time);
+        for side in [&mut self.paged, &mut self.plain] {
+            side.queue.expire(self.now, &mut side.effects);
+        }
+        self.follow_up();
+    }
+
+    /// Nothing more happens by itself: then both have the same.
+    fn rest(&mut self, choice: usize) -> Result<(), TestCaseError> {
+        for times in 0.. {
+            assert!(times < 1_000, "it comes to rest: {:?}", self.work);
+            self.calm(choice);
+            self.paged.queue.expire(self.now, &mut self.paged.effects);
+            self.plain.queue.expire(self.now, &mut self.plain.effects);
+            let has_changed = !self.paged.effects.dead.is_empty() || !self.paged.effects.settled.is_empty();
+            self.follow_up();
+            if !has_changed && self.work.is_empty() {
+                break;
+            }
+        }
+        // One that failed too often while the broker was away dies when it is read.
+        let (paged, plain) = (self.paged.queue.ready_len(), self.plain.queue.ready_len());
+        prop_assert!(
+            paged == plain || paged > plain && self.settings.delivery_limit.is_some(),
+            "{paged} {plain}"
+        );
+        prop_assert_eq!(self.paged.queue.unsettled_len(), self.plain.queue.unsettled_len());
+        Ok(())
+    }
+
+    /// The keeper copies old messages; the disk takes them later.
+    fn spill(&mut self, share: u64) {
+        let through = Lsn(self.disk.last * (share % 8 + 1) / 8);
+        self.spilled.extend(self.paged.queue.spill(through, 5_000));
+    }
+
+    fn write_spilled(&mut self, is_well: bool) {
+        for draft in std::mem::take(&mut self.spilled) {
+            match is_well {
+                true => {
+                    let place = self.disk.write(&draft);
+                    self.paged.queue.page_written(&draft, place);
+                }
+                false => self.paged.queue.page_failed(draft, self.now),
+            }
+        }
+        self.follow_up();
+    }
+
+    /// A checkpoint: what is below its floor is forgotten, and what is gone goes, or a crash comes before.
+    fn checkpoint(&mut self, removes: bool) {
+        // The copies that are under way end before a checkpoint.
+        self.write_spilled(true);
+        let next = Lsn(self.disk.last + 1);
+        let tally = self.paged.queue.tally();
+        let gone: Vec<GonePage> = self.disk.gone.drain(..).chain(tally.gone).collect();
+        if !tally.counts.is_empty() {
+            self.disk.append(RecordKind::Count, encode_counts(&tally.counts), false);
+        }
+        let floor = tally.floor.map_or(next, |floor| floor.min(next));
+        let is_gone = |place: &PagePlace| gone.iter().any(|page| page.place == *place);
+        let listed = self.disk.pages.keys().filter(|place| !is_gone(place));
+        let state =
+            |place: &PagePlace| SegmentState { segment: place.segment, page_count: 1, gone: Vec::new() };
+        let checkpoint = Checkpoint {
+            next_segment: self.disk.next_segment,
+            doubtful_below: self.disk.checkpoint.doubtful_below,
+            segments: listed.map(state).collect(),
+            settled: tally.settled,
+        };
+        self.disk.checkpoint = Checkpoint::decode(&checkpoint.encode()).expect("it was written");
+        self.disk.floor = self.disk.floor.max(floor);
+        let floor = self.disk.floor;
+        self.disk.journal.retain(|lsn, _| *lsn >= floor);
+        if !removes {
+            // It removes them with the next checkpoint.
+            self.disk.gone = gone;
+        } else {
+            gone.iter().for_each(|page| drop(self.disk.pages.remove(&page.place).expect("it goes once")));
+        }
+    }
+
+    /// The broker ends and starts again. What the disk was asked for is done, or is not.
+    fn restart(&mut self, was_clean: bool, is_written: bool) -> Result<(), TestCaseError> {
+        let spilled = std::mem::take(&mut self.spilled);
+        let asked = std::mem::take(&mut self.work).into_iter().filter_map(|work| match work {
+            PageWork::Write(drafts) => Some(drafts),
+            _ => None,
+        });
+        for draft in asked.flatten().chain(spilled).filter(|_| is_written) {
+            self.disk.write(&draft);
+        }
+        self.disk.transient.clear();
+        self.disk.gone.clear();
+        let checkpoint = self.disk.checkpoint.clone();
+        let is_listed = |segment| {
+            segment >= checkpoint.next_segment
+                || checkpoint.segments.iter().any(|state| state.segment == segment)
+        };
+        self.disk.pages.retain(|place, _| is_listed(place.segment));
+        if !was_clean {
+            self.disk.checkpoint.doubtful_below = self.disk.next_segment;
+        }
+        let pages = std::mem::take(&mut self.disk.pages);
+        let (paged, gone) = restored(
+            &self.settings,
+            &self.gauge,
+            self.now,
+            was_clean,
+            &self.disk.journal,
+            Some((&self.disk, &pages)),
+        )?;
+        self.disk.pages = pages;
+        self.disk.gone = gone;
+        let plain = Gauge::default();
+        let (plain, _) = restored(&self.settings, &plain, self.now, was_clean, &self.disk.all, None)?;
+        (self.paged, self.plain) = (paged, plain);
+        for side in [&mut self.paged, &mut self.plain] {
+            side.queue.add_consumer(READER, 0, false, self.now);
+        }
+        self.follow_up();
+        Ok(())
+    }
+}
+
+fn restored(
+    settings: &QueueSettings,
+    gauge: &Gauge,
+    now: Time,
+    was_clean: bool,
+    journal: &BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
+    pages: Option<(&Disk, &BTreeMap<PagePlace, DiskPage>)>,
+) -> Result<(Side, Vec<GonePage>), TestCaseError> {
+    let mut restore = Restore::new(gauge.clone(), now, was_clean);
+    let definition = Definition::Queue { vhost: VHOST, name: Name::from("q"), settings: settings.clone() };
+    restore.definition(Lsn(QUEUE.0), &definition.encode()).expect("it was written");
+    restore.define().expect("it is one");
+    let floor = pages.map_or(Lsn(1), |(disk, _)| disk.floor);
+    if let Some((disk, pages)) = pages {
+        restore.checkpoint(Checkpoint::decode(&disk.checkpoint.encode()).expect("it was written"));
+        for (place, page) in pages {
+            let lsns = || page.entries.iter().map(|entry| entry.lsn);
+            let positions = || page.entries.iter().map(|entry| entry.position);
+            restore.page(PageFacts {
+                queue: QUEUE,
+                priority: page.priority,
+                place: *place,
+                count: page.entries.len() as u32,
+                first: lsns().min().expect("there is one"),
+                last: lsns().max().expect("there is one"),
+                first_position: positions().min().expect("there is one"),
+                last_position: positions().max().expect("there is one"),
+            });
+        }
+    }
+    for (kind, payload) in journal.values() {
+        match kind {
+            RecordKind::Settle => restore.settle(payload).expect("it was written"),
+            RecordKind::Count => restore.count(payload).expect("it was written"),
+            _ => {}
+        }
+    }
+    if let Some((_, pages)) = pages {
+        for place in restore.pages_to_list(floor) {
+            let lsns: Vec<Lsn> = pages[&place].entries.iter().map(|entry| entry.lsn).collect();
+            restore.page_list(place, &lsns);
+        }
+    }
+    for (lsn, (kind, payload)) in journal {
+        if *kind == RecordKind::Message {
+            restore.message(*lsn, payload).expect("it was written");
+        }
+    }
+    let gone = restore.gone_pages();
+    let limits = TableLimits { queues_max: 9, bindings_max: 9, subscriptions_max: 9 };
+    let mut table = Table::new(Seed(1), limits);
+    table.add_vhost(VHOST);
+    let mut queues = Vec::new();
+    let (awakenings, _) = restore.finish(&mut Topology::new(table), &mut |queue| {
+        queues.push(queue);
+        Some(QueueId { slot: 0, generation: 0 })
+    });
+    let queue = queues.pop().expect("it is durable");
+    let mut side = Side { queue, given: Vec::new(), effects: Effects::default() };
+    for sequence in awakenings.iter().flat_map(|awakening| &awakening.failed) {
+        side.queue.settle(*sequence, Outcome::Release { failed: false }, now, &mut side.effects);
+    }
+    Ok((side, gone))
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Publish { count: usize, priority: u8, is_persistent: bool, expiration_ms: Option<u32>, len: usize },
+    Deliver(u32),
+    Settle(usize, Outcome),
+    SettleMany(usize, usize),
+    Pass(u64),
+    Io { choice: usize, is_well: bool },
+    Rest,
+    Spill(u64),
+    WriteSpilled(bool),
+    Checkpoint(bool),
+    Restart { was_clean: bool, is_written: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let outcome = prop_oneof![
+        4 => Just(Outcome::Accept),
+        2 => any::<bool>().prop_map(|failed| Outcome::Release { failed }),
+        1 => Just(Outcome::Reject),
+    ];
+    prop_oneof![
+        8 => (1usize..40, 0u8..3, 0..8u8, proptest::option::weighted(0.1, 1u32..3_000), 3usize..200).prop_map(
+            |(count, priority, kind, expiration_ms, len)| {
+                Step::Publish { count, priority, is_persistent: kind > 0, expiration_ms, len }
+            }
+        ),
+        5 => (1u32..30).prop_map(Step::Deliver),
+        6 => (any::<usize>(), outcome).prop_map(|(index, outcome)| Step::Settle(index, outcome)),
+        4 => (any::<usize>(), 1usize..30).prop_map(|(index, count)| Step::SettleMany(index, count)),
+        1 => (0u64..1_000).prop_map(Step::Pass),
+        8 => (any::<usize>(), 0..8u8).prop_map(|(choice, kind)| Step::Io { choice, is_well: kind > 0 }),
+        2 => Just(Step::Rest),
+        3 => any::<u64>().prop_map(Step::Spill),
+        2 => any::<bool>().prop_map(Step::WriteSpilled),
+        3 => any::<bool>().prop_map(Step::Checkpoint),
+        1 => any::<(bool, bool)>().prop_map(|(was_clean, is_written)| Step::Restart { was_clean, is_written }),
+    ]
+}
+
+fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, TestCaseError> {
+    let mut twins = Twins::new(settings, share);
+    for (number, step) in steps.iter().enumerate() {
+        match step {
+            Step::Publish { count, priority, is_persistent, expiration_ms, len } => {
+                for _ in 0..*count {
+                    twins.publish(*priority, *is_persistent, *expiration_ms, *len);
+                }
+            }
+            Step::Deliver(credit) => {
+                twins.rest(number)?;
+                twins.deliver(*credit, number)?;
+            }
+            Step::Settle(index, outcome) => twins.settle(*index, *outcome),
+            Step::SettleMany(index, count) => {
+                (0..*count).for_each(|each| twins.settle(index.wrapping_mul(each + 1), Outcome::Accept));
+            }
+            Step::Pass(ms) => twins.pass(Duration::from_millis(*ms)),
+            Step::Io { choice, is_well } => drop(twins.io(*choice, *is_well)),
+            Step::Rest => twins.rest(number)?,
+            Step::Spill(share) => twins.spill(*share),
+            Step::WriteSpilled(is_well) => twins.write_spilled(*is_well),
+            Step::Checkpoint(removes) => twins.checkpoint(*removes),
+            Step::Restart { was_clean, is_written } => {
+                twins.rest(number)?;
+                twins.restart(*was_clean, *is_written)?;
+                twins.rest(number)?;
+            }
+        }
+    }
+    // All of it comes out, and nothing is left.
+    twins.rest(0)?;
+    for times in 0.. {
+        if twins.paged.queue.ready_len() == 0 {
+            break;
+        }
+        assert!(times < 1_000, "it comes to an end");
+        twins.deliver(100, 0)?;
+        (0..twins.paged.given.len()).for_each(|_| twins.settle(0, Outcome::Accept));
+        twins.rest(0)?;
+    }
+    (0..twins.paged.given.len()).for_each(|_| twins.settle(0, Outcome::Accept));
+    twins.rest(0)?;
+    twins.write_spilled(true);
+    twins.rest(0)?;
+    prop_assert_eq!(twins.paged.queue.pages_len(), 0, "no page is needed");
+    prop_assert_eq!(twins.paged.queue.floor(), None, "no record is needed");
+    prop_assert_eq!(twins.gauge.bytes(), 0, "nothing is charged");
+    Ok(twins.pages_seen)
+}
+
+fn settings(priority_max: Option<u8>, delivery_limit: Option<u32>, is_dead_lettering: bool) -> QueueSettings {
+    let target = DeadLetter { exchange: Name::from("dlx"), routing_key: None };
+    QueueSettings {
+        is_durable: true,
+        priority_max,
+        delivery_limit,
+        dead_letter: is_dead_lettering.then_some(target),
+        ..QueueSettings::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn a_paged_queue_does_what_one_in_memory_does(
+        steps in proptest::collection::vec(step(), 1..120),
+        priority_max in proptest::option::of(1u8..3),
+        delivery_limit in proptest::option::of(0u32..3),
+        is_dead_lettering: bool,
+        share in prop_oneof![Just(3_000usize), Just(20_000)],
+    ) {
+        run(settings(priority_max, delivery_limit, is_dead_lettering), share, &steps)?;
+    }
+}

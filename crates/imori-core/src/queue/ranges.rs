@@ -1,0 +1,97 @@
+//! A set of numbers of which many follow each other.
+
+/// Numbers, as ranges that rise and do not touch.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Ranges(Vec<(u64, u64)>);
+
+impl Ranges {
+    /// Tells whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells whether `number` is in it.
+    #[must_use]
+    pub fn contains(&self, number: u64) -> bool {
+        let at = self.0.partition_point(|(_, last)| *last < number);
+        self.0.get(at).is_some_and(|(first, _)| *first <= number)
+    }
+
+    /// Puts in one number; false where it was there.
+    pub fn insert(&mut self, number: u64) -> bool {
+        let at = self.0.partition_point(|(_, last)| *last < number);
+        let follows = at
+            .checked_sub(1)
+            .filter(|before| self.0.get(*before).is_some_and(|(_, last)| last + 1 == number));
+        let next = self.0.get(at).copied();
+        if next.is_some_and(|(first, _)| first <= number) {
+            return false;
+        }
+        let precedes = next.is_some_and(|(first, _)| number + 1 == first);
+        match (follows, precedes) {
+            (Some(before), true) => {
+                let last = next.map_or(number, |(_, last)| last);
+                self.0.remove(at);
+                if let Some(range) = self.0.get_mut(before) {
+                    range.1 = last;
+                }
+            }
+            (Some(before), false) => {
+                if let Some(range) = self.0.get_mut(before) {
+                    range.1 = number;
+                }
+            }
+            (None, true) => {
+                if let Some(range) = self.0.get_mut(at) {
+                    range.0 = number;
+                }
+            }
+            (None, false) => self.0.insert(at, (number, number)),
+        }
+        true
+    }
+
+    /// The ranges, first and last number of each, rising.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().copied()
+    }
+
+    /// How many ranges there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl FromIterator<(u64, u64)> for Ranges {
+    /// Takes ranges that rise and do not touch.
+    fn from_iter<I: IntoIterator<Item = (u64, u64)>>(ranges: I) -> Ranges {
+        Ranges(ranges.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn ranges_are_a_set(numbers in proptest::collection::vec(0u64..40, 0..60)) {
+            let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
+            for number in numbers {
+                prop_assert_eq!(ranges.insert(number), set.insert(number));
+                for other in 0..41 {
+                    prop_assert_eq!(ranges.contains(other), set.contains(&other));
+                }
+            }
+            let all: Vec<(u64, u64)> = ranges.iter().collect();
+            prop_assert!(all.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0), "{:?}", all);
+            prop_assert_eq!(all.iter().map(|(first, last)| last - first + 1).sum::<u64>(), set.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Entries in memory that follow each other: they grow and are cut by pieces, so that a long run never moves
+//! all of them at once.
+
+use std::collections::VecDeque;
+
+use super::entry::Entry;
+
+/// Entries of a piece: large enough to be rare, small enough to be given back soon.
+const PIECE_LEN: usize = 256;
+
+/// Entries for which an empty queue keeps room: many queues are empty most of the time.
+const PIECE_KEPT: usize = 32;
+
+/// Entries in order.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    pieces: VecDeque<Piece>,
+    len: usize,
+    memory: usize,
+}
+
+#[derive(Debug, Default)]
+struct Piece {
+    entries: VecDeque<Entry>,
+    memory: usize,
+}
+
+impl Piece {
+    fn of(entries: VecDeque<Entry>) -> Piece {
+        let memory = entries.iter().map(Entry::memory).sum();
+        Piece { entries, memory }
+    }
+}
+
+impl Run {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory that the entries keep.
+    pub(super) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    pub(super) fn push_back(&mut self, entry: Entry) {
+        let memory = entry.memory();
+        self.len += 1;
+        self.memory += memory;
+        match self.pieces.back_mut() {
+            Some(last) if last.entries.len() < PIECE_LEN => {
+                last.entries.push_back(entry);
+                last.memory += memory;
+            }
+            // The first piece grows with its queue; those of a long queue come whole.
+            Some(_) => {
+                let mut entries = VecDeque::with_capacity(PIECE_LEN);
+                entries.push_back(entry);
+                self.pieces.push_back(Piece { entries, memory });
+            }
+            None => self.pieces.push_back(Piece { entries: VecDeque::from([entry]), memory }),
+        }
+    }
+
+    pub(super) fn front(&self) -> Option<&Entry> {
+        self.pieces.front()?.entries.front()
+    }
+
+    pub(super) fn pop_front(&mut self) -> Option<Entry> {
+        let is_last = self.pieces.len() == 1;
+        let first = self.pieces.front_mut()?;
+        let entry = first.entries.pop_front()?;
+        let memory = entry.memory();
+        first.memory -= memory;
+        if first.entries.is_empty() && (!is_last || first.entries.capacity() > PIECE_KEPT) {
+            self.pieces.pop_front();
+        }
+        self.len -= 1;
+        self.memory -= memory;
+        Some(entry)
+    }
+
+    /// Puts `later` behind.
+    pub(super) fn append(&mut self, later: Run) {
+        self.len += later.len;
+        self.memory += later.memory;
+        self.pieces.retain(|piece| !piece.entries.is_empty());
+        self.pieces.extend(later.pieces.into_iter().filter(|piece| !piece.entries.is_empty()));
+    }
+
+    /// Cuts off the first entries, so many that they keep at least `memory` bytes, or all.
+    pub(super) fn cut(&mut self, memory: usize) -> Run {
+        let mut first = Run::default();
+        while first.memory < memory {
+            let Some(piece) = self.pieces.pop_front() else { break };
+            let missing = memory - first.memory;
+            if piece.memory <= missing {
+                first.take(self, piece);
+                continue;
+            }
+            let (mut entries, mut taken) = (piece.entries, 0);
+            let count = entries.iter().take_while(|entry| {
+                let is_missing = taken < missing;
+                taken += entry.memory();
+                is_missing
+            });
+            let count = count.count();
+            let rest = Piece::of(entries.split_off(count));
+            first.take(self, Piece::of(entries));
+            if !rest.entries.is_empty() {
+                self.pieces.push_front(rest);
+            }
+        }
+        first
+    }
+
+    fn take(&mut self, from: &mut Run, piece: Piece) {
+        from.len -= piece.entries.len();
+        from.memory -= piece.memory;
+        self.len += piece.entries.len();
+        self.memory += piece.memory;
+        self.pieces.push_back(piece);
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.pieces.iter().flat_map(|piece| &piece.entries)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.pieces.iter_mut().flat_map(|piece| &mut piece.entries)
+    }
+
+    pub(super) fn into_entries(self) -> impl Iterator<Item = Entry> {
+        self.pieces.into_iter().flat_map(|piece| piece.entries)
+    }
+
+    /// For how many entries there is room without growing.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.entries.capacity()).sum()
+    }
+}
+
+impl Extend<Entry> for Run {
+    fn extend<I: IntoIterator<Item = Entry>>(&mut self, entries: I) {
+        entries.into_iter().for_each(|entry| self.push_back(entry));
+    }
+}

@@ -1,0 +1,80 @@
+//! What the thread is told that lets journal files go.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use imori_core::queue::GonePage;
+
+use crate::slots::unpoisoned;
+
+/// What the keeper is told.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// Journal files that may be live.
+    pub(crate) files_max: usize,
+    /// Pages that a checkpoint would free.
+    spared: AtomicUsize,
+    /// Pages that go after the next checkpoint.
+    gone: Mutex<Vec<GonePage>>,
+    /// Nobody knows whether messages in segments below this one were given out before.
+    pub(crate) doubtful_below: u32,
+    ends: AtomicBool,
+    desk: Mutex<()>,
+    told: Condvar,
+}
+
+impl Keeper {
+    pub(super) fn new(files_max: usize, doubtful_below: u32, gone: Vec<GonePage>) -> Keeper {
+        Keeper {
+            files_max,
+            spared: AtomicUsize::new(gone.len()),
+            gone: Mutex::new(gone),
+            doubtful_below,
+            ends: AtomicBool::new(false),
+            desk: Mutex::new(()),
+            told: Condvar::new(),
+        }
+    }
+
+    /// So many pages more are needed by nobody.
+    pub(crate) fn spare(&self, pages: usize) {
+        self.spared.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    /// Takes pages that go after the next checkpoint.
+    pub(crate) fn take_gone(&self, pages: Vec<GonePage>) {
+        self.spare(pages.len());
+        unpoisoned(self.gone.lock()).extend(pages);
+    }
+
+    /// How many pages a checkpoint would free.
+    pub(crate) fn spared(&self) -> usize {
+        self.spared.load(Ordering::Relaxed)
+    }
+
+    /// Gives what the next checkpoint frees, but for what the queues say.
+    pub(crate) fn gone(&self) -> Vec<GonePage> {
+        self.spared.store(0, Ordering::Relaxed);
+        std::mem::take(&mut *unpoisoned(self.gone.lock()))
+    }
+
+    /// Ends the thread with a last checkpoint; no cell runs any more.
+    pub(crate) fn end(&self) {
+        self.ends.store(true, Ordering::SeqCst);
+        self.told.notify_all();
+    }
+
+    /// Tells whether it is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ends.load(Ordering::SeqCst)
+    }
+
+    /// Waits for so long, or until it is to end.
+    pub(crate) fn wait(&self, time: Duration) {
+        let desk = unpoisoned(self.desk.lock());
+        if !self.is_ending() {
+            drop(unpoisoned(self.told.wait_timeout(desk, time)));
+        }
+    }
+}
