@@ -161,9 +161,9 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     } else {
         warn!(%last_end, %report, "the journal is damaged; the files are set aside, `imori verify` shows them");
     }
-    let applied = definitions.applied();
-    let pending: Vec<_> =
-        records(&opened, RecordType::Definition).filter(|record| record.lsn > applied).collect();
+    // Those that were applied too: a damaged row comes back as long as its record is there, and what was deleted
+    // since has a later record.
+    let pending: Vec<_> = records(&opened, RecordType::Definition).collect();
     read(&pending, |record| restore.definition(Lsn(record.lsn.0), &record.payload))?;
     restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;
     let last = records(&opened, RecordType::Checkpoint).last();
