@@ -92,7 +92,6 @@ class Filling(Role):
                 self.ledger.disturbed(queue)
 
 
-@pytest.mark.xfail(strict=True, reason="the journal frees no files yet while the broker runs")
 def test_publishers_wait_for_room(tmp_path: Path) -> None:
     if reason := unable():
         pytest.skip(reason)

@@ -432,6 +432,7 @@ fn open_store(
     let opening = Opening {
         folder: &config.broker.data_dir,
         file_bytes: file_bytes as u64,
+        reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
         files_max: usize::from(config.journal.files),
         on_damage: match config.journal.on_damage {
             DamagePolicy::Quarantine => OnDamage::Quarantine,

@@ -7,7 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -69,6 +69,7 @@ struct Shared<D: Disk> {
     room: Condvar,
     queued_bytes: AtomicUsize,
     released: AtomicU64,
+    is_stalled: AtomicBool,
     flush_since: Mutex<Option<Instant>>,
 }
 
@@ -109,6 +110,7 @@ impl<D: Disk> Committer<D> {
             room: Condvar::new(),
             queued_bytes: AtomicUsize::new(0),
             released: AtomicU64::new(released),
+            is_stalled: AtomicBool::new(false),
             flush_since: Mutex::new(None),
         });
         let committer = Committer { shared, threads: Mutex::new(Vec::new()) };
@@ -177,7 +179,7 @@ impl<D: Disk> Committer<D> {
     /// Tells whether a file could not be made for want of space.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
-        self.shared.lock().pool.is_stalled()
+        self.shared.is_stalled.load(Ordering::Relaxed)
     }
 
     /// Looks at how much space is left, and makes files again if they could not be made before and there
@@ -189,6 +191,7 @@ impl<D: Disk> Committer<D> {
         let is_stalled = state.pool.is_stalled();
         if is_stalled && space.has_room(free_bytes) {
             state.pool.retry();
+            self.shared.note_stall(&state);
             self.shared.room.notify_one();
         }
         Ok(space.look(free_bytes, is_stalled))
@@ -325,6 +328,11 @@ impl<D: Disk> Shared<D> {
         Ok(Commit { records, bytes, write: write.get(), sync: sync.get() })
     }
 
+    /// Says to those who append whether files are missing, without the lock that they would need.
+    fn note_stall(&self, state: &State<D::File>) {
+        self.is_stalled.store(state.pool.is_stalled(), Ordering::Relaxed);
+    }
+
     fn mark_flush(&self, since: Option<Instant>) {
         *self.flush_since.lock().expect("nothing panics while it holds this") = since;
     }
@@ -367,6 +375,7 @@ impl<D: Disk> Shared<D> {
             };
             guard = self.lock();
             guard.pool.done(made);
+            self.note_stall(&guard);
             self.work.notify_one();
         }
     }

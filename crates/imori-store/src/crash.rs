@@ -40,6 +40,7 @@ pub(crate) fn settings(fault: Option<Fault>) -> Settings {
         file_bytes: 4 * 4096,
         on_damage: OnDamage::Quarantine,
         read_from: ReadFrom::Device,
+        reserve_bytes: 0,
         seal,
     }
 }

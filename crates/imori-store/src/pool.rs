@@ -145,6 +145,7 @@ impl<F: DiskFile> Job<F> {
             ));
         }
         match self.kind {
+            JobKind::Make { .. } if !has_room(disk.free_bytes()?, &self.settings) => Ok(Made::NoSpace),
             JobKind::Make { number } => {
                 match make(disk, &self.settings, number, self.generation, is_wanted) {
                     Ok(None) => give_up(disk, number).map(|()| Made::NoSpace),
@@ -214,6 +215,12 @@ fn make<D: Disk>(
     Ok(Some(JournalFile { file: Arc::new(file), number, generation }))
 }
 
+/// Tells whether a new file leaves to others what is theirs.
+fn has_room(free_bytes: u64, settings: &Settings) -> bool {
+    let needed = settings.reserve_bytes.saturating_add(settings.file_bytes as u64);
+    settings.reserve_bytes == 0 || free_bytes >= needed
+}
+
 /// Takes away what there is of a file for which there was no space.
 fn give_up<D: Disk>(disk: &D, number: u32) -> io::Result<()> {
     match disk.remove(&format!("{}{NEW}", name(number))) {
@@ -250,6 +257,20 @@ mod tests {
     use crate::crash::settings;
     use crate::file_header::FileHeader;
     use crate::sim_disk::{Call, ENOSPC, SimDisk, Trouble};
+
+    #[test]
+    fn a_new_file_leaves_the_reserve_to_others() {
+        let file_bytes = settings(None).file_bytes as u64;
+        for (reserve_bytes, free_bytes, is_made) in [
+            (0, 0, true),
+            (100, file_bytes + 100, true),
+            (100, file_bytes + 99, false),
+            (u64::MAX, u64::MAX - 1, false),
+        ] {
+            let settings = settings(None).keeping_free(reserve_bytes);
+            assert_eq!(has_room(free_bytes, &settings), is_made, "{reserve_bytes} of {free_bytes}");
+        }
+    }
 
     #[test]
     fn a_new_file_is_zeros_synced_before_it_has_its_name() {

@@ -26,6 +26,8 @@ pub struct Settings {
     pub(crate) file_bytes: usize,
     pub(crate) on_damage: OnDamage,
     pub(crate) read_from: ReadFrom,
+    /// Bytes of the disk that no new file takes.
+    pub(crate) reserve_bytes: u64,
     pub(crate) seal: Seal,
 }
 
@@ -59,7 +61,7 @@ impl Settings {
         let bytes = usize::try_from(file_bytes).ok().filter(|_| is_possible);
         let file_bytes = bytes.ok_or(FileBytesError(file_bytes))?;
         let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
-        Ok(Settings { store, shard, file_bytes, on_damage, read_from, seal })
+        Ok(Settings { store, shard, file_bytes, on_damage, read_from, reserve_bytes: 0, seal })
     }
 
     /// The same, but recovery reads files from there; without this it asks the device.
@@ -73,7 +75,13 @@ impl Settings {
     pub fn with_few_blocks(store: StoreId, blocks: usize) -> Settings {
         let (file_bytes, on_damage) = (blocks * BLOCK_BYTES, OnDamage::Quarantine);
         let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
-        Settings { store, shard: 0, file_bytes, on_damage, read_from, seal }
+        Settings { store, shard: 0, file_bytes, on_damage, read_from, reserve_bytes: 0, seal }
+    }
+
+    /// The same, but so many bytes of the disk are left to others: no new file is made of them.
+    #[must_use]
+    pub fn keeping_free(self, reserve_bytes: u64) -> Settings {
+        Settings { reserve_bytes, ..self }
     }
 
     /// The header of a file in its `generation`.

@@ -123,13 +123,18 @@ impl Journal {
     /// Tells whether so much waits for the disk that publishers have to wait too. What settles then still finds
     /// room in the file that is kept for it.
     pub(crate) fn is_behind(&self) -> bool {
-        self.queued_bytes() > self.mark_bytes()
+        self.queued_bytes() > self.mark_bytes() || self.is_out_of_space()
+    }
+
+    /// Tells whether there is no space for another file: those that are ready are for what settles.
+    pub(crate) fn is_out_of_space(&self) -> bool {
+        self.committer.get().is_some_and(Committer::is_out_of_space)
     }
 
     /// Tells whether so little waits for the disk, and there is so much space on it, that publishers
     /// may go on.
     pub(crate) fn has_caught_up(&self) -> bool {
-        self.queued_bytes() < self.mark_bytes() / 2 && !self.is_space_low()
+        self.queued_bytes() < self.mark_bytes() / 2 && !self.is_space_low() && !self.is_out_of_space()
     }
 
     /// Tells whether publishers wait for space on the disk.

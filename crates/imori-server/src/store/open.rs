@@ -36,6 +36,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) file_bytes: u64,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
+    /// Bytes of the disk that are left to others.
+    pub(crate) reserve_bytes: u64,
     /// What becomes of damaged files.
     pub(crate) on_damage: OnDamage,
     /// Cells that will wait for it.
@@ -136,10 +138,12 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let last_end = folder.last_end();
     let store = folder.store();
     let settings = Settings::new(store, 0, opening.file_bytes, opening.on_damage);
-    let settings = settings.map_err(StoreError::FileBytes)?.reading_from(match last_end {
-        LastEnd::First | LastEnd::Clean | LastEnd::Killed => ReadFrom::Cache,
-        LastEnd::PowerLost | LastEnd::DiskFailed => ReadFrom::Device,
-    });
+    let settings = settings.map_err(StoreError::FileBytes)?.keeping_free(opening.reserve_bytes).reading_from(
+        match last_end {
+            LastEnd::First | LastEnd::Clean | LastEnd::Killed => ReadFrom::Cache,
+            LastEnd::PowerLost | LastEnd::DiskFailed => ReadFrom::Device,
+        },
+    );
     let mut definitions = Definitions::open(&folder.root(), folder.store(), opening.on_damage)?;
     if !definitions.damage().is_none() {
         warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
