@@ -3,8 +3,7 @@
 //! Reading down follows a record from who appends it to the device, and back after a crash.
 //! Beside it stand the segments, where pages of entries outlive journal files, the folder that is a
 //! store, and the definitions, a checkpoint of what was declared.
-//! What is absent: queues, which will stand on it, and any policy of who has to wait for a record.
-//! The broker does not use this crate yet.
+//! What is absent: queues, which stand on it, and any policy of who has to wait for a record.
 
 pub mod committer;
 pub mod open;
