@@ -26,7 +26,9 @@ pub(crate) fn keep(shared: &Arc<Shared>) {
     loop {
         let is_ending = keeper.is_ending();
         let is_full = shared.journal.live_files() > keeper.files_max;
-        if is_ending || is_full || keeper.spared() >= CHECKPOINT_PAGES {
+        // Where space is short each page that goes may be what publishers wait for.
+        let spared_min = if shared.journal.is_space_low() { 1 } else { CHECKPOINT_PAGES };
+        if is_ending || is_full || keeper.spared() >= spared_min {
             checkpoint(shared, is_full && !is_ending);
         }
         if is_ending {
