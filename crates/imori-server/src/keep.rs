@@ -8,11 +8,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
 use imori_core::id::DurableQueueId;
-use imori_core::limits::SEEN_BYTES_MAX;
-use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue, Ranges};
-use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts, encode_seen};
+use imori_core::queue::{GonePage, PageDraft, PagePlace, Ranges};
+use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts};
 use imori_store::limits::SEGMENT_BYTES_GOAL;
 use tracing::debug;
 
@@ -170,19 +170,9 @@ fn gather(shared: &Shared) -> Gathered {
 fn renew_seen(shared: &Shared, floor: Lsn) {
     let now = shared.clock.now();
     for key in queues(shared) {
-        let renew = |queue: &mut Queue| {
-            let durability = queue.durability()?;
-            let dedup = queue.dedup()?;
-            let below = dedup.below(floor, SEEN_BYTES_MAX, now);
-            if below.is_empty() {
-                return None;
-            }
-            let record = NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below));
-            dedup.renew(&below, shared.journal.append(vec![record]).first);
-            Some(())
-        };
+        let append = |record| shared.journal.append(vec![record]).first;
         // Others have the queue between two records.
-        while shared.queues.with(key, renew).flatten().is_some() {}
+        while shared.queues.with(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
     }
 }
 

@@ -45,7 +45,9 @@ impl Space {
         free_bytes >= self.mark(1)
     }
 
-    fn mark(&self, files: u64) -> u64 {
+    /// The space in which so many files find room, and what is kept for others.
+    #[must_use]
+    pub fn mark(&self, files: u64) -> u64 {
         self.reserve_bytes.saturating_add(self.file_bytes.saturating_mul(files))
     }
 }

@@ -35,7 +35,7 @@ pub use disconnect::disconnect;
 pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
 pub use expire::{queue_restored, queue_woken};
-pub use once::renew_seen;
+pub use once::{renew_seen, renew_some_seen};
 pub use page::{page_failed, page_read, page_unreadable, page_written};
 pub use publish::{Repetition, notify, publish, publish_again};
 pub use settle::settle;

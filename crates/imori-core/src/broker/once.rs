@@ -149,17 +149,25 @@ pub(super) fn enqueue_once<W: World>(
 /// journal needs nothing below for them. What the queue holds is not spoken of.
 pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
     let now = world.now();
-    let renew = |queue: &mut Queue| {
-        let durability = queue.durability()?;
-        let dedup = queue.dedup()?;
-        let below = dedup.below(floor, SEEN_BYTES_MAX, now);
-        if below.is_empty() {
-            return None;
-        }
-        let record = NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below));
-        dedup.renew(&below, world.append(vec![record]).first);
-        Some(())
-    };
+    let append = |record| world.append(vec![record]).first;
     // Others have the queue between two records.
-    while world.with_queue(queue, renew).flatten().is_some() {}
+    while world.with_queue(queue, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
+}
+
+/// The same with as many ids as one record takes, for whoever has the queue; `append` gives the record's number.
+/// Tells whether there were any.
+pub fn renew_some_seen(
+    queue: &mut Queue,
+    floor: Lsn,
+    now: Time,
+    append: impl FnOnce(NewRecord) -> Lsn,
+) -> bool {
+    let durability = queue.durability();
+    let Some((durability, dedup)) = durability.zip(queue.dedup()) else { return false };
+    let below = dedup.below(floor, SEEN_BYTES_MAX, now);
+    if below.is_empty() {
+        return false;
+    }
+    dedup.renew(&below, append(NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below))));
+    true
 }

@@ -13,8 +13,6 @@ use crate::shared::Shared;
 /// The space under the data folder.
 pub(super) struct SpaceWatch {
     space: Space,
-    high_bytes: u64,
-    low_bytes: u64,
     next: Instant,
     was_high: bool,
     was_unknown: bool,
@@ -24,14 +22,7 @@ impl SpaceWatch {
     /// Of a journal with files of this size, on a disk of which so much is left to others.
     pub(super) fn new(file_bytes: u64, reserve_bytes: u64) -> SpaceWatch {
         let space = Space::new(reserve_bytes, file_bytes);
-        SpaceWatch {
-            space,
-            high_bytes: space_mark(reserve_bytes, file_bytes, SPACE_HIGH_FILES),
-            low_bytes: space_mark(reserve_bytes, file_bytes, SPACE_LOW_FILES),
-            next: Instant::now(),
-            was_high: false,
-            was_unknown: false,
-        }
+        SpaceWatch { space, next: Instant::now(), was_high: false, was_unknown: false }
     }
 
     /// Looks, if it is time.
@@ -62,7 +53,8 @@ impl SpaceWatch {
         let (folder, free_bytes) = (shared.journal.folder().path().display(), looked.free_bytes);
         if is_high {
             self.next = Instant::now() + SPACE_LOOK_LOW;
-            let (mark_bytes, needed_bytes) = (self.high_bytes, self.low_bytes);
+            let (mark_bytes, needed_bytes) =
+                (self.space.mark(SPACE_HIGH_FILES), self.space.mark(SPACE_LOW_FILES));
             warn!(
                 %folder, free_bytes, mark_bytes, needed_bytes,
                 "the disk is nearly full, publishers of persistent messages wait; make space, or consume"
@@ -78,9 +70,4 @@ impl SpaceWatch {
     fn look_again(&self) -> Duration {
         if self.was_high { SPACE_LOOK_LOW } else { SPACE_LOOK }
     }
-}
-
-/// The space at which something changes: what is left to others, and so many files.
-fn space_mark(reserve_bytes: u64, file_bytes: u64, files: u64) -> u64 {
-    reserve_bytes.saturating_add(file_bytes.saturating_mul(files))
 }
