@@ -11,6 +11,7 @@ pub mod recover;
 mod damage;
 pub mod report;
 mod read_files;
+mod chain;
 mod scan;
 pub mod walk;
 pub mod journal;

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile as _};
 use crate::intake::Intake;
 use crate::journal::Journal;
 use crate::lsn::Lsn;
@@ -84,6 +84,10 @@ pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, O
     for (file, fate) in findings.files {
         match fate {
             Fate::Stay(last) => live.push((file, last)),
+            Fate::Sync(last) => {
+                file.file.sync_data()?;
+                live.push((file, last));
+            }
             Fate::Rewrite => used.push(file),
             Fate::SetAside => set_aside.push(file),
             Fate::Ready => ready.push(file),

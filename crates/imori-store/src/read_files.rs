@@ -1,7 +1,7 @@
 //! Reads and scans the files of a journal, several at a time and the latest first.
 //!
 //! The latest holds the last checkpoint: of a file of which nothing is needed the bytes are dropped as
-//! soon as it is scanned.
+//! soon as it is scanned, or are not read at all where the headers of its batches tell that.
 
 use std::io;
 use std::sync::Arc;
@@ -10,14 +10,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bytes::Bytes;
 
 use crate::batch;
+use crate::chain;
 use crate::disk::{Disk, DiskFile};
 use crate::file_header::{FileHeader, HeaderError};
 use crate::limits::{BLOCK_BYTES, READER_BYTES, READERS_MAX};
+use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::record::Record;
 use crate::scan::{self, FileScan};
 use crate::seal::Seal;
 use crate::settings::Settings;
+use crate::whole_file::ReadFrom;
 
 /// A file, and what stands in it.
 pub(crate) struct Found<F> {
@@ -34,10 +37,18 @@ struct Unread<F> {
     name: String,
     number: u32,
     bytes: u64,
-    /// What the header says, as far as it can be read; only the order hangs on it.
-    generation: u32,
+    header: Result<FileHeader, HeaderError>,
+    /// Where the file begins that was written to after it.
+    next: Option<Lsn>,
     /// Its first blocks, if nothing of it was ever acknowledged.
     untouched: Option<Bytes>,
+}
+
+impl<F> Unread<F> {
+    /// What the header says, as far as it can be read; only the order hangs on it.
+    fn generation(&self) -> u32 {
+        self.header.map_or(0, |header| header.generation)
+    }
 }
 
 /// Reads files by name and number.
@@ -54,20 +65,25 @@ pub(crate) fn read_files<D: Disk>(
         let untouched = Some(start).filter(|start| is_untouched(&header, start, settings.seal));
         let size = file.size()?;
         bytes += if untouched.is_some() { 0 } else { size };
-        let generation = header.map_or(0, |header| header.generation);
-        unread.push(Unread { file, name, number, bytes: size, generation, untouched });
+        unread.push(Unread { file, name, number, bytes: size, header, next: None, untouched });
     }
-    unread.sort_by_key(|unread| std::cmp::Reverse(unread.generation));
+    unread.sort_by_key(|unread| std::cmp::Reverse(unread.generation()));
+    let mut next = None;
+    for unread in &mut unread {
+        unread.next = next;
+        next = unread.header.ok().and_then(|header| header.first).or(next);
+    }
     let (next, floor) = (AtomicUsize::new(0), AtomicU64::new(0));
     let read_some = || {
         let mut scans = Vec::new();
         while let Some(unread) = unread.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Unread { name, untouched, .. } = unread;
-            let bytes = match untouched {
-                Some(start) => start.clone(),
-                None => folder.read(name, settings.read_from, usize::MAX)?,
+            let scan = match (untouched, passed_over(unread, settings, &floor)?) {
+                (Some(start), _) => scan(start, settings, &floor),
+                (None, Some(scan)) => scan,
+                (None, None) => scan(&folder.read(name, settings.read_from, usize::MAX)?, settings, &floor),
             };
-            scans.push((name.clone(), scan(&bytes, settings, &floor)));
+            scans.push((name.clone(), scan));
         }
         io::Result::Ok(scans)
     };
@@ -98,6 +114,28 @@ fn is_untouched(header: &Result<FileHeader, HeaderError>, start: &[u8], seal: Se
     let is_ready = header.as_ref().is_ok_and(|header| header.first.is_none());
     let first = start.get(BLOCK_BYTES..).and_then(|block| batch::decode_header(block, seal));
     is_ready && header.as_ref().ok().map(|header| header.generation) != first.map(|batch| batch.generation)
+}
+
+/// What is told of a file of which nothing is needed: all of its batches are below the floor and end where the next
+/// file begins. That file may have been begun by an opening that wrote anew what stood in this one, and did
+/// not come to its end: then it begins before the end of this one, and both are read.
+fn passed_over<F: DiskFile>(
+    unread: &Unread<F>,
+    settings: &Settings,
+    floor: &AtomicU64,
+) -> io::Result<Option<FileScan>> {
+    let Unread { file, bytes, header: Ok(header), next: Some(next), .. } = unread else { return Ok(None) };
+    let is_needed = next.0 > floor.load(Ordering::Relaxed) || *bytes < header.file_bytes;
+    // The headers come through the page cache.
+    if is_needed || settings.read_from == ReadFrom::Device {
+        return Ok(None);
+    }
+    let numbers = chain::numbers(file, *bytes, settings.seal, header.generation)?;
+    let is_all = |numbers: &LsnRange| {
+        header.first == Some(numbers.first)
+            && (numbers.last.next() == *next || settings.seal.planted.has(Fault::NextNotCompared))
+    };
+    Ok(numbers.filter(is_all).map(|numbers| FileScan::passed_over(*header, numbers)))
 }
 
 fn scan(bytes: &Bytes, settings: &Settings, floor: &AtomicU64) -> FileScan {

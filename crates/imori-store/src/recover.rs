@@ -20,6 +20,7 @@ use crate::read_files::{Found, read_files};
 use crate::record::{Record, RecordType};
 use crate::report::Report;
 use crate::settings::{OnDamage, Settings};
+use crate::whole_file::ReadFrom;
 
 /// Why a journal cannot be read.
 #[derive(Debug)]
@@ -90,6 +91,8 @@ pub struct Recovered {
 pub(crate) enum Fate {
     /// It is clean and stays as it is; this is its highest number.
     Stay(Lsn),
+    /// The same, but its end may be in the page cache alone.
+    Sync(Lsn),
     /// What is needed of it is written anew, and it is used again.
     Rewrite,
     /// The same, and it is set aside.
@@ -156,8 +159,7 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
         return Err(RecoverError::Damaged(Box::new(report)));
     }
 
-    let end = if settings.seal.planted.has(Fault::TailStays) { next } else { Lsn(next.0 - 1) };
-    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, end)).collect();
+    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
     let rewrites = rewrites(&found, &fates, &records, (floor, next));
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
@@ -205,16 +207,18 @@ fn accounted<F>(whole: &[LsnRange], found: &[Found<F>]) -> Vec<LsnRange> {
     lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
 }
 
-fn fate<F>(found: &Found<F>, report: &Report, last: Lsn) -> Fate {
+fn fate<F>(found: &Found<F>, report: &Report, next: Lsn, settings: &Settings) -> Fate {
     let scan = &found.scan;
     if report.damaged.iter().any(|damaged| damaged.name == pool::name(found.number)) {
         return Fate::SetAside;
     }
+    let is_clean = scan.salvaged.is_empty() && scan.broken.is_empty();
     match scan.whole.iter().map(|range| range.last).max() {
         None if scan.lowest().is_none() => Fate::Ready,
-        Some(highest) if highest < last && scan.salvaged.is_empty() && scan.broken.is_empty() => {
-            Fate::Stay(highest)
-        }
+        Some(highest) if is_clean && highest.next() < next => Fate::Stay(highest),
+        Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => Fate::Stay(highest),
+        // What a device that failed or lost its power shows is written anew, not trusted once more.
+        Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => Fate::Sync(highest),
         _ => Fate::Rewrite,
     }
 }
@@ -227,7 +231,7 @@ fn rewrites<F>(
     records: &[Record],
     (floor, next): (Option<Lsn>, Lsn),
 ) -> Vec<(Lsn, Record)> {
-    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_)));
+    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_) | Fate::Sync(_)));
     let staying = lsn::join(staying.flat_map(|(found, _)| found.scan.whole.iter().copied()).collect());
     let stays = |lsn: Lsn| staying.iter().any(|range| (range.first..=range.last).contains(&lsn));
     let mut rewrites: Vec<(Lsn, Record)> = Vec::new();

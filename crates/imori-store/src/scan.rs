@@ -58,6 +58,18 @@ pub(crate) fn scan(bytes: &Bytes, seal: Seal) -> FileScan {
 }
 
 impl FileScan {
+    /// A file of which nothing is needed, and that is not read for that.
+    pub(crate) fn passed_over(header: FileHeader, numbers: LsnRange) -> FileScan {
+        FileScan {
+            header: Ok(header),
+            generation: Some(header.generation),
+            whole: vec![numbers],
+            records: Vec::new(),
+            salvaged: Vec::new(),
+            broken: Vec::new(),
+        }
+    }
+
     /// The lowest and the highest number that it has something to do with.
     pub(crate) fn lowest(&self) -> Option<Lsn> {
         let header = self.header.as_ref().ok().and_then(|header| header.first);
