@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::committer::commit;
-use crate::disk;
 use crate::intake::{Admitted, Intake, NewRecord};
 use crate::journal::Journal;
 use crate::lsn::Lsn;
@@ -23,6 +22,7 @@ use crate::seal::{Seal, StoreId};
 use crate::settings::{OnDamage, Settings};
 use crate::sim_disk::{Call, EIO, ENOSPC, Promised, Random, SimDisk, SimFile, State, Trouble};
 use crate::whole_file::ReadFrom;
+use crate::window::Window;
 
 /// Ways in which each state is left by a crash.
 const CRASHES: usize = 4;
@@ -278,8 +278,8 @@ impl Life {
         };
         let made = job.run(&self.disk, &|| true).map_err(|_| None)?;
         if let Made::Ready(file) = &made {
-            let bytes = disk::read_all(&*file.file).map_err(|_| None)?;
-            let scan = scan::scan(&bytes.into(), self.settings.seal);
+            let mut window = Window::new(&*file.file, usize::MAX).map_err(|_| None)?;
+            let scan = scan::scan(&mut window, self.settings.seal).map_err(|_| None)?;
             if scan.lowest().is_some() {
                 return Err(Some("a ready file shows what stood in it before".to_string()));
             }
