@@ -80,7 +80,7 @@ pub type OpenedApart<F> = (Opened<F>, Messages<F>);
 /// Recovers a journal, or makes one in an empty folder; with all that it has in memory.
 pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, OpenError> {
     let (opened, messages) = open_apart(disk, settings)?;
-    Ok(Opened { recovered: opened.recovered.with(&messages)?, ..opened })
+    Ok(Opened { recovered: opened.recovered.with(&messages).map_err(RecoverError::Disk)?, ..opened })
 }
 
 /// The same, but messages stay where they are: there may be more of them than memory.
