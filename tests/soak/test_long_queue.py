@@ -9,8 +9,11 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from harness.imori import BINARY, Imori, running_imori
 from harness.monitor import page
+
+pytestmark = pytest.mark.timeout(3600)
 
 MESSAGES = int(os.environ.get("MESSAGES", "10000000"))
 RSS_BYTES_MAX = 512 << 20
