@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from harness.imori import BINARY, Imori, running_imori
 from harness.monitor import page
 
