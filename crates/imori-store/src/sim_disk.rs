@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -430,6 +431,11 @@ impl DiskFile for SimFile {
         Arc::make_mut(&mut inode.dirty).retain(|sector, _| sector * SECTOR < len);
         shared.snapshot();
         Ok(())
+    }
+
+    fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+        let zeros = vec![0; usize::try_from(part.end - part.start).map_err(io::Error::other)?];
+        self.write_at(&zeros, part.start).map(|_| true)
     }
 
     fn size(&self) -> io::Result<u64> {
