@@ -8,6 +8,7 @@ mod connection;
 mod socket;
 mod stalled;
 mod keep;
+mod spill;
 mod watch;
 mod cell;
 mod shared;

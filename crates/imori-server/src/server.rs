@@ -22,6 +22,7 @@ use imori_core::world::Event;
 use imori_stomp::heart_beat::HeartBeat;
 use imori_store::open::Opened;
 use imori_store::settings::OnDamage;
+use imori_store::space::Space;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
@@ -393,6 +394,7 @@ fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
         let Restored { queues, messages, passed_over } = restored;
         info!(queues, messages, passed_over, "queues are restored");
     }
+    pager.leave(Space::new(config.journal.reserve_bytes.as_usize() as u64, journal.file_bytes()));
     let shared = Shared {
         clock,
         table: Arc::new(ArcSwap::from_pointee(topology.table().clone())),
