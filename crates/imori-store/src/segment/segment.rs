@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::limits::BLOCK_BYTES;
+use crate::planted::{Fault, Planted};
 
 use super::census::SegmentCensus;
 use super::file::{self, FileKind};
@@ -42,7 +43,7 @@ impl Segment {
     }
 
     /// The parts of its file, in whole blocks, that no page needs; nothing where they were given back already.
-    pub(crate) fn unneeded(&mut self) -> Vec<Range<u64>> {
+    pub(crate) fn unneeded(&mut self, planted: Planted) -> Vec<Range<u64>> {
         let is_new = self.live < self.pages.len() && self.given_back_at != Some(self.live);
         // What is damaged stays as it is, for whoever looks at it.
         if !is_new || self.kind == FileKind::Damaged {
@@ -50,14 +51,16 @@ impl Segment {
         }
         self.given_back_at = Some(self.live);
         let block = BLOCK_BYTES as u64;
+        let is_outward = planted.has(Fault::GiveBackNeighbours);
+        let from = |at: u64| if is_outward { at / block * block } else { at.next_multiple_of(block) };
         let mut parts = Vec::new();
         let mut at = file::table_end(self.pages.len()) as u64;
         // Behind the last one it is not known here where the file ends.
         for row in self.pages.iter().flatten() {
-            parts.push(at.next_multiple_of(block)..row.offset / block * block);
+            parts.push(from(at)..row.offset / block * block);
             at = row.end();
         }
-        parts.push(at.next_multiple_of(block)..u64::MAX);
+        parts.push(from(at)..u64::MAX);
         parts.retain(|part| part.start < part.end);
         parts
     }

@@ -145,14 +145,14 @@ impl<D: Disk> Segments<D> {
         removed
     }
 
-    /// Gives the space of pages that were discarded back, where others keep their file; says how many bytes. It
-    /// takes no room, unlike moving those others, and changes nothing where the disk has no holes.
+    /// Gives the space of pages that were discarded back, where others keep their file; says how long the
+    /// parts are, what was given back of them before included. It takes no room, unlike moving those others, and changes nothing where the disk has no holes.
     ///
     /// Whoever reads the file later finds zeros there: only what a durable checkpoint names as gone is discarded.
     pub fn give_back(&self) -> io::Result<u64> {
         let mut parts_of = Vec::new();
         for (number, segment) in &mut self.lock().segments {
-            let parts = segment.unneeded();
+            let parts = segment.unneeded(self.settings.seal.planted);
             if !parts.is_empty() {
                 parts_of.push((file::name(*number, segment.kind), parts));
             }
