@@ -18,9 +18,9 @@ use hashbrown::HashMap;
 
 use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
-use super::delayed::Delayed;
+use super::delayed::{Delayed, TakenOut};
 use super::entry::Entry;
-use super::level::Part;
+use super::level::{Front, Part};
 use super::pages::{Page, Pages};
 use super::ready::Ready;
 use super::settings::{Overflow, QueueSettings};
@@ -109,7 +109,7 @@ pub struct Queue {
     settings: QueueSettings,
     durability: Option<Durability>,
     /// Few queues have such.
-    delayed: Option<Box<Delayed>>,
+    pub(super) delayed: Option<Box<Delayed>>,
     dedup: Option<Box<Dedup>>,
     pub(super) ready: Ready,
     pub(super) unsettled: HashMap<u64, Entry, FixedState>,
@@ -326,10 +326,9 @@ impl Queue {
     pub fn cancel(&mut self, name: &[u8], now: Time, effects: &mut Effects) -> usize {
         self.ripen(now, effects);
         let mut cancelled = 0;
-        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_named(name)) {
-            self.gauge.add(Entry::CHARGE);
-            self.leave(&entry);
-            effects.settled.extend(self.holding(entry.envelope.lsn));
+        while let Some(taken) = self.with_delayed(|delayed, _| delayed.pop_named(name, now)).flatten() {
+            effects.settled.extend(self.holding(taken.lsn()));
+            self.drop_delayed(taken);
             cancelled += 1;
         }
         cancelled
@@ -345,7 +344,7 @@ impl Queue {
         is_redelivered: bool,
     ) -> Vec<Entry> {
         let mut found = Vec::new();
-        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(arrival.now)) {
+        while let Some(entry) = self.pop_due(arrival.now) {
             found.push(entry);
         }
         let mut entry = self.entry(publication, arrival);
@@ -473,10 +472,8 @@ impl Queue {
             }
         }
         let delayed = self.delayed_len();
-        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(Time::NEVER)) {
-            self.gauge.add(Entry::CHARGE);
-            self.leave(&entry);
-        }
+        let all = self.with_delayed(|delayed, _| delayed.take_all()).unwrap_or_default();
+        all.into_iter().for_each(|taken| self.drop_delayed(taken));
         purged + delayed
     }
 
@@ -523,26 +520,52 @@ impl Queue {
     }
 
     fn delay(&mut self, due: Time, entry: Entry) {
-        let delayed = self.delayed.get_or_insert_default();
-        let before = delayed.charge();
-        delayed.insert(due, entry);
-        self.gauge.add(delayed.charge() - before);
+        self.delayed.get_or_insert_default();
+        self.with_delayed(|delayed, _| delayed.insert(due, entry));
     }
 
-    /// Takes a message out of those that wait for their time.
-    fn take_delayed(&mut self, take: impl FnOnce(&mut Delayed) -> Option<Entry>) -> Option<Entry> {
+    /// Changes those that wait for their time, if there are any, and charges what that makes of their memory.
+    pub(super) fn with_delayed<R>(
+        &mut self,
+        change: impl FnOnce(&mut Delayed, &mut Pages) -> R,
+    ) -> Option<R> {
         let delayed = self.delayed.as_mut()?;
         let before = delayed.charge();
-        let entry = take(delayed);
-        self.gauge.sub(before - delayed.charge());
+        let result = change(delayed, &mut self.pages);
+        match delayed.charge().checked_sub(before) {
+            Some(more) => self.gauge.add(more),
+            None => self.gauge.sub(before - delayed.charge()),
+        }
         if delayed.is_empty() {
             self.delayed = None;
         }
-        entry
+        Some(result)
+    }
+
+    /// Takes the first of those that wait for their time, if it is due by now and in memory.
+    fn pop_due(&mut self, now: Time) -> Option<Entry> {
+        match self.with_delayed(|delayed, _| delayed.pop_due(now))? {
+            Front::Entry(entry) => Some(entry),
+            Front::OnDisk | Front::Nothing => None,
+        }
+    }
+
+    /// Forgets one that waited for its time.
+    fn drop_delayed(&mut self, taken: TakenOut) {
+        match taken {
+            TakenOut::Entry(entry) => {
+                self.gauge.add(Entry::CHARGE);
+                self.leave(&entry);
+            }
+            TakenOut::Stub(stub) => {
+                self.pages.settle(stub.page, stub.lsn);
+                self.counts.remove(&stub.lsn);
+            }
+        }
     }
 
     /// Lets wait with the others what is due by now; what then is too much goes, if that is how the queue is.
-    fn ripen(&mut self, now: Time, effects: &mut Effects) {
+    pub(super) fn ripen(&mut self, now: Time, effects: &mut Effects) {
         if self.delayed.as_ref().and_then(|delayed| delayed.next_due()).is_none_or(|due| due > now) {
             return;
         }
@@ -556,7 +579,7 @@ impl Queue {
 
     /// Lets wait with the others what is due by now, however many these are.
     fn ripen_in_place(&mut self, now: Time) {
-        while let Some(mut entry) = self.take_delayed(|delayed| delayed.pop_due(now)) {
+        while let Some(mut entry) = self.pop_due(now) {
             // It comes behind all that wait already.
             entry.envelope.sequence = self.next_sequence;
             self.next_sequence += 1;

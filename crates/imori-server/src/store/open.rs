@@ -192,6 +192,18 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     read(&counts, |record| restore.count(&record.payload))?;
     let seen: Vec<_> = records(&opened, RecordType::Seen).collect();
     read(&seen, |record| restore.seen(Lsn(record.lsn.0), &record.payload))?;
+    for place in restore.delayed_pages() {
+        let page = segments.read(PageRef::new(place.segment, place.index));
+        // What cannot be read stays where it is for the next start.
+        let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
+        let Ok(page) = page else { continue };
+        if let Some(damage) = page.damage {
+            warn!(lost = damage.lost, records = ?damage.lsns, "a page of delayed messages is damaged");
+        }
+        let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
+        let first = page.entries.first().map_or(0, |entry| entry.lsn.0);
+        restore.delayed_page(place, entries).map_err(|error| StoreError::Record { lsn: first, error })?;
+    }
     let floor = Lsn(opened.recovered.report.floor.map_or(0, |floor| floor.0));
     for place in restore.pages_to_list(floor) {
         let page = PageRef::new(place.segment, place.index);
