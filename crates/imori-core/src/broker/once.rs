@@ -7,7 +7,7 @@
 use super::distribute::PublishReport;
 use super::letter::Letter;
 use super::offer::offer;
-use super::record::{Keepers, message_record, record_effects};
+use super::record::{Keepers, message_record, record_counts, record_effects};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
@@ -130,6 +130,7 @@ pub(super) fn enqueue_once<W: World>(
             report.receivers += 1;
             note(queue, message, now, keepers.lsn_in(queue, arrival.lsn));
         }
+        record_counts(world, &mut effects);
         wake_ups.extend(ids.iter().filter_map(|id| Some((*id, find((&ids, queues), *id)?.new_wake_up()?))));
         match confirm {
             Some(confirm) if takers.is_empty() => confirm,

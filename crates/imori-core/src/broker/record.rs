@@ -31,12 +31,10 @@ pub(super) fn record_move<W: World>(
     letter: &Letter<'_>,
     from: Option<Holding>,
 ) -> Lsn {
-    let queues = keepers(world, route, letter).queues;
-    let Some(publication) = letter.run.first().filter(|_| !queues.is_empty()) else {
+    let Some(message) = moved_record(world, route, letter) else {
         record_settled(world, from.as_slice());
         return Lsn::NONE;
     };
-    let message = message(world, publication, letter, &queues);
     match from {
         None => world.append(vec![message]).first,
         Some(from) => {
@@ -46,14 +44,29 @@ pub(super) fn record_move<W: World>(
     }
 }
 
-/// Records what follows from a change of a queue, and gives the dead letters, whose records move with them.
+/// The record of a dead letter in the durable queues of its route, if there are any.
+pub(super) fn moved_record<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> Option<NewRecord> {
+    let queues = keepers(world, route, letter).queues;
+    let publication = letter.run.first().filter(|_| !queues.is_empty())?;
+    Some(message(world, publication, letter, &queues))
+}
+
+/// Records what follows from a change of a queue but for what [`record_counts`] does, and gives the dead letters, whose
+/// records move with them.
 pub(super) fn record_effects<W: World>(world: &W, effects: Effects) -> Vec<Dead> {
     let Effects { dead, settled, counted } = effects;
-    if !counted.is_empty() {
-        world.append(vec![NewRecord::new(RecordKind::Count, encode_counts(&counted))]);
-    }
+    debug_assert!(counted.is_empty(), "they are recorded while their queue is locked");
     record_settled(world, &settled);
     dead
+}
+
+/// Records what is known of deliveries, for whoever has the queue locked: of two records of one message the later
+/// counts, and it has to be the one of what came later.
+pub(super) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
+    if !effects.counted.is_empty() {
+        let counted = std::mem::take(&mut effects.counted);
+        world.append(vec![NewRecord::new(RecordKind::Count, encode_counts(&counted))]);
+    }
 }
 
 /// Records that queues are done with these messages; gives the number of the record.

@@ -159,7 +159,7 @@ impl Queue {
         for entry in failed {
             self.gauge.add(Entry::CHARGE);
             self.leave(&entry);
-            self.bury(entry, DeathReason::DeliveryLimit, now, effects);
+            self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
         }
         let lost = self.forget_shelved(id, &places);
         if lost > 0 {

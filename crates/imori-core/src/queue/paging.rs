@@ -174,7 +174,7 @@ impl Queue {
         self.ready.replace(priority, id, run);
         for entry in failed {
             self.leave(&entry);
-            self.bury(entry, DeathReason::DeliveryLimit, now, effects);
+            self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
         }
         if lost > 0 {
             self.pages.let_go(id, lost);

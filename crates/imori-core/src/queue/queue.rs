@@ -301,7 +301,7 @@ impl Queue {
             let entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
             self.leave(&entry);
-            self.bury(entry, DeathReason::Overflow, arrival.now, effects);
+            self.bury(&entry, DeathReason::Overflow, arrival.now, effects);
         } else {
             effects.settled.extend(self.holding(arrival.lsn));
         }
@@ -385,7 +385,7 @@ impl Queue {
             };
             if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
                 self.leave(&entry);
-                self.bury(entry, DeathReason::Expired, now, effects);
+                self.bury(&entry, DeathReason::Expired, now, effects);
                 continue;
             }
             let sequence = entry.envelope.sequence;
@@ -417,14 +417,14 @@ impl Queue {
             }
             Outcome::Reject => {
                 self.leave(&entry);
-                self.bury(entry, DeathReason::Rejected, now, effects);
+                self.bury(&entry, DeathReason::Rejected, now, effects);
             }
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
                 if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
                     self.leave(&entry);
-                    self.bury(entry, DeathReason::DeliveryLimit, now, effects);
+                    self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
                 } else {
                     effects.counted.extend(self.count(&entry, entry.envelope.failures));
                     self.ready.put_back(entry);
@@ -482,7 +482,7 @@ impl Queue {
         let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
         while let Some(entry) = self.ready.pop_if(is_due) {
             self.leave(&entry);
-            self.bury(entry, DeathReason::Expired, now, effects);
+            self.bury(&entry, DeathReason::Expired, now, effects);
         }
     }
 
@@ -595,7 +595,7 @@ impl Queue {
                 break;
             };
             self.leave(&entry);
-            self.bury(entry, DeathReason::Overflow, now, effects);
+            self.bury(&entry, DeathReason::Overflow, now, effects);
         }
     }
 
@@ -725,22 +725,41 @@ impl Queue {
         }
     }
 
-    pub(super) fn bury(&self, entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
-        let holding = self.holding(entry.envelope.lsn);
-        let Some(target) = &self.settings.dead_letter else {
-            effects.settled.extend(holding);
-            return;
+    /// What would leave it as a dead letter if a delivery were settled so, if anything would.
+    pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<Dead> {
+        let entry = self.unsettled.get(&sequence)?;
+        let reason = match outcome {
+            Outcome::Accept => return None,
+            Outcome::Reject => DeathReason::Rejected,
+            Outcome::Release { failed } => {
+                let failures = entry.envelope.failures.saturating_add(u32::from(failed));
+                self.settings.delivery_limit.filter(|limit| failures > *limit)?;
+                DeathReason::DeliveryLimit
+            }
         };
+        self.dead(entry, reason, now)
+    }
+
+    pub(super) fn bury(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+        match self.dead(entry, reason, now) {
+            Some(dead) => effects.dead.push(dead),
+            None => effects.settled.extend(self.holding(entry.envelope.lsn)),
+        }
+    }
+
+    /// The dead letter that it sends of an entry, if it sends any.
+    fn dead(&self, entry: &Entry, reason: DeathReason, now: Time) -> Option<Dead> {
+        let target = self.settings.dead_letter.as_ref()?;
         let none = Deaths::default();
         let before = entry.envelope.deaths.as_deref().unwrap_or(&none);
         let deaths = before.and(&self.name, reason, &entry.envelope.address, now);
-        effects.dead.push(Dead {
-            holding,
-            message: entry.message,
+        Some(Dead {
+            holding: self.holding(entry.envelope.lsn),
+            message: Arc::clone(&entry.message),
             exchange: target.exchange.clone(),
             routing_key: target.routing_key.clone().unwrap_or_else(|| entry.envelope.address.subject.clone()),
             deaths: Arc::new(deaths),
-        });
+        })
     }
 }
 

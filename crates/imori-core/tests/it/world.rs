@@ -23,7 +23,7 @@ use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
 };
 use imori_core::queue::{DeadLetter, Queue, QueueSettings};
-use imori_core::record::{Appended, NewRecord};
+use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
 use imori_core::time::Time;
@@ -207,6 +207,9 @@ impl World for TestWorld {
 
     fn append(&self, records: Vec<NewRecord>) -> Appended {
         let first = Lsn(self.appended.get().0 + 1);
+        // Of two counts of one message the later is believed, so that nobody else may come between.
+        let is_count = |record: &NewRecord| record.kind == RecordKind::Count;
+        assert!(self.lock.get() == Lock::Queue || !records.iter().any(is_count), "its queue is locked");
         for record in records {
             self.appended.set(Lsn(self.appended.get().0 + 1));
             self.journal.borrow_mut().push((self.appended.get(), record, false));
