@@ -11,7 +11,9 @@ from harness.deadline import DEADLINE_S
 class Monitored(Protocol):
     """A broker of which it is known where its monitor listens."""
 
-    monitor: tuple[str, int] | None
+    @property
+    def monitor(self) -> tuple[str, int] | None:
+        """The address, if it has one."""
 
 
 def asked(imori: Monitored, path: str) -> tuple[int, str]:
