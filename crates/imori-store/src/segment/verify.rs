@@ -8,6 +8,7 @@ use crate::seal::StoreId;
 use crate::settings::OnDamage;
 use crate::whole_file::ReadFrom;
 
+use super::census::Census;
 use super::file::{self, FileKind};
 use super::open::{self, SegmentOpenError};
 use super::page::{self, PageDamage};
@@ -21,6 +22,10 @@ pub struct DamagedPage {
     pub name: String,
     /// Whose entries these are.
     pub owner: u64,
+    /// What that is called, if whoever looks knows it.
+    pub owner_name: Option<String>,
+    /// Nobody needs it any more.
+    pub is_gone: bool,
     /// What does not verify.
     pub damage: PageDamage,
 }
@@ -41,10 +46,24 @@ pub struct SegmentsLook {
 }
 
 impl SegmentsLook {
-    /// How many places are damaged.
+    /// How many places are damaged that somebody needs.
     #[must_use]
     pub fn damage_count(&self) -> usize {
-        self.damaged.len() + self.pages.len()
+        self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
+    }
+
+    /// Notes which pages nobody needs by the last checkpoint; a segment of which it lists none is not damaged.
+    pub fn without_gone(mut self, census: &Census) -> SegmentsLook {
+        for page in &mut self.pages {
+            let (segment, index) = (page.damage.page.segment(), page.damage.page.index());
+            let listed = census.segment(segment).is_some_and(|listed| listed.gone.contains(&index));
+            page.is_gone = listed || census.is_gone(segment);
+        }
+        self.damaged.retain(|segment| {
+            let number = file::parse_name(&segment.name).map(|(number, _)| number);
+            number.is_none_or(|number| !census.is_gone(number))
+        });
+        self
     }
 }
 
@@ -59,12 +78,18 @@ impl fmt::Display for SegmentsLook {
                 (false, lost) => write!(f, ", {lost} are lost")?,
             }
         }
-        for DamagedPage { name, owner, damage } in &self.pages {
+        for DamagedPage { name, owner, owner_name, is_gone, damage } in &self.pages {
             let (index, lost) = (damage.page.index(), damage.lost);
-            write!(
-                f,
-                "\ndamage in page {index} of `{name}`, of the queue with id {owner}: {lost} entries are lost"
-            )?;
+            write!(f, "\ndamage in page {index} of `{name}`, of the queue ")?;
+            match owner_name {
+                Some(owner_name) => write!(f, "`{owner_name}`")?,
+                None => write!(f, "with id {owner}")?,
+            }
+            if *is_gone {
+                f.write_str(", which nobody needs any more")?;
+                continue;
+            }
+            write!(f, ": {lost} entries are lost")?;
             for (at, range) in damage.lsns.iter().enumerate() {
                 write!(f, "{} {range}", if at == 0 { ", among numbers" } else { "," })?;
             }
@@ -96,7 +121,9 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId) -> Result<SegmentsLook, Segment
             seen.page_count += 1;
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
-            seen.pages.extend(page.damage.map(|damage| DamagedPage { name, owner, damage }));
+            let (owner_name, is_gone) = (None, false);
+            let damaged = |damage| DamagedPage { name, owner, owner_name, is_gone, damage };
+            seen.pages.extend(page.damage.map(damaged));
         }
     }
     Ok(seen)
