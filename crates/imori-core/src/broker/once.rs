@@ -32,14 +32,6 @@ pub(super) struct Sifted {
     pub(super) confirm: Option<Confirm>,
 }
 
-/// Tells whether a message has an id and some queue of the route looks at it. A dead letter is no repetition.
-#[inline]
-pub(super) fn is_for_once<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> bool {
-    let has_id = letter.run.first().is_some_and(|first| first.view().property(Property::MessageId).is_some());
-    let looks = |id: &QueueId| world.with_queue(*id, |queue| queue.dedup().is_some()).unwrap_or(false);
-    has_id && letter.deaths.is_none() && route.queues.iter().any(looks)
-}
-
 /// Tells which queues of a route have had a message of this id.
 pub(super) fn sift(
     (ids, queues): Lent<'_, '_>,

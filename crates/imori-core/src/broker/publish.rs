@@ -9,8 +9,8 @@ use super::distribute::{
     resolve_passing, send_to_own,
 };
 use super::letter::Letter;
-use super::once::{enqueue_once, is_for_once};
-use super::record::record_letter;
+use super::once::enqueue_once;
+use super::record::{Look, record_letter};
 use crate::authorize::{Action, Object, authorize};
 use crate::confirm::{Confirm, Lsn};
 use crate::error::BrokerError;
@@ -184,10 +184,11 @@ fn deliver<W: World>(
     let echo_to = run.first().and_then(Publication::left_out);
     let mut letter = Letter { vhost: actor.vhost, address, run, deaths: None, first: Lsn::NONE, echo_to };
     let mut dead = Vec::new();
-    let (report, confirm) = if is_for_once(world, route, &letter) {
+    let look = Look::at(world, route, &letter);
+    let (report, confirm) = if look.is_for_once {
         deliver_once(world, route, &letter, shared, &mut dead)
     } else {
-        let (first, confirm) = record_letter(world, route, &letter);
+        let (first, confirm) = record_letter(world, &look, &letter);
         letter.first = first;
         (distribute(world, route, &letter, shared, &mut |more| dead.extend(more)), confirm)
     };

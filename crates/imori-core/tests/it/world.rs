@@ -58,6 +58,8 @@ pub(crate) struct TestWorld {
     wakes: RefCell<BTreeSet<(Time, QueueId)>>,
     pub(crate) resumed: RefCell<Vec<ConnectionId>>,
     lock: Cell<Lock>,
+    /// How often a queue was locked alone.
+    pub(crate) queue_locks: Cell<usize>,
     /// Records with their numbers, and of those of a group that they are of one.
     pub(crate) journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,
     appended: Cell<Lsn>,
@@ -84,6 +86,7 @@ impl TestWorld {
             wakes: RefCell::default(),
             resumed: RefCell::default(),
             lock: Cell::new(Lock::None),
+            queue_locks: Cell::default(),
             journal: RefCell::default(),
             appended: Cell::default(),
             identity: Identity::guest(),
@@ -261,6 +264,7 @@ impl World for TestWorld {
     }
 
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        self.queue_locks.set(self.queue_locks.get() + 1);
         let queue = self.find(id)?;
         Some(self.locked(Lock::Queue, || f(&mut queue.borrow_mut())))
     }
