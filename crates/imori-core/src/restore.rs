@@ -53,6 +53,8 @@ pub struct Restore {
     now: Time,
     was_clean: bool,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
+    /// What rows were that definitions of the journal changed.
+    amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
     queues: BTreeMap<DurableQueueId, (Queue, Vec<Entry>)>,
     pages: RestoredPages,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
@@ -71,6 +73,7 @@ impl Restore {
             now,
             was_clean,
             rows: BTreeMap::new(),
+            amended: BTreeMap::new(),
             queues: BTreeMap::new(),
             pages: RestoredPages::default(),
             exchanges: Vec::new(),
@@ -93,13 +96,26 @@ impl Restore {
     pub fn definition(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
         for row in Definition::decode(payload)?.rows(lsn) {
             match row {
-                Row::Put { table, key, value } => self.row(table, key, value),
+                Row::Put { table, key, value } => {
+                    let before = self.rows.insert((table, key.clone()), value);
+                    self.amended.entry((table, key)).or_insert(before);
+                }
                 Row::Gone { table, prefix } => {
-                    self.rows.retain(|(other, key), _| *other != table || !key.starts_with(&prefix));
+                    let is_gone =
+                        |(other, key): &(Table, Vec<u8>)| *other == table && key.starts_with(&prefix);
+                    for (place, before) in self.rows.extract_if(.., |place, _| is_gone(place)) {
+                        self.amended.entry(place).or_insert(Some(before));
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Tells whether the definitions of the journal make of the rows something else than they were, to be asked
+    /// before [`Restore::define`].
+    pub fn amends(&self) -> bool {
+        self.amended.iter().any(|(place, before)| self.rows.get(place) != before.as_ref())
     }
 
     /// Makes of the rows what is defined. No definition follows.

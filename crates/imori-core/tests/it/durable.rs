@@ -3,15 +3,20 @@
 use std::time::Duration;
 
 use imori_core::broker::{self, Step};
+use imori_core::confirm::Lsn;
 use imori_core::delivery::Outcome;
+use imori_core::id::DurableQueueId;
 use imori_core::message::{Address, Head, Message, MessageView, OriginId};
+use imori_core::name::Name;
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
+use imori_core::record::{Definition, Row};
+use imori_core::restore::Restore;
 use imori_core::time::Time;
 use imori_core::world::{Event, World};
 
 use crate::restored::{Journal, asleep, beginning, held, ready, restored};
-use crate::world::{Mail, TestWorld, dying_to};
+use crate::world::{Mail, TestWorld, VHOST, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -226,4 +231,35 @@ fn what_is_over_behind_another_leaves_at_the_head_or_where_there_is_no_room() {
     world.pass(MS);
     check_same(&world, &["q", "dead"], &[1, 3]);
     assert_eq!(world.charged(), 0);
+}
+
+#[test]
+fn definitions_of_the_journal_that_were_applied_amend_nothing() {
+    let queue = |name: &str, max| {
+        let settings = QueueSettings { length_max: max, ..durable() };
+        Definition::Queue { vhost: VHOST, name: Name::from(name), settings }
+    };
+    let gone = |queue| Definition::QueueGone { queue: DurableQueueId(queue) };
+    for (case, applied, told, amends) in [
+        ("applied", vec![(1, queue("a", None))], vec![(1, queue("a", None))], false),
+        ("a row is lost", vec![], vec![(1, queue("a", None))], true),
+        ("a row is another", vec![(1, queue("a", Some(9)))], vec![(1, queue("a", None))], true),
+        ("deleted since", vec![], vec![(1, queue("a", None)), (2, gone(1))], false),
+        ("deleted, and there", vec![(1, queue("a", None))], vec![(2, gone(1))], true),
+        ("none is told", vec![(1, queue("a", None))], vec![], false),
+    ] {
+        let world = TestWorld::new();
+        let mut restore = Restore::new(world.gauge().clone(), world.now(), true);
+        for (lsn, definition) in applied {
+            for row in definition.rows(Lsn(lsn)) {
+                if let Row::Put { table, key, value } = row {
+                    restore.row(table, key, value);
+                }
+            }
+        }
+        for (lsn, definition) in told {
+            restore.definition(Lsn(lsn), &definition.encode()).unwrap();
+        }
+        assert_eq!(restore.amends(), amends, "{case}");
+    }
 }

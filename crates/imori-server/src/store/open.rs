@@ -180,6 +180,9 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     // since has a later record.
     let pending: Vec<_> = records(&opened, RecordType::Definition).collect();
     read(&pending, |record| restore.definition(Lsn(record.lsn.0), &record.payload))?;
+    // Where these change nothing, those that were applied need not be again.
+    let is_whole = definitions.damage().is_none() && !restore.amends();
+    let applied = if is_whole { definitions.applied().0 } else { 0 };
     restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;
     let last = records(&opened, RecordType::Checkpoint).last();
     // The first eight bytes are the floor, which the journal has read.
@@ -231,7 +234,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     })?;
 
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
-    let pending: Vec<_> = pending.iter().map(|record| (Lsn(record.lsn.0), record.payload.to_vec())).collect();
+    let pending = pending.iter().filter(|record| record.lsn.0 > applied);
+    let pending: Vec<_> = pending.map(|record| (Lsn(record.lsn.0), record.payload.to_vec())).collect();
     let failure = Arc::new(Failure::new(folder));
     let thread =
         DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;
