@@ -51,12 +51,13 @@ impl Queue {
                 if bytes >= goal || memory - bytes < entry.memory() + share / 8 {
                     break;
                 }
-                // One that is being copied stays until it is.
+                // One that is being copied stays until it is, which is soon.
                 let page = entry.page.and_then(|page| pages.get(page));
-                if page.is_none_or(|page| page.is_failed || page.place.is_some()) {
-                    bytes += entry.memory();
-                    places.push(place);
+                if page.is_some_and(|page| !page.is_failed && page.place.is_none()) {
+                    break;
                 }
+                bytes += entry.memory();
+                places.push(place);
             }
             let (mut durable, mut transient) = (Vec::new(), Vec::new());
             for place in places.into_iter().rev() {
