@@ -22,6 +22,10 @@ pub struct DamagedPage {
     pub name: String,
     /// Whose entries these are.
     pub owner: u64,
+    /// What that is called, if whoever looks knows it.
+    pub owner_name: Option<String>,
+    /// Nobody needs it any more.
+    pub is_gone: bool,
     /// What does not verify.
     pub damage: PageDamage,
 }
@@ -44,10 +48,10 @@ pub struct SegmentsLook {
 }
 
 impl SegmentsLook {
-    /// How many places are damaged.
+    /// How many places are damaged that somebody needs.
     #[must_use]
     pub fn damage_count(&self) -> usize {
-        self.damaged.len() + self.pages.len()
+        self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
     }
 }
 
@@ -65,12 +69,18 @@ impl fmt::Display for SegmentsLook {
                 (false, lost) => write!(f, ", {lost} are lost")?,
             }
         }
-        for DamagedPage { name, owner, damage } in &self.pages {
+        for DamagedPage { name, owner, owner_name, is_gone, damage } in &self.pages {
             let (index, lost) = (damage.page.index(), damage.lost);
-            write!(
-                f,
-                "\ndamage in page {index} of `{name}`, of the queue with id {owner}: {lost} entries are lost"
-            )?;
+            write!(f, "\ndamage in page {index} of `{name}`, of the queue ")?;
+            match owner_name {
+                Some(owner_name) => write!(f, "`{owner_name}`")?,
+                None => write!(f, "with id {owner}")?,
+            }
+            if *is_gone {
+                f.write_str(", which nobody needs any more")?;
+                continue;
+            }
+            write!(f, ": {lost} entries are lost")?;
             for (at, range) in damage.lsns.iter().enumerate() {
                 write!(f, "{} {range}", if at == 0 { ", among numbers" } else { "," })?;
             }
@@ -93,7 +103,7 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
         let bytes = disk.read(&name, ReadFrom::Device, bytes_max)?;
         let looked = open::look_at(&bytes, &settings, number, &name)?;
         seen.segment_count += 1;
-        if !looked.is_whole {
+        if !looked.is_whole && !census.is_gone(number) {
             seen.damaged.push(looked.report(name.clone(), &name));
         }
         for row in looked.rows.iter().flatten() {
@@ -108,7 +118,9 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
             seen.page_count += 1;
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
-            seen.pages.extend(page.damage.map(|damage| DamagedPage { name, owner, damage }));
+            let is_gone = census.is_gone(number) || census.has_gone(number, index);
+            let damaged = |damage| DamagedPage { name, owner, owner_name: None, is_gone, damage };
+            seen.pages.extend(page.damage.map(damaged));
         }
     }
     Ok(seen)

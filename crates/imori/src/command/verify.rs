@@ -1,10 +1,11 @@
 //! `imori verify`: say whether a store is sound, while no broker has it, and change nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args;
-use imori_core::record::Checkpoint;
+use imori_core::record::{Checkpoint, Definition, Row, Table};
 use imori_store::definitions::{self, DefinitionsError, DefinitionsLook};
 use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
 use imori_store::identity::IdentityError;
@@ -94,9 +95,14 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     if folder.is_open_to_others {
         findings.note("the folder is open to other users of this host; `chmod 700` closes it");
     }
-    let (end, census) = look_at_journal(path, folder.store, findings)?;
-    look_at_segments(path, folder.store, &census, findings)?;
-    let definitions = look_at_definitions(path, folder.store, findings)?;
+    let mut names = BTreeMap::new();
+    let Journal { end, census } = look_at_journal(path, folder.store, findings, &mut names)?;
+    let definitions = definitions::look(&ReadOnlyDisk::new(path.to_owned()), folder.store);
+    if let Ok(Some(found)) = &definitions {
+        found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
+    }
+    look_at_segments(path, folder.store, findings, &census, &names)?;
+    let definitions = tell_definitions(definitions, findings)?;
     // A definition is applied once its record is durable, so that they cannot be ahead of it.
     match (end, definitions) {
         (Some(end), Some(found)) if found.applied >= end => findings.damage(&format!(
@@ -109,17 +115,29 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// Recovers the journal in memory; gives the number that would be given next, and what its last checkpoint knows of
-/// the segments.
+/// What the other parts are judged by.
+#[derive(Default)]
+struct Journal {
+    /// The number that would be given next.
+    end: Option<Lsn>,
+    /// What the last checkpoint knows of segments.
+    census: Census,
+}
+
+/// The names of queues, by what segments know them by.
+type Names = BTreeMap<u64, String>;
+
+/// Recovers the journal in memory, and notes the names of the queues that it declares.
 fn look_at_journal(
     path: &Path,
     store: StoreId,
     findings: &mut Findings,
-) -> Result<(Option<Lsn>, Census), String> {
+    names: &mut Names,
+) -> Result<Journal, String> {
     let folder = path.join(JOURNAL);
     if !folder.is_dir() {
         findings.damage(&format!("the folder `{JOURNAL}` is missing; restore it"));
-        return Ok((None, Census::default()));
+        return Ok(Journal::default());
     }
     let disk = ReadOnlyDisk::new(folder);
     let settings = Settings::new(store, 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine);
@@ -129,21 +147,35 @@ fn look_at_journal(
             let report = &recovered.report;
             findings.damage_count += report.damaged.len() + report.absent.len();
             findings.note(&format!("journal: {report}"));
-            Ok((Some(recovered.next), census(&recovered.records)))
+            for record in recovered.records.iter().filter(|record| record.kind == RecordType::Definition) {
+                let rows =
+                    Definition::decode(&record.payload).map(|definition| definition.rows(number(record)));
+                for row in rows.into_iter().flatten() {
+                    if let Row::Put { table: Table::Queues, key, value } = row {
+                        note_name(names, &key, &value);
+                    }
+                }
+            }
+            let checkpoint = recovered.records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
+            let census = checkpoint.map(census).unwrap_or_default();
+            Ok(Journal { end: Some(recovered.next), census })
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
-            Ok((None, Census::default()))
+            Ok(Journal::default())
         }
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// What the last checkpoint says of the segments; one that cannot be read says nothing.
-fn census(records: &[Record]) -> Census {
-    let last = records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
-    // The first eight bytes are the floor.
-    let payload = last.and_then(|record| record.payload.get(8..)).unwrap_or_default();
+fn number(record: &Record) -> imori_core::confirm::Lsn {
+    imori_core::confirm::Lsn(record.lsn.0)
+}
+
+/// What a checkpoint says of segments; nothing where a later release wrote it.
+fn census(record: &Record) -> Census {
+    // Its floor stands before.
+    let payload = record.payload.get(8..).unwrap_or_default();
     let checkpoint = Checkpoint::decode(payload).unwrap_or_default();
     let segments = checkpoint.segments.into_iter().map(|state| SegmentCensus {
         segment: state.segment,
@@ -153,12 +185,20 @@ fn census(records: &[Record]) -> Census {
     Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
 }
 
-/// Reads all pages; what a checkpoint says is gone of them is looked at too, as far as its space is not given back.
+/// Notes what a queue is called, by the row that declares it.
+fn note_name(names: &mut Names, key: &[u8], value: &[u8]) {
+    if let Ok((Definition::Queue { name, .. }, lsn)) = Definition::of_row(Table::Queues, key, value) {
+        names.insert(lsn.0, name.to_string());
+    }
+}
+
+/// Reads all pages; damage of those that a checkpoint has as gone is told and does not count.
 fn look_at_segments(
     path: &Path,
     store: StoreId,
-    census: &Census,
     findings: &mut Findings,
+    census: &Census,
+    names: &Names,
 ) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
@@ -166,7 +206,8 @@ fn look_at_segments(
         return Ok(());
     }
     match segment::verify(&ReadOnlyDisk::new(folder), store, census) {
-        Ok(seen) => {
+        Ok(mut seen) => {
+            seen.pages.iter_mut().for_each(|page| page.owner_name = names.get(&page.owner).cloned());
             findings.damage_count += seen.damage_count();
             findings.note(&format!("segments: {seen}"));
             Ok(())
@@ -179,13 +220,11 @@ fn look_at_segments(
     }
 }
 
-fn look_at_definitions(
-    path: &Path,
-    store: StoreId,
+fn tell_definitions(
+    looked: Result<Option<DefinitionsLook>, DefinitionsError>,
     findings: &mut Findings,
 ) -> Result<Option<DefinitionsLook>, String> {
-    let disk = ReadOnlyDisk::new(path.to_owned());
-    match definitions::look(&disk, store) {
+    match looked {
         Ok(None) => {
             findings.note("definitions: none");
             Ok(None)
