@@ -1,5 +1,5 @@
-//! The thread that lets journal files go: it copies what outlives them to segments, then says in a checkpoint from
-//! where on the journal is needed.
+//! The keeper, which lets journal files go: it copies what outlives them to segments, then says in a checkpoint
+//! from where on the journal is needed. The server has a thread for it; the simulator runs its rounds too.
 //!
 //! A cell appends a record first and changes its queue afterwards, or the other way round. So the keeper waits twice
 //! until every cell has ended what it was at: before it looks at the queues, so that they have all that the
@@ -10,32 +10,44 @@ use std::time::{Duration, Instant};
 
 use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
-use imori_core::id::DurableQueueId;
-use imori_core::queue::{GonePage, PageDraft, PagePlace, Ranges};
+use imori_core::id::{DurableQueueId, QueueId};
+use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue, Ranges};
 use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts};
-use imori_store::limits::SEGMENT_BYTES_GOAL;
+use imori_core::time::Time;
+use imori_store::segment::Census;
 use tracing::debug;
 
+use crate::keeper_host::KeeperHost;
 use crate::limits::{CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, KEEPER_LOOK_EVERY};
-use crate::shared::Shared;
-use crate::slots::SlotKey;
+use crate::shared::{Shared, queue_key};
+use crate::store::Keeper;
 
 /// Runs the keeper until it is told to end.
 pub(crate) fn keep(shared: &Arc<Shared>) {
     let keeper = &shared.keeper;
     loop {
         let is_ending = keeper.is_ending();
-        let is_full = shared.journal.live_files() > keeper.files_max;
-        // Where space is short each page that goes may be what publishers wait for.
-        let spared_min = if shared.journal.is_space_low() { 1 } else { CHECKPOINT_PAGES };
-        if is_ending || is_full || keeper.spared() >= spared_min {
-            checkpoint(shared, is_full && !is_ending);
-        }
+        keep_once(&**shared, is_ending);
         if is_ending {
             return;
         }
         keeper.wait(KEEPER_LOOK_EVERY);
     }
+}
+
+/// Makes a checkpoint if one is due, as the last one at the end is in any case.
+pub fn keep_once<H: KeeperHost>(host: &H, is_ending: bool) {
+    let is_full = host.live_files() > host.keeper().files_max;
+    if is_ending || is_full || is_worth_it(host) {
+        checkpoint(host, is_full && !is_ending);
+    }
+}
+
+/// Tells whether so many pages would go that they alone are worth a checkpoint.
+fn is_worth_it<H: KeeperHost>(host: &H) -> bool {
+    // Where space is short each page that goes may be what publishers wait for.
+    let spared_min = if host.is_space_low() { 1 } else { CHECKPOINT_PAGES };
+    host.keeper().spared() >= spared_min
 }
 
 /// What was gathered from all queues.
@@ -47,57 +59,35 @@ struct Gathered {
 }
 
 /// Makes a checkpoint; with `spills` the older half of what the journal has is copied first.
-fn checkpoint(shared: &Shared, spills: bool) {
-    let Some(next) = shared.journal.next_lsn() else { return };
-    pass(shared);
-    if spills && let Some(oldest) = shared.journal.oldest_sealed() {
-        spill(shared, oldest.max(Lsn(oldest.0.midpoint(next.0))));
+fn checkpoint<H: KeeperHost>(host: &H, spills: bool) {
+    let Some(next) = host.next_lsn() else { return };
+    host.pass();
+    if spills && let Some(oldest) = host.oldest_sealed() {
+        spill(host, oldest.max(Lsn(oldest.0.midpoint(next.0))));
     }
-    let mut gathered = gather(shared);
-    gathered.gone.append(&mut shared.keeper.gone());
-    let floor =
-        [gathered.floor, shared.journal.first_definition()].into_iter().flatten().fold(next, Lsn::min);
-    renew_seen(shared, floor);
-    pass(shared);
-    let payload = payload(shared, &gathered).encode();
-    let Some(lsn) = shared.journal.append_checkpoint(floor, &payload) else { return };
+    let mut gathered = gather(host);
+    gathered.gone.append(&mut host.keeper().gone());
+    let floor = [gathered.floor, host.first_definition()].into_iter().flatten().fold(next, Lsn::min);
+    renew_seen(host, floor);
+    host.pass();
+    let payload = payload(host, &gathered).encode();
+    let Some(lsn) = host.append_checkpoint(floor, &payload) else { return };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
-    let begin = Instant::now();
-    while shared.journal.waiters().progress().synced < lsn {
-        // A disk without room may never have it; what it does not have the next start does without.
-        let is_late = shared.keeper.is_ending() && begin.elapsed() > CHECKPOINT_AT_END_MAX;
-        if shared.journal.has_failed() || is_late {
-            return;
-        }
-        // This thread has time, and nobody waits for it.
-        std::thread::sleep(Duration::from_millis(1));
+    // A disk without room may never have it; what it does not have the next start does without.
+    if host.await_synced(lsn) {
+        host.discard_pages(&gathered.gone);
     }
-    shared.pager.discard_now(&gathered.gone);
-}
-
-/// Waits until every cell has ended the turn that it is in.
-fn pass(shared: &Shared) {
-    let cells = || shared.cells.get().into_iter().flatten();
-    let before: Vec<u64> = cells().map(|cell| cell.turns.count()).collect();
-    for (cell, before) in cells().zip(before) {
-        while !cell.turns.has_passed(before) && !shared.keeper.is_ending() {
-            shared.keeper.wait(Duration::from_millis(1));
-        }
-    }
-}
-
-fn queues(shared: &Shared) -> Vec<SlotKey> {
-    shared.queues.keys()
 }
 
 /// Copies messages whose records are up to `through` to segments, those of several queues to one.
-fn spill(shared: &Shared, through: Lsn) {
-    let mut drafts: Vec<(SlotKey, DurableQueueId, PageDraft)> = Vec::new();
+fn spill<H: KeeperHost>(host: &H, through: Lsn) {
+    let mut drafts: Vec<(QueueId, DurableQueueId, PageDraft)> = Vec::new();
+    let goal = host.segment_bytes_goal();
     let mut bytes = 0;
-    for key in queues(shared) {
+    for key in host.queues() {
         loop {
-            let room = SEGMENT_BYTES_GOAL.saturating_sub(bytes).max(1);
-            let spilled = shared.queues.with(key, |queue| {
+            let room = goal.saturating_sub(bytes).max(1);
+            let spilled = host.with_queue(key, |queue| {
                 let owner = queue.durability()?.id;
                 Some((owner, queue.spill(through, room)))
             });
@@ -107,29 +97,28 @@ fn spill(shared: &Shared, through: Lsn) {
             }
             bytes += spilled.iter().map(PageDraft::bytes).sum::<usize>();
             drafts.extend(spilled.into_iter().map(|draft| (key, owner, draft)));
-            if bytes >= SEGMENT_BYTES_GOAL {
-                if !write(shared, std::mem::take(&mut drafts)) {
+            if bytes >= goal {
+                if !write(host, std::mem::take(&mut drafts)) {
                     return;
                 }
                 bytes = 0;
             }
         }
     }
-    write(shared, drafts);
+    write(host, drafts);
 }
 
-fn write(shared: &Shared, drafts: Vec<(SlotKey, DurableQueueId, PageDraft)>) -> bool {
+fn write<H: KeeperHost>(host: &H, drafts: Vec<(QueueId, DurableQueueId, PageDraft)>) -> bool {
     if drafts.is_empty() {
         return true;
     }
-    let pages = drafts.iter().map(|(_, owner, draft)| (owner.0, draft));
-    let places = shared.pager.write_now(pages);
-    let now = shared.clock.now();
+    let places = host.write_pages(&drafts);
+    let now = host.now();
     let is_written = places.is_some();
     let mut places = places.unwrap_or_default().into_iter();
     for (key, _, draft) in drafts {
         let place = places.next();
-        let told = shared.queues.with(key, |queue| match place {
+        let told = host.with_queue(key, |queue| match place {
             Some(place) => {
                 queue.page_written(&draft, place);
                 None
@@ -137,24 +126,24 @@ fn write(shared: &Shared, drafts: Vec<(SlotKey, DurableQueueId, PageDraft)>) -> 
             None => Some(draft),
         });
         if let Some(Some(draft)) = told {
-            shared.queues.with(key, |queue| queue.page_failed(draft, now));
+            host.with_queue(key, |queue| queue.page_failed(draft, now));
         } else if let (None, Some(place)) = (told, place) {
             // The queue went meanwhile.
-            shared.keeper.take_gone(vec![GonePage { place, is_durable: true }]);
+            host.keeper().take_gone(vec![GonePage { place, is_durable: true }]);
         }
     }
     is_written
 }
 
-fn gather(shared: &Shared) -> Gathered {
+fn gather<H: KeeperHost>(host: &H) -> Gathered {
     let mut gathered = Gathered::default();
-    for key in queues(shared) {
-        let tally = shared.queues.with(key, |queue| {
+    for key in host.queues() {
+        let tally = host.with_queue(key, |queue| {
             let tally = queue.tally();
             if !tally.counts.is_empty() {
                 // Under the lock, so that nothing that is newer comes before it.
                 let counts = NewRecord::new(RecordKind::Count, encode_counts(&tally.counts));
-                shared.journal.append(vec![counts]);
+                host.append(counts);
             }
             tally
         });
@@ -167,19 +156,19 @@ fn gather(shared: &Shared) -> Gathered {
 }
 
 /// Records anew the ids that queues have seen and that stand below the floor.
-fn renew_seen(shared: &Shared, floor: Lsn) {
-    let now = shared.clock.now();
-    for key in queues(shared) {
-        let append = |record| shared.journal.append(vec![record]).first;
+fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn) {
+    let now = host.now();
+    for key in host.queues() {
+        let append = |record| host.append(record);
         // Others have the queue between two records.
-        while shared.queues.with(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
+        while host.with_queue(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
     }
 }
 
-fn payload(shared: &Shared, gathered: &Gathered) -> Checkpoint {
+fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
     let mut gone: Vec<PagePlace> = gathered.gone.iter().map(|page| page.place).collect();
     gone.sort_unstable();
-    let census = shared.pager.census();
+    let census = host.census();
     let segments = census.segments.into_iter().map(|state| {
         let first = gone.partition_point(|place| place.segment < state.segment);
         let of_segment = gone.iter().skip(first).take_while(|place| place.segment == state.segment);
@@ -191,8 +180,90 @@ fn payload(shared: &Shared, gathered: &Gathered) -> Checkpoint {
     });
     Checkpoint {
         next_segment: census.next_segment,
-        doubtful_below: shared.keeper.doubtful_below,
+        doubtful_below: host.keeper().doubtful_below,
         segments: segments.collect(),
         settled: gathered.settled.clone(),
+    }
+}
+
+impl KeeperHost for Shared {
+    fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn pass(&self) {
+        let cells = || self.cells.get().into_iter().flatten();
+        let before: Vec<u64> = cells().map(|cell| cell.turns.count()).collect();
+        for (cell, before) in cells().zip(before) {
+            while !cell.turns.has_passed(before) && !self.keeper.is_ending() {
+                self.keeper.wait(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn queues(&self) -> Vec<QueueId> {
+        let keys = self.queues.keys().into_iter();
+        keys.map(|key| QueueId { slot: key.slot, generation: key.generation }).collect()
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        self.queues.with(queue_key(id), f)
+    }
+
+    fn live_files(&self) -> usize {
+        self.journal.live_files()
+    }
+
+    fn is_space_low(&self) -> bool {
+        self.journal.is_space_low()
+    }
+
+    fn next_lsn(&self) -> Option<Lsn> {
+        self.journal.next_lsn()
+    }
+
+    fn oldest_sealed(&self) -> Option<Lsn> {
+        self.journal.oldest_sealed()
+    }
+
+    fn first_definition(&self) -> Option<Lsn> {
+        self.journal.first_definition()
+    }
+
+    fn append(&self, record: NewRecord) -> Lsn {
+        self.journal.append(vec![record]).first
+    }
+
+    fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {
+        self.journal.append_checkpoint(floor, payload)
+    }
+
+    fn await_synced(&self, lsn: Lsn) -> bool {
+        let begin = Instant::now();
+        while self.journal.waiters().progress().synced < lsn {
+            let is_late = self.keeper.is_ending() && begin.elapsed() > CHECKPOINT_AT_END_MAX;
+            if self.journal.has_failed() || is_late {
+                return false;
+            }
+            // This thread has time, and nobody waits for it.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    fn write_pages(&self, drafts: &[(QueueId, DurableQueueId, PageDraft)]) -> Option<Vec<PagePlace>> {
+        self.pager.write_now(drafts.iter().map(|(_, owner, draft)| (owner.0, draft)))
+    }
+
+    fn discard_pages(&self, pages: &[GonePage]) {
+        self.pager.discard_now(pages);
+    }
+
+    fn census(&self) -> Census {
+        self.pager.census()
     }
 }

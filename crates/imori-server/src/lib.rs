@@ -8,6 +8,7 @@ mod connection;
 mod socket;
 mod stalled;
 mod keep;
+mod keeper_host;
 mod watch;
 mod cell;
 mod shared;
@@ -32,6 +33,11 @@ mod memory_limit;
 mod limits;
 pub mod config;
 
+pub use keep::keep_once;
+pub use keeper_host::KeeperHost;
 pub use server::{Listener, Server, StartError, StopHandle};
 pub use shared::ServeError;
-pub use store::StoreError;
+pub use store::{
+    Asked, Job, Keeper, PageHost, PageNews, StoreError, asked, discard_pages, do_job, write_drafts,
+};
+pub use turns::Turns;

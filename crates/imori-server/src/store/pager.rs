@@ -1,36 +1,21 @@
-//! The threads that write and read pages, and what queues are told of it, each on a cell.
+//! The threads that write and read pages, and the mail by which cells tell queues of it.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-use bytes::Bytes;
-use imori_core::broker;
-use imori_core::id::{DurableQueueId, QueueId};
+use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
-use imori_core::record::{decode_page_entry, encode_page};
-use imori_core::world::World;
-use imori_store::disk::{RealDisk, is_scarce};
-use imori_store::segment::{Census, Durability, NewPage, PageEntry, PageRef, Segments};
+use imori_core::queue::{GonePage, PageDraft, PagePlace};
+use imori_store::disk::RealDisk;
+use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef, Segments};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tracing::{error, warn};
+use tracing::error;
 
 use super::failure::Failure;
+use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, write_drafts};
 use crate::slots::unpoisoned;
-
-/// What came of what a queue asked for.
-pub(crate) enum PageNews {
-    /// A page is on disk.
-    Written(QueueId, PageDraft, PagePlace),
-    /// A page could not be written.
-    Failed(QueueId, PageDraft),
-    /// A page was read, as far as it verifies.
-    Read(QueueId, PageId, Vec<Entry>),
-    /// A page could not be read.
-    Unreadable(QueueId, PageId),
-}
 
 /// The threads, and who is told.
 pub(crate) struct Pager {
@@ -47,12 +32,6 @@ struct Desk {
     failure: Arc<Failure>,
     gauge: Gauge,
     cells: Box<[UnboundedSender<PageNews>]>,
-}
-
-enum Job {
-    Write(QueueId, Option<DurableQueueId>, Vec<PageDraft>),
-    Read(QueueId, Vec<(PageId, PagePlace)>),
-    Discard(Vec<GonePage>),
 }
 
 impl Pager {
@@ -86,19 +65,14 @@ impl Pager {
         unpoisoned(self.mail.get(usize::from(cell))?.lock()).take()
     }
 
-    /// Writes pages of a queue, durable ones under its name.
-    pub(crate) fn write(&self, queue: QueueId, owner: Option<DurableQueueId>, drafts: Vec<PageDraft>) {
-        send(&self.write, Job::Write(queue, owner, drafts));
+    /// Has pages written, or such of this run alone given up.
+    pub(crate) fn write(&self, job: Job) {
+        send(&self.write, job);
     }
 
-    /// Reads pages of a queue.
-    pub(crate) fn read(&self, queue: QueueId, pages: Vec<(PageId, PagePlace)>) {
-        send(&self.read, Job::Read(queue, pages));
-    }
-
-    /// Gives up pages of this run alone.
-    pub(crate) fn discard(&self, pages: Vec<GonePage>) {
-        send(&self.write, Job::Discard(pages));
+    /// Has pages read.
+    pub(crate) fn read(&self, job: Job) {
+        send(&self.read, job);
     }
 
     /// Ends the threads when they have done what they were asked for.
@@ -123,56 +97,30 @@ fn send(to: &Mutex<Option<Sender<Job>>>, job: Job) {
 impl Desk {
     fn work(&self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
-            match job {
-                Job::Write(queue, owner, drafts) => self.write(queue, owner, drafts),
-                Job::Read(queue, pages) => {
-                    for (id, place) in pages {
-                        self.tell(queue, self.read(queue, id, place));
-                    }
-                }
-                Job::Discard(pages) => discard(&self.segments, &pages),
-            }
+            do_job(self, job);
         }
     }
+}
 
-    fn write(&self, queue: QueueId, owner: Option<DurableQueueId>, drafts: Vec<PageDraft>) {
-        let (durable, transient): (Vec<_>, Vec<_>) = drafts.into_iter().partition(PageDraft::is_durable);
-        for (drafts, durability) in [(durable, Durability::Durable), (transient, Durability::Transient)] {
-            if drafts.is_empty() {
-                continue;
-            }
-            let owner = owner.map_or(0, |owner| owner.0);
-            let places = write_drafts(self, drafts.iter().map(|draft| (owner, draft)), durability);
-            match places {
-                Some(places) => {
-                    for (draft, place) in drafts.into_iter().zip(places) {
-                        self.tell(queue, PageNews::Written(queue, draft, place));
-                    }
-                }
-                None => drafts.into_iter().for_each(|draft| self.tell(queue, PageNews::Failed(queue, draft))),
-            }
-        }
+impl PageHost for Desk {
+    fn gauge(&self) -> &Gauge {
+        &self.gauge
     }
 
-    fn read(&self, queue: QueueId, id: PageId, place: PagePlace) -> PageNews {
-        let page = match self.segments.read(page_ref(place)) {
-            Ok(page) => page,
-            Err(error) => {
-                warn!(%error, "messages of a page wait for the next start");
-                return PageNews::Unreadable(queue, id);
-            }
-        };
-        if let Some(damage) = page.damage {
-            let (segment, index) = (place.segment, place.index);
-            warn!(segment, index, lost = damage.lost, records = ?damage.lsns, "a page is damaged; what verifies is served");
-        }
-        let decode = |entry: PageEntry| {
-            let lsn = imori_core::confirm::Lsn(entry.lsn.0);
-            decode_page_entry(lsn, &entry.payload, &self.gauge)
-                .inspect_err(|error| warn!(lsn = lsn.0, %error, "an entry of a page cannot be read"))
-                .ok()
-        };
-        PageNews::Read(queue, id, page.entries.into_iter().filter_map(decode).collect())
+    fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
+        self.segments.write(pages, durability)
+    }
+
+    fn read_page(&self, page: PageRef) -> Result<Page, PageError> {
+        self.segments.read(page)
+    }
+
+    fn discard_page(&self, page: PageRef) -> io::Result<()> {
+        self.segments.discard(page)
+    }
+
+    fn fail(&self, error: &io::Error) {
+        self.failure.tell("segments", error);
     }
 
     fn tell(&self, queue: QueueId, news: PageNews) {
@@ -184,125 +132,22 @@ impl Desk {
     }
 }
 
-/// Writes pages as one segment; nothing where the disk has no room. Any other error ends the broker.
-fn write_drafts<'a>(
-    desk: &Desk,
-    drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
-    durability: Durability,
-) -> Option<Vec<PagePlace>> {
-    let pages: Vec<NewPage> = drafts
-        .map(|(owner, draft)| NewPage {
-            owner,
-            level: draft.priority(),
-            entries: encode_page(draft)
-                .into_iter()
-                .map(|entry| PageEntry {
-                    lsn: imori_store::lsn::Lsn(entry.lsn.0),
-                    sequence: entry.position,
-                    payload: Bytes::from(entry.payload),
-                })
-                .collect(),
-        })
-        .collect();
-    match desk.segments.write(&pages, durability) {
-        Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
-        Err(error) => {
-            warn!(%error, "a segment cannot be written; its messages stay in memory and in the journal");
-            if !is_scarce(&error) {
-                desk.failure.tell("segments", &error);
-            }
-            None
-        }
-    }
-}
-
-fn discard(segments: &Segments<RealDisk>, pages: &[GonePage]) {
-    for page in pages {
-        if let Err(error) = segments.discard(page_ref(page.place)) {
-            warn!(%error, segment = page.place.segment, "a segment cannot be removed; the next start does it");
-        }
-    }
-}
-
-pub(super) fn page_ref(place: PagePlace) -> PageRef {
-    PageRef::new(place.segment, place.index)
-}
-
-pub(super) fn place_of(page: PageRef) -> PagePlace {
-    PagePlace { segment: page.segment(), index: page.index() }
-}
-
 impl Pager {
     /// Writes pages of several queues as one segment, on this thread; nothing where that is not possible.
     pub(crate) fn write_now<'a>(
         &self,
         drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
     ) -> Option<Vec<PagePlace>> {
-        write_drafts(&self.desk, drafts, Durability::Durable)
+        write_drafts(&*self.desk, drafts, Durability::Durable)
     }
 
     /// Gives up pages that a durable checkpoint names as gone, on this thread.
     pub(crate) fn discard_now(&self, pages: &[GonePage]) {
-        discard(&self.desk.segments, pages);
+        discard_pages(&*self.desk, pages);
     }
 
     /// Which durable segments there are.
     pub(crate) fn census(&self) -> Census {
         self.desk.segments.census()
-    }
-}
-
-impl PageNews {
-    /// Tells the queue.
-    pub(crate) fn tell<W: World>(self, world: &W) {
-        match self {
-            PageNews::Written(queue, draft, place) => broker::page_written(world, queue, draft, place),
-            PageNews::Failed(queue, draft) => broker::page_failed(world, queue, draft),
-            PageNews::Read(queue, page, entries) => {
-                let lost = broker::page_read(world, queue, page, entries);
-                if lost > 0 {
-                    warn!(lost, "messages of a damaged page are lost");
-                }
-            }
-            PageNews::Unreadable(queue, page) => {
-                let withheld = broker::page_unreadable(world, queue, page);
-                warn!(withheld, "messages of a page that cannot be read are withheld");
-            }
-        }
-    }
-}
-
-/// What a queue asks for, by who does it.
-pub(crate) enum Asked {
-    /// The threads here.
-    Pager,
-    /// The keeper: so many pages would go.
-    Spared(usize),
-    /// The keeper: these go after the next checkpoint.
-    Gone(Vec<GonePage>),
-}
-
-impl Pager {
-    /// Does what a queue asks for, but for what only a checkpoint allows.
-    pub(crate) fn take(
-        &self,
-        queue: QueueId,
-        owner: impl FnOnce() -> Option<DurableQueueId>,
-        work: PageWork,
-    ) -> Asked {
-        match work {
-            PageWork::Write(drafts) => self.write(queue, owner(), drafts),
-            PageWork::Read(pages) => self.read(queue, pages),
-            PageWork::Spared(pages) => return Asked::Spared(pages),
-            PageWork::Gone(pages) => {
-                let (durable, transient): (Vec<_>, Vec<_>) =
-                    pages.into_iter().partition(|page| page.is_durable);
-                if !transient.is_empty() {
-                    self.discard(transient);
-                }
-                return Asked::Gone(durable);
-            }
-        }
-        Asked::Pager
     }
 }
