@@ -130,6 +130,10 @@ pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
 /// How often the keeper looks whether the journal has too many files. Longer would let it have more of them.
 pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How often who waits for the journal so as to write pages looks whether that failed. That it came further it is told
+/// at once.
+pub(crate) const PAGER_LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Pages that nobody needs, for which alone a checkpoint is made: 64 MiB of the disk, and they are found in its payload
 /// until then.
 pub(crate) const CHECKPOINT_PAGES: usize = 256;

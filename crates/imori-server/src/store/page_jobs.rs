@@ -5,6 +5,7 @@ use std::io;
 
 use bytes::Bytes;
 use imori_core::broker;
+use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
@@ -55,6 +56,9 @@ pub enum Asked {
 pub trait PageHost {
     /// What the messages of pages that are read are charged to.
     fn gauge(&self) -> &Gauge;
+
+    /// Waits until all records up to this one are durable; false where that may never be.
+    fn await_records(&self, through: Lsn) -> bool;
 
     /// Writes pages as one segment.
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>>;
@@ -129,7 +133,7 @@ fn read<H: PageHost>(host: &H, queue: QueueId, id: PageId, place: PagePlace) -> 
         warn!(segment, index, lost = damage.lost, records = ?damage.lsns, "a page is damaged; what verifies is served");
     }
     let decode = |entry: PageEntry| {
-        let lsn = imori_core::confirm::Lsn(entry.lsn.0);
+        let lsn = Lsn(entry.lsn.0);
         decode_page_entry(lsn, &entry.payload, host.gauge())
             .inspect_err(|error| warn!(lsn = lsn.0, %error, "an entry of a page cannot be read"))
             .ok()
@@ -138,6 +142,10 @@ fn read<H: PageHost>(host: &H, queue: QueueId, id: PageId, place: PagePlace) -> 
 }
 
 /// Writes pages as one segment; nothing where the disk has no room. Any other error ends the broker.
+///
+/// A durable page waits for the records of its messages. If a crash took those and left the page, their numbers
+/// would be given to others, which would then be taken for what is in the page; and what a record group moves or
+/// commits would be there in part.
 pub fn write_drafts<'a, H: PageHost>(
     host: &H,
     drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
@@ -157,6 +165,11 @@ pub fn write_drafts<'a, H: PageHost>(
                 .collect(),
         })
         .collect();
+    let lsns = pages.iter().flat_map(|page| &page.entries).map(|entry| Lsn(entry.lsn.0));
+    if durability == Durability::Durable && !lsns.max().is_none_or(|last| host.await_records(last)) {
+        warn!("the journal does not go on, so that pages are not written; their messages stay in memory");
+        return None;
+    }
     match host.write_segment(&pages, durability) {
         Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
         Err(error) => {
@@ -203,5 +216,111 @@ impl PageNews {
                 warn!(withheld, "messages of a page that cannot be read are withheld");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::sync::Arc;
+
+    use imori_core::id::VhostId;
+    use imori_core::message::{Address, AddressView, Head, Message, MessageView, OriginId, Publication};
+    use imori_core::name::Name;
+    use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
+    use imori_core::time::Time;
+    use imori_store::seal::StoreId;
+    use imori_store::segment::{Census, SegmentSettings, Segments};
+    use imori_store::settings::OnDamage;
+    use imori_store::sim_disk::SimDisk;
+
+    use super::*;
+
+    const QUEUE: QueueId = QueueId { slot: 0, generation: 0 };
+
+    struct Host {
+        gauge: Gauge,
+        segments: Segments<SimDisk>,
+        /// The journal comes no further.
+        synced: Lsn,
+        awaited: Cell<Lsn>,
+        told: RefCell<Vec<PageNews>>,
+    }
+
+    impl PageHost for Host {
+        fn gauge(&self) -> &Gauge {
+            &self.gauge
+        }
+
+        fn await_records(&self, through: Lsn) -> bool {
+            self.awaited.set(through);
+            through <= self.synced
+        }
+
+        fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
+            self.segments.write(pages, durability)
+        }
+
+        fn read_page(&self, page: PageRef) -> Result<Page, PageError> {
+            self.segments.read(page)
+        }
+
+        fn discard_page(&self, page: PageRef) -> io::Result<()> {
+            self.segments.discard(page)
+        }
+
+        fn fail(&self, _error: &io::Error) {}
+
+        fn tell(&self, _queue: QueueId, news: PageNews) {
+            self.told.borrow_mut().push(news);
+        }
+    }
+
+    /// Has a queue of 20 messages with these records page what is too much.
+    fn paged(lsn: impl Fn(u64) -> Lsn, synced: Lsn) -> (Host, usize) {
+        let gauge = Gauge::default();
+        let mut queue =
+            Queue::new(VhostId(0), Name::from("q"), QueueSettings::default(), gauge.clone(), Time(0));
+        queue.make_durable(DurableQueueId(1));
+        let address = Arc::new(Address::new(b"", b"q"));
+        let head = Head::new(OriginId::BROKER);
+        for number in 1..=20 {
+            let view = MessageView { head: &head, text: b"", body: b"body" };
+            let message = Message::store(&view, None, &gauge);
+            let address = &AddressView::new(&address);
+            let arrival = Arrival { address, deaths: None, lsn: lsn(number), now: Time(0) };
+            queue.enqueue(&Publication::of_stored(&message), &arrival, &mut Effects::default());
+        }
+        let disk = SimDisk::default();
+        let settings = SegmentSettings::new(StoreId([1; 16]), OnDamage::Refuse);
+        let (segments, ..) =
+            Segments::open(disk.clone(), &settings, &Census::default()).expect("it is empty");
+        let (awaited, told) = (Cell::new(Lsn::NONE), RefCell::default());
+        let host = Host { gauge, segments, synced, awaited, told };
+        for work in queue.page_work(Time(0), 2_000) {
+            if let Asked::Writer(job) = asked(QUEUE, || Some(DurableQueueId(1)), work) {
+                do_job(&host, job);
+            }
+        }
+        (host, disk.state().names().len())
+    }
+
+    #[test]
+    fn a_durable_page_waits_for_the_records_of_its_messages() {
+        let (host, files) = paged(Lsn, Lsn::NONE);
+        assert_eq!(files, 0, "a page is on disk whose records are not");
+        let told = host.told.borrow();
+        assert!(!told.is_empty() && told.iter().all(|news| matches!(news, PageNews::Failed(..))));
+
+        let (host, files) = paged(Lsn, host.awaited.get());
+        let told = host.told.borrow();
+        assert!(files == 1 && told.iter().all(|news| matches!(news, PageNews::Written(..))), "{told:?}");
+    }
+
+    #[test]
+    fn a_page_of_this_run_alone_waits_for_nothing() {
+        let (host, files) = paged(|_| Lsn::NONE, Lsn::NONE);
+        assert_eq!((files, host.awaited.get()), (1, Lsn::NONE));
+        assert!(host.told.borrow().iter().all(|news| matches!(news, PageNews::Written(..))));
     }
 }

@@ -1,10 +1,12 @@
 //! The threads that write and read pages, and the mail by which cells tell queues of it.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
+use imori_core::confirm::Lsn;
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
 use imori_core::queue::{GonePage, PageDraft, PagePlace};
@@ -13,8 +15,10 @@ use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFac
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::error;
 
+use super::Waiters;
 use super::failure::Failure;
 use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, write_drafts};
+use crate::limits::PAGER_LOOK_EVERY;
 use crate::slots::unpoisoned;
 
 /// The threads, and who is told.
@@ -30,8 +34,11 @@ pub(crate) struct Pager {
 struct Desk {
     segments: Segments<RealDisk>,
     failure: Arc<Failure>,
+    waiters: Arc<Waiters>,
     gauge: Gauge,
     cells: Box<[UnboundedSender<PageNews>]>,
+    /// What is not in the journal by now is for the next start to read there.
+    is_closing: AtomicBool,
 }
 
 impl Pager {
@@ -39,11 +46,13 @@ impl Pager {
     pub(super) fn start(
         segments: Segments<RealDisk>,
         failure: Arc<Failure>,
+        waiters: Arc<Waiters>,
         gauge: Gauge,
         cells: usize,
     ) -> io::Result<Pager> {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..cells.max(1)).map(|_| unbounded_channel()).unzip();
-        let desk = Arc::new(Desk { segments, failure, gauge, cells: senders.into_boxed_slice() });
+        let (cells, is_closing) = (senders.into_boxed_slice(), AtomicBool::new(false));
+        let desk = Arc::new(Desk { segments, failure, waiters, gauge, cells, is_closing });
         let (write, to_write) = channel();
         let (read, to_read) = channel();
         let mut threads = Vec::new();
@@ -77,6 +86,7 @@ impl Pager {
 
     /// Ends the threads when they have done what they were asked for.
     pub(crate) fn close(&self) {
+        self.desk.is_closing.store(true, Ordering::SeqCst);
         drop(unpoisoned(self.write.lock()).take());
         drop(unpoisoned(self.read.lock()).take());
         for thread in std::mem::take(&mut *unpoisoned(self.threads.lock())) {
@@ -105,6 +115,11 @@ impl Desk {
 impl PageHost for Desk {
     fn gauge(&self) -> &Gauge {
         &self.gauge
+    }
+
+    fn await_records(&self, through: Lsn) -> bool {
+        let is_hopeless = || self.failure.has_failed() || self.is_closing.load(Ordering::SeqCst);
+        self.waiters.await_synced(through, PAGER_LOOK_EVERY, is_hopeless)
     }
 
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
