@@ -78,3 +78,7 @@ pub const PAGE_BYTES_GOAL: usize = 256 << 10;
 /// Bytes that a queue sends to disk at once: a write and a sync that are worth their calls, and what memory has to
 /// be spared for meanwhile.
 pub const PAGED_BYTES_GOAL: usize = 16 << 20;
+
+/// Bits by which records may differ that a queue counts together so as to know which of them it needs: 4,096 records
+/// keep a journal file that one of them needs, and a queue of a million has 250 counts.
+pub const RECORDS_TOGETHER_BITS: u32 = 12;
