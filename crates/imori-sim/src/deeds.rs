@@ -85,7 +85,7 @@ impl Client {
         let is_own = spec.name.starts_with("own");
         let arguments = if is_own { &[][..] } else { &spec.arguments };
         let mail = Mail { arguments, ..Mail::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
-        for _ in 0..shared.random.between(1, 3) {
+        for _ in 0..shared.random.between(1, workload.burst_max) {
             self.send_somehow(shared, model, workload, mail.clone());
         }
     }
