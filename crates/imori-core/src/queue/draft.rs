@@ -27,8 +27,6 @@ pub struct PageDraft {
     pub(crate) is_durable: bool,
     /// They stay in memory too.
     pub(super) is_copy: bool,
-    /// The position of what is before them.
-    pub(crate) position: u64,
     pub(crate) entries: Vec<Entry>,
 }
 

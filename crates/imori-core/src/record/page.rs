@@ -23,7 +23,7 @@ const DEADLINE: u8 = 1 << 1;
 pub struct PageEntry {
     /// The number of its record; [`Lsn::NONE`] where it has none.
     pub lsn: Lsn,
-    /// Its position: never lower than that of an entry before it in its priority.
+    /// Its position: higher than that of every entry before it in its priority.
     pub position: u64,
     /// What it says.
     pub payload: Vec<u8>,
@@ -32,11 +32,9 @@ pub struct PageEntry {
 /// Writes the entries of a page.
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
-    let mut position = draft.position;
     let entries = draft.entries.iter().map(|entry| {
         let lsn = if draft.is_durable { entry.envelope.lsn } else { Lsn::NONE };
-        position = position.max(lsn.0);
-        PageEntry { lsn, position, payload: encode_entry(entry) }
+        PageEntry { lsn, position: entry.position, payload: encode_entry(entry) }
     });
     entries.collect()
 }

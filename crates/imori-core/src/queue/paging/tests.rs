@@ -585,6 +585,30 @@ fn settings(priority_max: Option<u8>, delivery_limit: Option<u32>, is_dead_lette
 }
 
 #[test]
+fn pages_follow_each_other_as_their_messages_do_whatever_their_records() {
+    for lsns in [[4, 5, 6, 7], [5, 4, 6, 7], [9, 3, 4, 5], [2, 8, 3, 9], [9, 9, 9, 9]] {
+        let mut queue =
+            Queue::new(VHOST, Name::from("q"), settings(None, None, false), Gauge::default(), Time(0));
+        queue.make_durable(QUEUE);
+        let (head, address) = (Head::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
+        for lsn in lsns.map(Lsn) {
+            let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn, now: Time(0) };
+            queue.enqueue(&Publication::new(&head, b"", b"body"), &arrival, &mut Effects::default());
+        }
+        let mut entries: Vec<PageEntry> = Vec::new();
+        for index in 0..lsns.len() as u32 {
+            // Each in a segment of its own.
+            for draft in queue.spill(Lsn(10), 1) {
+                entries.extend(encode_page(&draft));
+                queue.page_written(&draft, PagePlace { segment: index, index: 0 });
+            }
+        }
+        assert_eq!(entries.iter().map(|entry| entry.lsn.0).collect::<Vec<_>>(), lsns);
+        assert!(entries.is_sorted_by(|one, next| one.position < next.position), "{lsns:?}: {entries:?}");
+    }
+}
+
+#[test]
 fn what_expires_on_disk_behind_a_released_message_goes_after_it() {
     let publish = |count, expiration_ms| Step::Publish {
         count,
