@@ -1,5 +1,6 @@
 //! From what is on the disk to a broker that goes on, by the core's own recovery, in the order of the server.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use imori_core::confirm::Lsn;
@@ -17,14 +18,20 @@ use crate::shared::Shared;
 
 /// Gives a new broker the queues that its store has; gives those that are to be woken.
 pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
-    let Found { recovered, checkpoint, pages } = found;
+    let Found { recovered, messages, checkpoint, pages } = found;
     let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
-    let mut records = recovered.records;
+    let records = recovered.records;
+    let mut read = Vec::new();
+    let all = messages.each(|record| {
+        read.push((Lsn(record.lsn.0), record.payload.to_vec()));
+        Ok::<(), Infallible>(())
+    });
+    all.expect("the disk reads what it read before");
     if shared.has(Bug::LastRecordCut) {
-        records.pop();
+        read.pop();
     }
     if shared.has(Bug::ReplayBackwards) {
-        records.reverse();
+        read.reverse();
     }
     let was_clean = shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
@@ -62,7 +69,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if !shared.has(Bug::PagesUnlisted) && !shared.has(Bug::PagesBeforeSettles) {
         list(shared, &mut restore, floor);
     }
-    of(RecordType::Message).try_for_each(|(lsn, payload)| restore.message(lsn, payload))?;
+    read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload))?;
     shared.keeper = Keeper::new(shared.paging.files_max, doubtful_below, restore.gone_pages());
     let mut topology = shared.topology.borrow_mut();
     let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {

@@ -5,6 +5,7 @@ use imori_core::confirm::{Lsn, Progress};
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_store::intake::{Admitted, Intake};
 use imori_store::journal::{Batch, Journal};
+use imori_store::messages::Messages;
 use imori_store::open::{self, Opened};
 use imori_store::pool::{Job, Pool};
 use imori_store::record::RecordType;
@@ -64,8 +65,9 @@ impl Log {
         file_bytes: usize,
         definitions: Definitions,
         bug: Option<Bug>,
-    ) -> Result<(Log, Recovered), String> {
-        let opened = open::open(&device, settings).map_err(|error| error.to_string())?;
+    ) -> Result<(Log, Recovered, Messages<DeviceFile>), String> {
+        let opened = open::open_apart(&device, settings).map_err(|error| error.to_string())?;
+        let (opened, messages) = opened;
         let Opened { intake, journal, mut pool, recovered } = opened;
         let last = Lsn(recovered.next.0.saturating_sub(1));
         let job = pool.next_job();
@@ -83,7 +85,7 @@ impl Log {
             bug,
             has_failed: false,
         };
-        Ok((log, recovered))
+        Ok((log, recovered, messages))
     }
 
     /// Takes a definition that was there before.

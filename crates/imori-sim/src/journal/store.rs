@@ -2,6 +2,7 @@
 
 use imori_core::record::Checkpoint;
 use imori_store::limits::BLOCK_BYTES;
+use imori_store::messages::Messages;
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::Recovered;
 use imori_store::seal::StoreId;
@@ -9,7 +10,7 @@ use imori_store::segment::{Census, PageFacts, SegmentCensus, SegmentSettings, Se
 use imori_store::settings::{OnDamage, Settings};
 
 use super::definitions::Definitions;
-use super::device::Device;
+use super::device::{Device, DeviceFile};
 use super::log::Log;
 use crate::planted::Bug;
 
@@ -21,7 +22,9 @@ pub(crate) struct Store {
 
 /// What was in it.
 pub(crate) struct Found {
+    /// The journal, without the messages in it.
     pub(crate) recovered: Recovered,
+    pub(crate) messages: Messages<DeviceFile>,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) pages: Vec<PageFacts>,
 }
@@ -48,7 +51,7 @@ impl Store {
         bug: Option<Bug>,
     ) -> Result<(Store, Found), String> {
         let settings = Store::journal_settings(file_blocks);
-        let (log, recovered) =
+        let (log, recovered, messages) =
             Log::open(device.clone(), &settings, file_blocks * BLOCK_BYTES, definitions, bug)?;
         if !recovered.report.damaged.is_empty() {
             return Err(recovered.report.to_string());
@@ -63,7 +66,7 @@ impl Store {
         if !report.damaged.is_empty() || !report.absent.is_empty() {
             return Err(report.to_string());
         }
-        Ok((Store { log, segments }, Found { recovered, checkpoint, pages }))
+        Ok((Store { log, segments }, Found { recovered, messages, checkpoint, pages }))
     }
 }
 
