@@ -36,6 +36,17 @@ pub enum ReadError<E> {
     Taker(E),
 }
 
+impl<E: fmt::Display> fmt::Display for ReadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Disk(error) => write!(f, "the journal cannot be read: {error}; check the disk"),
+            ReadError::Taker(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ReadError<E> {}
+
 impl<E> From<io::Error> for ReadError<E> {
     fn from(error: io::Error) -> ReadError<E> {
         ReadError::Disk(error)

@@ -116,10 +116,18 @@ pub(crate) struct Findings<F> {
     pub(crate) next_number: u32,
 }
 
-/// Reads a journal and changes nothing, as an operator does who wants to know how it is.
+/// Reads a journal into memory and changes nothing, as an operator does who wants to know how it is.
 pub fn recover<D: Disk>(disk: &D, settings: &Settings) -> Result<Recovered, RecoverError> {
-    let Findings { recovered, messages, .. } = find(disk, settings)?;
+    let (recovered, messages) = recover_apart(disk, settings)?;
     Ok(recovered.with(&messages)?)
+}
+
+/// The same, but messages stay where they are: there may be more of them than memory.
+pub fn recover_apart<D: Disk>(
+    disk: &D,
+    settings: &Settings,
+) -> Result<(Recovered, Messages<D::File>), RecoverError> {
+    find(disk, settings).map(|findings| (findings.recovered, findings.messages))
 }
 
 impl Recovered {
