@@ -29,7 +29,7 @@ use crate::world::CellWorld;
 const STEPS_MAX: u64 = 300_000;
 
 /// Ends of the broker after which they are looked at less often, and after as many more again.
-const POINTS_PER_RARITY: usize = 20;
+const POINTS_PER_RARITY: usize = 8;
 
 /// Bytes of a cell's stack: the broker's verbs nest a few closures deep.
 const STACK_BYTES: usize = 256 * 1024;

@@ -217,7 +217,7 @@ impl Workload {
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
-            define_delay: *random.pick(&[0, 32, 63, 64]),
+            define_delay: *random.pick(&[0, 0, 0, 63]),
             burst_max: 3,
             paging: Paging::new(random),
         };
