@@ -1,6 +1,8 @@
 //! The broker's runtime: cells, sockets, timers, limits.
 
 mod server;
+mod prepare;
+mod start_error;
 mod monitor;
 mod listener;
 mod thread;
@@ -35,8 +37,9 @@ pub mod config;
 
 pub use keep::keep_once;
 pub use keeper_host::KeeperHost;
-pub use server::{Listener, Server, StartError, StopHandle};
+pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
+pub use start_error::StartError;
 pub use store::{
     Asked, Job, Keeper, PageHost, PageNews, StoreError, asked, discard_pages, do_job, write_drafts,
 };
