@@ -79,6 +79,6 @@ pub const PAGE_BYTES_GOAL: usize = 256 << 10;
 /// be spared for meanwhile.
 pub const PAGED_BYTES_GOAL: usize = 16 << 20;
 
-/// Bits by which records may differ that a queue counts together so as to know which of them it needs: 4,096 records
-/// keep a journal file that one of them needs, and a queue of a million has 250 counts.
-pub const RECORDS_TOGETHER_BITS: u32 = 12;
+/// Counts of records that a queue needs in the journal, 16 bytes each. More: neighbours are counted together, and the
+/// journal is held for a part of the queue that is at most four times one through this.
+pub const RECORD_BUCKETS_MAX: usize = 1024;

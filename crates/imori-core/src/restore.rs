@@ -13,7 +13,6 @@ use hashbrown::{HashMap, HashSet};
 use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding, Seen};
 use crate::id::{DurableQueueId, QueueId, VhostId};
-use crate::limits::RECORDS_TOGETHER_BITS;
 use crate::memory::Gauge;
 use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
@@ -52,7 +51,6 @@ pub struct Restore {
     gauge: Gauge,
     now: Time,
     was_clean: bool,
-    records_together_bits: u32,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
     queues: BTreeMap<DurableQueueId, (Queue, Vec<Entry>)>,
     pages: RestoredPages,
@@ -71,7 +69,6 @@ impl Restore {
             gauge,
             now,
             was_clean,
-            records_together_bits: RECORDS_TOGETHER_BITS,
             rows: BTreeMap::new(),
             queues: BTreeMap::new(),
             pages: RestoredPages::default(),
@@ -81,12 +78,6 @@ impl Restore {
             counts: HashMap::default(),
             seen: BTreeMap::new(),
         }
-    }
-
-    /// The same, whose queues count the records that they need more exactly, or less.
-    #[must_use]
-    pub fn counting_records_by(self, bits: u32) -> Restore {
-        Restore { records_together_bits: bits, ..self }
     }
 
     /// Takes a row of the store of definitions.
@@ -122,7 +113,6 @@ impl Restore {
                     let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
                     let id = DurableQueueId(lsn.0);
                     queue.make_durable(id);
-                    queue.count_records_by(self.records_together_bits);
                     self.queues.insert(id, (queue, Vec::new()));
                 }
                 Definition::Exchange { vhost, name, kind, settings } => {

@@ -14,40 +14,66 @@ use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue, Ranges};
 use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts};
 use imori_core::time::Time;
+use imori_store::limits::SEGMENT_BYTES_GOAL;
 use imori_store::segment::Census;
 use tracing::debug;
 
 use crate::keeper_host::KeeperHost;
-use crate::limits::{CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, KEEPER_LOOK_EVERY};
+
+use crate::limits::{
+    CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY, SPILL_AGAIN,
+};
 use crate::shared::{Shared, queue_key};
-use crate::store::Keeper;
+use crate::spill::{exchange, spill};
+use crate::store::{Keeper, Purpose};
 
 /// Runs the keeper until it is told to end.
 pub(crate) fn keep(shared: &Arc<Shared>) {
     let keeper = &shared.keeper;
-    loop {
-        let is_ending = keeper.is_ending();
-        keep_once(&**shared, is_ending);
-        if is_ending {
-            return;
-        }
+    let mut spills_again = shared.clock.now();
+    while !keeper.is_ending() {
+        keep_once(&**shared, &mut spills_again);
         keeper.wait(KEEPER_LOOK_EVERY);
     }
+    checkpoint(&**shared, Spills::Nothing);
 }
 
-/// Makes a checkpoint if one is due, as the last one at the end is in any case.
-pub fn keep_once<H: KeeperHost>(host: &H, is_ending: bool) {
-    let is_full = host.live_files() > host.keeper().files_max;
-    if is_ending || is_full || is_worth_it(host) {
-        checkpoint(host, is_full && !is_ending);
+/// What is copied to segments before a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spills {
+    Nothing,
+    /// The older half of what the journal has.
+    Half,
+    /// What is needed of the oldest file, for the space that this takes.
+    Oldest,
+}
+
+/// Makes a checkpoint if something goes with it. One that frees nothing would only fill the journal.
+/// When what could not be copied is tried again is `spills_again`.
+pub fn keep_once<H: KeeperHost>(host: &H, spills_again: &mut Time) {
+    let keeper = host.keeper();
+    // Where space is short each file and page that goes may be what publishers wait for.
+    let is_short = host.is_space_low() || host.is_out_of_space();
+    let (files_max, spared_min) =
+        if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (keeper.files_max, CHECKPOINT_PAGES) };
+    let is_full = host.live_files() > files_max;
+    let frees = keeper.spared() >= spared_min || is_full && frees_a_file(host);
+    if frees {
+        checkpoint(host, Spills::Nothing);
+    } else if is_full && host.now() >= *spills_again {
+        let spills = if is_short { Spills::Oldest } else { Spills::Half };
+        if !checkpoint(host, spills) {
+            *spills_again = host.now().after(SPILL_AGAIN);
+        }
     }
 }
 
-/// Tells whether so many pages would go that they alone are worth a checkpoint.
-fn is_worth_it<H: KeeperHost>(host: &H) -> bool {
-    // Where space is short each page that goes may be what publishers wait for.
-    let spared_min = if host.is_space_low() { 1 } else { CHECKPOINT_PAGES };
-    host.keeper().spared() >= spared_min
+/// Tells whether nobody needs anything of the oldest file, as far as that is known now.
+fn frees_a_file<H: KeeperHost>(host: &H) -> bool {
+    let Some(oldest) = host.oldest_sealed() else { return false };
+    let is_above = |floor: Option<Lsn>| floor.is_none_or(|floor| floor > oldest);
+    let of_queue = |key| host.with_queue(key, |queue| queue.floor()).flatten();
+    is_above(host.first_definition()) && host.queues().into_iter().all(|key| is_above(of_queue(key)))
 }
 
 /// What was gathered from all queues.
@@ -58,12 +84,19 @@ struct Gathered {
     gone: Vec<GonePage>,
 }
 
-/// Makes a checkpoint; with `spills` the older half of what the journal has is copied first.
-fn checkpoint<H: KeeperHost>(host: &H, spills: bool) {
-    let Some(next) = host.next_lsn() else { return };
+/// Makes a checkpoint; false where what was to be copied first was not, and nothing goes.
+fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> bool {
+    let Some(next) = host.next_lsn() else { return false };
     host.pass();
-    if spills && let Some(oldest) = host.oldest_sealed() {
-        spill(host, oldest.max(Lsn(oldest.0.midpoint(next.0))));
+    if let Some(oldest) = host.oldest_sealed() {
+        match spills {
+            Spills::Nothing => {}
+            Spills::Half => spill(host, oldest.max(Lsn(oldest.0.midpoint(next.0)))),
+            Spills::Oldest => exchange(host, oldest),
+        }
+        if spills != Spills::Nothing && !frees_a_file(host) {
+            return false;
+        }
     }
     let mut gathered = gather(host);
     gathered.gone.append(&mut host.keeper().gone());
@@ -71,68 +104,17 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: bool) {
     renew_seen(host, floor);
     host.pass();
     let payload = payload(host, &gathered).encode();
-    let Some(lsn) = host.append_checkpoint(floor, &payload) else { return };
+    let Some(lsn) = host.append_checkpoint(floor, &payload) else { return false };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
     // A disk without room may never have it; what it does not have the next start does without.
-    if host.await_synced(lsn) {
-        host.discard_pages(&gathered.gone);
+    if !host.await_synced(lsn) {
+        return false;
     }
-}
-
-/// Copies messages whose records are up to `through` to segments, those of several queues to one.
-fn spill<H: KeeperHost>(host: &H, through: Lsn) {
-    let mut drafts: Vec<(QueueId, DurableQueueId, PageDraft)> = Vec::new();
-    let goal = host.segment_bytes_goal();
-    let mut bytes = 0;
-    for key in host.queues() {
-        loop {
-            let room = goal.saturating_sub(bytes).max(1);
-            let spilled = host.with_queue(key, |queue| {
-                let owner = queue.durability()?.id;
-                Some((owner, queue.spill(through, room)))
-            });
-            let Some(Some((owner, spilled))) = spilled else { break };
-            if spilled.is_empty() {
-                break;
-            }
-            bytes += spilled.iter().map(PageDraft::bytes).sum::<usize>();
-            drafts.extend(spilled.into_iter().map(|draft| (key, owner, draft)));
-            if bytes >= goal {
-                if !write(host, std::mem::take(&mut drafts)) {
-                    return;
-                }
-                bytes = 0;
-            }
-        }
+    host.discard_pages(&gathered.gone);
+    if host.is_space_low() {
+        host.give_back_space();
     }
-    write(host, drafts);
-}
-
-fn write<H: KeeperHost>(host: &H, drafts: Vec<(QueueId, DurableQueueId, PageDraft)>) -> bool {
-    if drafts.is_empty() {
-        return true;
-    }
-    let places = host.write_pages(&drafts);
-    let now = host.now();
-    let is_written = places.is_some();
-    let mut places = places.unwrap_or_default().into_iter();
-    for (key, _, draft) in drafts {
-        let place = places.next();
-        let told = host.with_queue(key, |queue| match place {
-            Some(place) => {
-                queue.page_written(&draft, place);
-                None
-            }
-            None => Some(draft),
-        });
-        if let Some(Some(draft)) = told {
-            host.with_queue(key, |queue| queue.page_failed(draft, now));
-        } else if let (None, Some(place)) = (told, place) {
-            // The queue went meanwhile.
-            host.keeper().take_gone(vec![GonePage { place, is_durable: true }]);
-        }
-    }
-    is_written
+    true
 }
 
 fn gather<H: KeeperHost>(host: &H) -> Gathered {
@@ -255,8 +237,29 @@ impl KeeperHost for Shared {
         true
     }
 
-    fn write_pages(&self, drafts: &[(QueueId, DurableQueueId, PageDraft)]) -> Option<Vec<PagePlace>> {
-        self.pager.write_now(drafts.iter().map(|(_, owner, draft)| (owner.0, draft)))
+    fn is_out_of_space(&self) -> bool {
+        self.journal.is_out_of_space()
+    }
+
+    fn segment_bytes_goal(&self) -> usize {
+        SEGMENT_BYTES_GOAL.min(usize::try_from(self.journal.file_bytes()).unwrap_or(usize::MAX))
+    }
+
+    fn exchange_bytes_max(&self) -> Option<usize> {
+        let room = self.pager.room().ok()?;
+        Some(usize::try_from(room.exchange_bytes_max()).unwrap_or(usize::MAX))
+    }
+
+    fn write_pages(
+        &self,
+        drafts: &[(QueueId, DurableQueueId, PageDraft)],
+        purpose: Purpose,
+    ) -> Option<Vec<PagePlace>> {
+        self.pager.write_now(drafts.iter().map(|(_, owner, draft)| (owner.0, draft)), purpose)
+    }
+
+    fn give_back_space(&self) {
+        self.pager.give_back();
     }
 
     fn discard_pages(&self, pages: &[GonePage]) {

@@ -6,10 +6,9 @@ use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue};
 use imori_core::record::NewRecord;
 use imori_core::time::Time;
-use imori_store::limits::SEGMENT_BYTES_GOAL;
 use imori_store::segment::Census;
 
-use crate::store::Keeper;
+use crate::store::{Keeper, Purpose};
 
 /// The broker as its keeper has it.
 pub trait KeeperHost {
@@ -34,6 +33,9 @@ pub trait KeeperHost {
     /// Tells whether publishers wait for space on the disk.
     fn is_space_low(&self) -> bool;
 
+    /// Tells whether there is no space for another journal file.
+    fn is_out_of_space(&self) -> bool;
+
     /// The number of the journal's next record; none before it runs.
     fn next_lsn(&self) -> Option<Lsn>;
 
@@ -53,12 +55,20 @@ pub trait KeeperHost {
     fn await_synced(&self, lsn: Lsn) -> bool;
 
     /// Bytes that it puts into one segment.
-    fn segment_bytes_goal(&self) -> usize {
-        SEGMENT_BYTES_GOAL
-    }
+    fn segment_bytes_goal(&self) -> usize;
+
+    /// Bytes that may be copied so that the oldest journal file goes; nothing where that is not known.
+    fn exchange_bytes_max(&self) -> Option<usize>;
 
     /// Writes pages of several queues as one segment; nothing where that is not possible.
-    fn write_pages(&self, drafts: &[(QueueId, DurableQueueId, PageDraft)]) -> Option<Vec<PagePlace>>;
+    fn write_pages(
+        &self,
+        drafts: &[(QueueId, DurableQueueId, PageDraft)],
+        purpose: Purpose,
+    ) -> Option<Vec<PagePlace>>;
+
+    /// Gives the space of pages back that were discarded from segments that others keep.
+    fn give_back_space(&self);
 
     /// Gives up pages that a durable checkpoint names as gone.
     fn discard_pages(&self, pages: &[GonePage]);

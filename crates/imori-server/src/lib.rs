@@ -10,6 +10,7 @@ mod connection;
 mod socket;
 mod stalled;
 mod keep;
+mod spill;
 mod keeper_host;
 mod watch;
 mod cell;
@@ -41,6 +42,6 @@ pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
 pub use start_error::StartError;
 pub use store::{
-    Asked, Job, Keeper, PageHost, PageNews, StoreError, asked, discard_pages, do_job, write_drafts,
+    Asked, Job, Keeper, PageHost, PageNews, Purpose, StoreError, asked, discard_pages, do_job, write_drafts,
 };
 pub use turns::Turns;

@@ -8,7 +8,7 @@ use imori_core::memory::Gauge;
 use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue};
 use imori_core::record::{Checkpoint, NewRecord};
 use imori_core::time::Time;
-use imori_server::{Keeper, KeeperHost, PageHost, PageNews, discard_pages, write_drafts};
+use imori_server::{Keeper, KeeperHost, PageHost, PageNews, Purpose, discard_pages, write_drafts};
 use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef};
 
 use crate::planted::Bug;
@@ -111,8 +111,27 @@ impl KeeperHost for StoreThread<'_> {
         self.shared.paging.segment_bytes_goal
     }
 
-    fn write_pages(&self, drafts: &[(QueueId, DurableQueueId, PageDraft)]) -> Option<Vec<PagePlace>> {
-        write_drafts(self, drafts.iter().map(|(_, owner, draft)| (owner.0, draft)), Durability::Durable)
+    fn is_out_of_space(&self) -> bool {
+        self.shared.log.borrow().is_stalled()
+    }
+
+    fn exchange_bytes_max(&self) -> Option<usize> {
+        Some(self.shared.paging.exchange_bytes_max)
+    }
+
+    fn write_pages(
+        &self,
+        drafts: &[(QueueId, DurableQueueId, PageDraft)],
+        purpose: Purpose,
+    ) -> Option<Vec<PagePlace>> {
+        let owned = drafts.iter().map(|(_, owner, draft)| (owner.0, draft));
+        write_drafts(self, owned, Durability::Durable, purpose)
+    }
+
+    fn give_back_space(&self) {
+        self.pause();
+        // What is not given back goes with its file one day.
+        let _ = self.shared.segments.give_back();
     }
 
     fn discard_pages(&self, pages: &[GonePage]) {
@@ -148,6 +167,14 @@ impl PageHost for StoreThread<'_> {
         }
         self.wait(Wait::Synced(through));
         self.shared.log.borrow().progress.synced >= through
+    }
+
+    fn has_room(&self, _bytes: u64, _purpose: Purpose) -> bool {
+        true
+    }
+
+    fn complain(&self, reason: &str) {
+        self.shared.trace.note(&[], || format!("a segment cannot be written: {reason}"));
     }
 
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {

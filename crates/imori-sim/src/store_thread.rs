@@ -28,9 +28,10 @@ impl Shared {
         let log = self.log.borrow();
         match self.threads.thread(number).waits.get() {
             Wait::Round => {
-                let is_full =
-                    log.live_files() > self.keeper.files_max && log.appended() > self.threads.kept.get();
-                let is_worth_it = self.paging.is_space_low && self.keeper.spared() > 0;
+                let is_short = self.paging.is_space_low || log.is_stalled();
+                let files_max = if is_short { 1 } else { self.keeper.files_max };
+                let is_full = log.live_files() > files_max && log.appended() > self.threads.kept.get();
+                let is_worth_it = is_short && self.keeper.spared() > 0;
                 !log.has_failed && (is_full || is_worth_it)
             }
             Wait::Writing => !self.jobs.writing.borrow().is_empty(),
@@ -50,12 +51,13 @@ impl<'a> StoreThread<'a> {
     /// Runs the thread; it never returns, the run ends it.
     pub(crate) fn run(&self) {
         let jobs = &self.shared.jobs;
+        let mut spills_again = self.shared.clock.get();
         loop {
             match self.number {
                 0 => {
                     self.wait(Wait::Round);
                     self.shared.trace.note(&[], || String::from("the keeper begins a round"));
-                    keep_once(self, false);
+                    keep_once(self, &mut spills_again);
                     self.shared.threads.kept.set(self.shared.log.borrow().appended());
                 }
                 1 => self.work(Wait::Writing, &jobs.writing),

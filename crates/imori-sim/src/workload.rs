@@ -1,7 +1,6 @@
 //! What a seed makes clients do: which queues there are, how large things are, how often what is done.
 
 use imori_core::confirm::Level;
-use imori_core::limits::RECORDS_TOGETHER_BITS;
 
 use crate::ending::Kind;
 use crate::random::Random;
@@ -140,8 +139,8 @@ pub(crate) struct Workload {
 pub(crate) struct Paging {
     /// Bytes of memory that the waiting messages of a queue may keep.
     pub(crate) share_bytes: usize,
-    /// Bits by which records differ that queues count together.
-    pub(crate) together_bits: u32,
+    /// Bytes that the keeper may copy so that the oldest journal file goes.
+    pub(crate) exchange_bytes_max: usize,
     /// Bytes that the keeper puts into a segment.
     pub(crate) segment_bytes_goal: usize,
     /// Journal files that may be live.
@@ -159,7 +158,7 @@ impl Paging {
     fn new(random: &Random) -> Paging {
         Paging {
             share_bytes: usize::MAX,
-            together_bits: *random.pick(&[0, 2, 4, RECORDS_TOGETHER_BITS]),
+            exchange_bytes_max: *random.pick(&[2_000, 10_000, 100_000]),
             segment_bytes_goal: *random.pick(&[600, 2_000, 20_000]),
             files_max: random.between(1, 3),
             is_space_low: random.chance(1, 2),

@@ -238,9 +238,8 @@ impl World for CellWorld<'_> {
         self.shared.memory.is_disk_alarmed()
     }
 
-    fn add_queue(&self, mut queue: Queue) -> Option<QueueId> {
+    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
         self.pause();
-        queue.count_records_by(self.shared.paging.together_bits);
         let name = queue.name().clone();
         let (slot, generation) = self.shared.queues.insert(|_, _| queue);
         let text = || format!("cell {} makes queue {name} in slot {slot}", self.id);

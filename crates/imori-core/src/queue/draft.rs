@@ -49,10 +49,16 @@ impl PageDraft {
         self.is_durable
     }
 
-    /// About how many bytes it takes.
+    /// About how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.entries.iter().map(Entry::memory).sum()
+    }
+
+    /// About how many bytes it takes on disk.
+    #[must_use]
+    pub fn written_bytes(&self) -> usize {
+        self.entries.iter().map(Entry::written_bytes).sum()
     }
 }
 

@@ -28,7 +28,7 @@ use super::unspilled::Unspilled;
 use crate::confirm::{Level, Lsn};
 use crate::delivery::{Count, Delivery, Holding, Outcome, Taken};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
-use crate::limits::{DEDUP_BYTES_MAX, RECORDS_TOGETHER_BITS};
+use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
 use crate::message::{AddressView, DeathReason, Deaths, Envelope, Message, Publication};
 use crate::name::Name;
@@ -153,7 +153,7 @@ impl Queue {
             pages: Pages::default(),
             writing: 0,
             page_retry: None,
-            unspilled: Unspilled::new(RECORDS_TOGETHER_BITS),
+            unspilled: Unspilled::default(),
             counts: HashMap::default(),
             consumers: Consumers::default(),
             is_retired: false,
@@ -169,11 +169,6 @@ impl Queue {
     /// Makes it outlive the broker, which is said once, before it has any message.
     pub fn make_durable(&mut self, id: DurableQueueId) {
         self.durability = Some(Durability { id, level: self.settings.level.unwrap_or(Level::Disk) });
-    }
-
-    /// Counts the records that it needs more exactly, or less; said once, before it has any message.
-    pub fn count_records_by(&mut self, bits: u32) {
-        self.unspilled = Unspilled::new(bits);
     }
 
     /// What makes it outlive the broker, if it does.

@@ -12,8 +12,11 @@ use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork}
 use imori_core::record::{decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_store::disk::is_scarce;
+use imori_store::limits::SEGMENT_PAGES_MAX;
 use imori_store::segment::{Durability, NewPage, Page, PageEntry, PageError, PageFacts, PageRef};
 use tracing::warn;
+
+use super::room::Purpose;
 
 /// What came of what a queue asked for.
 #[derive(Debug)]
@@ -60,6 +63,12 @@ pub trait PageHost {
     /// Waits until all records up to this one are durable; false where that may never be.
     fn await_records(&self, through: Lsn) -> bool;
 
+    /// Tells whether there is room for a segment of so many bytes, or complains.
+    fn has_room(&self, bytes: u64, purpose: Purpose) -> bool;
+
+    /// Says, not too often, that a segment was not written.
+    fn complain(&self, reason: &str);
+
     /// Writes pages as one segment.
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>>;
 
@@ -105,18 +114,30 @@ pub fn do_job<H: PageHost>(host: &H, job: Job) {
 fn write<H: PageHost>(host: &H, queue: QueueId, owner: Option<DurableQueueId>, drafts: Vec<PageDraft>) {
     let (durable, transient): (Vec<_>, Vec<_>) = drafts.into_iter().partition(PageDraft::is_durable);
     for (drafts, durability) in [(durable, Durability::Durable), (transient, Durability::Transient)] {
-        if drafts.is_empty() {
-            continue;
+        let mut drafts = drafts.into_iter().peekable();
+        while drafts.peek().is_some() {
+            let drafts: Vec<PageDraft> = drafts.by_ref().take(SEGMENT_PAGES_MAX).collect();
+            write_one(host, queue, owner, drafts, durability);
         }
-        let owner = owner.map_or(0, |owner| owner.0);
-        match write_drafts(host, drafts.iter().map(|draft| (owner, draft)), durability) {
-            Some(places) => {
-                for (draft, place) in drafts.into_iter().zip(places) {
-                    host.tell(queue, PageNews::Written(queue, draft, place));
-                }
+    }
+}
+
+fn write_one<H: PageHost>(
+    host: &H,
+    queue: QueueId,
+    owner: Option<DurableQueueId>,
+    drafts: Vec<PageDraft>,
+    durability: Durability,
+) {
+    let owner = owner.map_or(0, |owner| owner.0);
+    let owned = drafts.iter().map(|draft| (owner, draft));
+    match write_drafts(host, owned, durability, Purpose::Memory) {
+        Some(places) => {
+            for (draft, place) in drafts.into_iter().zip(places) {
+                host.tell(queue, PageNews::Written(queue, draft, place));
             }
-            None => drafts.into_iter().for_each(|draft| host.tell(queue, PageNews::Failed(queue, draft))),
         }
+        None => drafts.into_iter().for_each(|draft| host.tell(queue, PageNews::Failed(queue, draft))),
     }
 }
 
@@ -150,6 +171,7 @@ pub fn write_drafts<'a, H: PageHost>(
     host: &H,
     drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
     durability: Durability,
+    purpose: Purpose,
 ) -> Option<Vec<PagePlace>> {
     let pages: Vec<NewPage> = drafts
         .map(|(owner, draft)| NewPage {
@@ -167,13 +189,16 @@ pub fn write_drafts<'a, H: PageHost>(
         .collect();
     let lsns = pages.iter().flat_map(|page| &page.entries).map(|entry| Lsn(entry.lsn.0));
     if durability == Durability::Durable && !lsns.max().is_none_or(|last| host.await_records(last)) {
-        warn!("the journal does not go on, so that pages are not written; their messages stay in memory");
+        host.complain("the journal does not go on");
+        return None;
+    }
+    if !host.has_room(pages.iter().map(NewPage::encoded_bytes).sum(), purpose) {
         return None;
     }
     match host.write_segment(&pages, durability) {
         Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
         Err(error) => {
-            warn!(%error, "a segment cannot be written; its messages stay in memory and in the journal");
+            host.complain(&error.to_string());
             if !is_scarce(&error) {
                 host.fail(&error);
             }
@@ -256,6 +281,12 @@ mod tests {
             self.awaited.set(through);
             through <= self.synced
         }
+
+        fn has_room(&self, _bytes: u64, _purpose: Purpose) -> bool {
+            true
+        }
+
+        fn complain(&self, _reason: &str) {}
 
         fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
             self.segments.write(pages, durability)

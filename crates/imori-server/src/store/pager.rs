@@ -3,21 +3,25 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use imori_core::confirm::Lsn;
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
 use imori_core::queue::{GonePage, PageDraft, PagePlace};
-use imori_store::disk::RealDisk;
+use imori_store::disk::{Disk, RealDisk};
 use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef, Segments};
+use imori_store::space::Space;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tracing::error;
+use tracing::{debug, error, warn};
 
 use super::Waiters;
 use super::failure::Failure;
 use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, write_drafts};
+use super::room::{Purpose, Room};
+use super::seldom::Seldom;
 use crate::limits::PAGER_LOOK_EVERY;
 use crate::slots::unpoisoned;
 
@@ -39,6 +43,9 @@ struct Desk {
     cells: Box<[UnboundedSender<PageNews>]>,
     /// What is not in the journal by now is for the next start to read there.
     is_closing: AtomicBool,
+    /// What of the disk is not for segments.
+    marks: OnceLock<Space>,
+    complaints: Seldom,
 }
 
 impl Pager {
@@ -52,7 +59,8 @@ impl Pager {
     ) -> io::Result<Pager> {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..cells.max(1)).map(|_| unbounded_channel()).unzip();
         let (cells, is_closing) = (senders.into_boxed_slice(), AtomicBool::new(false));
-        let desk = Arc::new(Desk { segments, failure, waiters, gauge, cells, is_closing });
+        let (marks, complaints) = (OnceLock::new(), Seldom::default());
+        let desk = Arc::new(Desk { segments, failure, waiters, gauge, cells, is_closing, marks, complaints });
         let (write, to_write) = channel();
         let (read, to_read) = channel();
         let mut threads = Vec::new();
@@ -67,6 +75,16 @@ impl Pager {
             threads: Mutex::new(threads),
             mail: receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect(),
         })
+    }
+
+    /// Says what of the disk is not for segments; said once, before there are any.
+    pub(crate) fn leave(&self, marks: Space) {
+        let _ = self.desk.marks.set(marks);
+    }
+
+    /// What there is for segments now.
+    pub(crate) fn room(&self) -> io::Result<Room> {
+        self.desk.room()
     }
 
     /// What a cell is told, which asks for it once.
@@ -110,6 +128,11 @@ impl Desk {
             do_job(self, job);
         }
     }
+
+    fn room(&self) -> io::Result<Room> {
+        let free_bytes = self.failure.folder().segments().free_bytes()?;
+        Ok(Room::new(free_bytes, self.marks.get().copied().unwrap_or(Space::new(0, 0))))
+    }
 }
 
 impl PageHost for Desk {
@@ -120,6 +143,30 @@ impl PageHost for Desk {
     fn await_records(&self, through: Lsn) -> bool {
         let is_hopeless = || self.failure.has_failed() || self.is_closing.load(Ordering::SeqCst);
         self.waiters.await_synced(through, PAGER_LOOK_EVERY, is_hopeless)
+    }
+
+    fn has_room(&self, bytes: u64, purpose: Purpose) -> bool {
+        match self.room() {
+            Ok(room) if !room.has(bytes, purpose) => {
+                self.complain("too little space is left on the disk; make space, or consume");
+                false
+            }
+            Ok(_) => true,
+            // Then the write tells whether there is any.
+            Err(error) => {
+                self.complain(&error.to_string());
+                true
+            }
+        }
+    }
+
+    fn complain(&self, reason: &str) {
+        if let Some(before) = self.complaints.admit(reason, Instant::now()) {
+            warn!(
+                error = reason,
+                before, "a segment cannot be written; its messages stay in memory and in the journal"
+            );
+        }
     }
 
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
@@ -152,13 +199,28 @@ impl Pager {
     pub(crate) fn write_now<'a>(
         &self,
         drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
+        purpose: Purpose,
     ) -> Option<Vec<PagePlace>> {
-        write_drafts(&*self.desk, drafts, Durability::Durable)
+        write_drafts(&*self.desk, drafts, Durability::Durable, purpose)
     }
 
     /// Gives up pages that a durable checkpoint names as gone, on this thread.
     pub(crate) fn discard_now(&self, pages: &[GonePage]) {
         discard_pages(&*self.desk, pages);
+    }
+
+    /// Gives the space of pages back that were discarded from segments that others keep, on this thread.
+    pub(crate) fn give_back(&self) {
+        match self.desk.segments.give_back() {
+            Ok(0) => {}
+            Ok(bytes) => debug!(bytes, "the space of pages is given back"),
+            // It goes with the file one day.
+            Err(error) => {
+                if let Some(before) = self.desk.complaints.admit("give back", Instant::now()) {
+                    warn!(%error, before, "the space of pages that went cannot be given back");
+                }
+            }
+        }
     }
 
     /// Which durable segments there are.

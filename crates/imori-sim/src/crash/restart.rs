@@ -35,8 +35,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     }
     let was_clean = shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
-    let restore = Restore::new(gauge, shared.clock.get(), was_clean);
-    let mut restore = restore.counting_records_by(shared.paging.together_bits);
+    let mut restore = Restore::new(gauge, shared.clock.get(), was_clean);
     let log = shared.log.get_mut();
     if shared.bug != Some(Bug::DefinitionsForgotten) {
         for ((table, key), value) in &log.definitions.rows {

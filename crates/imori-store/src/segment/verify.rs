@@ -3,11 +3,12 @@
 use std::fmt;
 
 use crate::disk::Disk;
-use crate::limits::SEGMENT_BYTES_MAX;
+use crate::limits::{SECTOR_BYTES, SEGMENT_BYTES_MAX};
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
 use crate::whole_file::ReadFrom;
 
+use super::census::Census;
 use super::file::{self, FileKind};
 use super::open::{self, SegmentOpenError};
 use super::page::{self, PageDamage};
@@ -32,6 +33,8 @@ pub struct SegmentsLook {
     pub segment_count: usize,
     /// Pages of which a row verifies.
     pub page_count: usize,
+    /// Pages that nobody needs any more, whose space was given back.
+    pub given_back_count: usize,
     /// Entries that verify.
     pub entry_count: usize,
     /// Segments with damage in front of their pages.
@@ -52,6 +55,9 @@ impl fmt::Display for SegmentsLook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SegmentsLook { segment_count, page_count, entry_count, .. } = self;
         write!(f, "{entry_count} entries in {page_count} pages in {segment_count} segments")?;
+        if self.given_back_count > 0 {
+            write!(f, ", the space of {} pages more is given back", self.given_back_count)?;
+        }
         for segment in &self.damaged {
             write!(f, "\ndamage in front of `{}`: {} pages are found", segment.name, segment.page_count)?;
             match (segment.has_lost_count, segment.lost.len()) {
@@ -73,8 +79,9 @@ impl fmt::Display for SegmentsLook {
     }
 }
 
-/// Reads the segments of a store; what is of one run alone, or was never whole, is left out.
-pub fn verify<D: Disk>(disk: &D, store: StoreId) -> Result<SegmentsLook, SegmentOpenError> {
+/// Reads the segments of a store; what is of one run alone, or was never whole, is left out. Pages that are gone by
+/// the census are looked at too, but for those whose space was given back.
+pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<SegmentsLook, SegmentOpenError> {
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
     let bytes_max = usize::try_from(SEGMENT_BYTES_MAX).unwrap_or(usize::MAX);
     let mut seen = SegmentsLook::default();
@@ -92,6 +99,11 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId) -> Result<SegmentsLook, Segment
         for row in looked.rows.iter().flatten() {
             let begin = usize::try_from(row.offset).unwrap_or(usize::MAX).min(bytes.len());
             let end = usize::try_from(row.end()).unwrap_or(usize::MAX).min(bytes.len());
+            let index = row.facts.page.index();
+            if census.has_gone(number, index) && is_given_back(&bytes, begin, end) {
+                seen.given_back_count += 1;
+                continue;
+            }
             let page = page::decode_lsns(bytes.get(begin..end).unwrap_or_default(), row, settings.seal);
             seen.page_count += 1;
             seen.entry_count += page.entries.len();
@@ -100,4 +112,11 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId) -> Result<SegmentsLook, Segment
         }
     }
     Ok(seen)
+}
+
+/// Tells whether there are zeros under a page that nobody needs: which of it was given back depends on the pages
+/// around it, which may have gone since.
+fn is_given_back(bytes: &[u8], begin: usize, end: usize) -> bool {
+    let mut sectors = (begin / SECTOR_BYTES * SECTOR_BYTES..end).step_by(SECTOR_BYTES);
+    sectors.any(|at| bytes.get(at..at + SECTOR_BYTES).is_some_and(|all| all.iter().all(|byte| *byte == 0)))
 }

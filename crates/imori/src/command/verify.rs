@@ -4,15 +4,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args;
+use imori_core::record::Checkpoint;
 use imori_store::definitions::{self, DefinitionsError, DefinitionsLook};
 use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
 use imori_store::identity::IdentityError;
 use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
 use imori_store::read_only_disk::ReadOnlyDisk;
+use imori_store::record::{Record, RecordType};
 use imori_store::recover::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, SegmentOpenError};
+use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -92,8 +94,8 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     if folder.is_open_to_others {
         findings.note("the folder is open to other users of this host; `chmod 700` closes it");
     }
-    let end = look_at_journal(path, folder.store, findings)?;
-    look_at_segments(path, folder.store, findings)?;
+    let (end, census) = look_at_journal(path, folder.store, findings)?;
+    look_at_segments(path, folder.store, &census, findings)?;
     let definitions = look_at_definitions(path, folder.store, findings)?;
     // A definition is applied once its record is durable, so that they cannot be ahead of it.
     match (end, definitions) {
@@ -107,12 +109,17 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// Recovers the journal in memory; gives the number that would be given next.
-fn look_at_journal(path: &Path, store: StoreId, findings: &mut Findings) -> Result<Option<Lsn>, String> {
+/// Recovers the journal in memory; gives the number that would be given next, and what its last checkpoint knows of
+/// the segments.
+fn look_at_journal(
+    path: &Path,
+    store: StoreId,
+    findings: &mut Findings,
+) -> Result<(Option<Lsn>, Census), String> {
     let folder = path.join(JOURNAL);
     if !folder.is_dir() {
         findings.damage(&format!("the folder `{JOURNAL}` is missing; restore it"));
-        return Ok(None);
+        return Ok((None, Census::default()));
     }
     let disk = ReadOnlyDisk::new(folder);
     let settings = Settings::new(store, 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine);
@@ -122,24 +129,43 @@ fn look_at_journal(path: &Path, store: StoreId, findings: &mut Findings) -> Resu
             let report = &recovered.report;
             findings.damage_count += report.damaged.len() + report.absent.len();
             findings.note(&format!("journal: {report}"));
-            Ok(Some(recovered.next))
+            Ok((Some(recovered.next), census(&recovered.records)))
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
-            Ok(None)
+            Ok((None, Census::default()))
         }
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Reads all pages; what a checkpoint says is gone of them is looked at too.
-fn look_at_segments(path: &Path, store: StoreId, findings: &mut Findings) -> Result<(), String> {
+/// What the last checkpoint says of the segments; one that cannot be read says nothing.
+fn census(records: &[Record]) -> Census {
+    let last = records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
+    // The first eight bytes are the floor.
+    let payload = last.and_then(|record| record.payload.get(8..)).unwrap_or_default();
+    let checkpoint = Checkpoint::decode(payload).unwrap_or_default();
+    let segments = checkpoint.segments.into_iter().map(|state| SegmentCensus {
+        segment: state.segment,
+        page_count: state.page_count,
+        gone: state.gone,
+    });
+    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
+}
+
+/// Reads all pages; what a checkpoint says is gone of them is looked at too, as far as its space is not given back.
+fn look_at_segments(
+    path: &Path,
+    store: StoreId,
+    census: &Census,
+    findings: &mut Findings,
+) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
         findings.damage(&format!("the folder `{SEGMENTS}` is missing; restore it"));
         return Ok(());
     }
-    match segment::verify(&ReadOnlyDisk::new(folder), store) {
+    match segment::verify(&ReadOnlyDisk::new(folder), store, census) {
         Ok(seen) => {
             findings.damage_count += seen.damage_count();
             findings.note(&format!("segments: {seen}"));
