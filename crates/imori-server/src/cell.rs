@@ -33,7 +33,7 @@ use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::spin::Spin;
-use crate::store::Asked;
+use crate::store::{Asked, asked};
 use crate::turn::{
     Desk, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal, release_confirms,
     with_outbound,
@@ -340,10 +340,14 @@ impl World for Cell {
     fn page(&self, id: QueueId, work: PageWork) {
         let owner =
             || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
-        match self.shared.pager.take(id, owner, work) {
-            Asked::Pager => {}
+        match asked(id, owner, work) {
+            Asked::Writer(job) => self.shared.pager.write(job),
+            Asked::Reader(job) => self.shared.pager.read(job),
             Asked::Spared(pages) => self.shared.keeper.spare(pages),
-            Asked::Gone(pages) => self.shared.keeper.take_gone(pages),
+            Asked::Gone(pages, transient) => {
+                transient.into_iter().for_each(|job| self.shared.pager.write(job));
+                self.shared.keeper.take_gone(pages);
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! The thread that lets journal files go: it copies what outlives them to segments, then says in a checkpoint from
-//! where on the journal is needed.
+//! The keeper, which lets journal files go: it copies what outlives them to segments, then says in a checkpoint
+//! from where on the journal is needed. The server has a thread for it; the simulator runs its rounds too.
 //!
 //! A cell appends a record first and changes its queue afterwards, or the other way round. So the keeper waits twice
 //! until every cell has ended what it was at: before it looks at the queues, so that they have all that the
@@ -10,26 +10,32 @@ use std::time::{Duration, Instant};
 
 use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
-use imori_core::queue::{GonePage, PagePlace, Ranges};
+use imori_core::id::{DurableQueueId, QueueId};
+use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue, Ranges};
 use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts};
+use imori_core::time::Time;
+use imori_store::limits::SEGMENT_BYTES_GOAL;
+use imori_store::segment::Census;
 use tracing::debug;
+
+use crate::keeper_host::KeeperHost;
 
 use crate::limits::{
     CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY, SPILL_AGAIN,
 };
-use crate::shared::Shared;
-use crate::slots::SlotKey;
+use crate::shared::{Shared, queue_key};
 use crate::spill::{exchange, spill};
+use crate::store::{Keeper, Purpose};
 
 /// Runs the keeper until it is told to end.
 pub(crate) fn keep(shared: &Arc<Shared>) {
     let keeper = &shared.keeper;
-    let mut spills_again = Instant::now();
+    let mut spills_again = shared.clock.now();
     while !keeper.is_ending() {
-        keep_once(shared, &mut spills_again);
+        keep_once(&**shared, &mut spills_again);
         keeper.wait(KEEPER_LOOK_EVERY);
     }
-    checkpoint(shared, Spills::Nothing);
+    checkpoint(&**shared, Spills::Nothing);
 }
 
 /// What is copied to segments before a checkpoint.
@@ -43,31 +49,31 @@ enum Spills {
 }
 
 /// Makes a checkpoint if something goes with it. One that frees nothing would only fill the journal.
-fn keep_once(shared: &Shared, spills_again: &mut Instant) {
-    let (journal, keeper) = (&shared.journal, &shared.keeper);
+/// When what could not be copied is tried again is `spills_again`.
+pub fn keep_once<H: KeeperHost>(host: &H, spills_again: &mut Time) {
+    let keeper = host.keeper();
     // Where space is short each file and page that goes may be what publishers wait for.
-    let is_short = journal.is_space_low() || journal.is_out_of_space();
+    let is_short = host.is_space_low() || host.is_out_of_space();
     let (files_max, spared_min) =
         if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (keeper.files_max, CHECKPOINT_PAGES) };
-    let is_full = journal.live_files() > files_max;
-    let frees = keeper.spared() >= spared_min || is_full && frees_a_file(shared);
+    let is_full = host.live_files() > files_max;
+    let frees = keeper.spared() >= spared_min || is_full && frees_a_file(host);
     if frees {
-        checkpoint(shared, Spills::Nothing);
-    } else if is_full && Instant::now() >= *spills_again {
+        checkpoint(host, Spills::Nothing);
+    } else if is_full && host.now() >= *spills_again {
         let spills = if is_short { Spills::Oldest } else { Spills::Half };
-        if !checkpoint(shared, spills) {
-            *spills_again = Instant::now() + SPILL_AGAIN;
+        if !checkpoint(host, spills) {
+            *spills_again = host.now().after(SPILL_AGAIN);
         }
     }
 }
 
 /// Tells whether nobody needs anything of the oldest file, as far as that is known now.
-fn frees_a_file(shared: &Shared) -> bool {
-    let Some(oldest) = shared.journal.oldest_sealed() else { return false };
+fn frees_a_file<H: KeeperHost>(host: &H) -> bool {
+    let Some(oldest) = host.oldest_sealed() else { return false };
     let is_above = |floor: Option<Lsn>| floor.is_none_or(|floor| floor > oldest);
-    let of_queue = |key| shared.queues.with(key, |queue| queue.floor()).flatten();
-    is_above(shared.journal.first_definition())
-        && queues(shared).into_iter().all(|key| is_above(of_queue(key)))
+    let of_queue = |key| host.with_queue(key, |queue| queue.floor()).flatten();
+    is_above(host.first_definition()) && host.queues().into_iter().all(|key| is_above(of_queue(key)))
 }
 
 /// What was gathered from all queues.
@@ -79,69 +85,47 @@ struct Gathered {
 }
 
 /// Makes a checkpoint; false where what was to be copied first was not, and nothing goes.
-fn checkpoint(shared: &Shared, spills: Spills) -> bool {
-    let Some(next) = shared.journal.next_lsn() else { return false };
-    pass(shared);
-    if let Some(oldest) = shared.journal.oldest_sealed() {
+fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> bool {
+    let Some(next) = host.next_lsn() else { return false };
+    host.pass();
+    if let Some(oldest) = host.oldest_sealed() {
         match spills {
             Spills::Nothing => {}
-            Spills::Half => spill(shared, oldest.max(Lsn(oldest.0.midpoint(next.0)))),
-            Spills::Oldest => exchange(shared, oldest),
+            Spills::Half => spill(host, oldest.max(Lsn(oldest.0.midpoint(next.0)))),
+            Spills::Oldest => exchange(host, oldest),
         }
-        if spills != Spills::Nothing && !frees_a_file(shared) {
+        if spills != Spills::Nothing && !frees_a_file(host) {
             return false;
         }
     }
-    let mut gathered = gather(shared);
-    gathered.gone.append(&mut shared.keeper.gone());
-    let floor =
-        [gathered.floor, shared.journal.first_definition()].into_iter().flatten().fold(next, Lsn::min);
-    renew_seen(shared, floor);
-    pass(shared);
-    let payload = payload(shared, &gathered).encode();
-    let Some(lsn) = shared.journal.append_checkpoint(floor, &payload) else { return false };
+    let mut gathered = gather(host);
+    gathered.gone.append(&mut host.keeper().gone());
+    let floor = [gathered.floor, host.first_definition()].into_iter().flatten().fold(next, Lsn::min);
+    renew_seen(host, floor);
+    host.pass();
+    let payload = payload(host, &gathered).encode();
+    let Some(lsn) = host.append_checkpoint(floor, &payload) else { return false };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
-    let begin = Instant::now();
-    while shared.journal.waiters().progress().synced < lsn {
-        // A disk without room may never have it; what it does not have the next start does without.
-        let is_late = shared.keeper.is_ending() && begin.elapsed() > CHECKPOINT_AT_END_MAX;
-        if shared.journal.has_failed() || is_late {
-            return false;
-        }
-        // This thread has time, and nobody waits for it.
-        std::thread::sleep(Duration::from_millis(1));
+    // A disk without room may never have it; what it does not have the next start does without.
+    if !host.await_synced(lsn) {
+        return false;
     }
-    shared.pager.discard_now(&gathered.gone);
-    if shared.journal.is_space_low() {
-        shared.pager.give_back();
+    host.discard_pages(&gathered.gone);
+    if host.is_space_low() {
+        host.give_back_space();
     }
     true
 }
 
-/// Waits until every cell has ended the turn that it is in.
-fn pass(shared: &Shared) {
-    let cells = || shared.cells.get().into_iter().flatten();
-    let before: Vec<u64> = cells().map(|cell| cell.turns.count()).collect();
-    for (cell, before) in cells().zip(before) {
-        while !cell.turns.has_passed(before) && !shared.keeper.is_ending() {
-            shared.keeper.wait(Duration::from_millis(1));
-        }
-    }
-}
-
-fn queues(shared: &Shared) -> Vec<SlotKey> {
-    shared.queues.keys()
-}
-
-fn gather(shared: &Shared) -> Gathered {
+fn gather<H: KeeperHost>(host: &H) -> Gathered {
     let mut gathered = Gathered::default();
-    for key in queues(shared) {
-        let tally = shared.queues.with(key, |queue| {
+    for key in host.queues() {
+        let tally = host.with_queue(key, |queue| {
             let tally = queue.tally();
             if !tally.counts.is_empty() {
                 // Under the lock, so that nothing that is newer comes before it.
                 let counts = NewRecord::new(RecordKind::Count, encode_counts(&tally.counts));
-                shared.journal.append(vec![counts]);
+                host.append(counts);
             }
             tally
         });
@@ -154,19 +138,19 @@ fn gather(shared: &Shared) -> Gathered {
 }
 
 /// Records anew the ids that queues have seen and that stand below the floor.
-fn renew_seen(shared: &Shared, floor: Lsn) {
-    let now = shared.clock.now();
-    for key in queues(shared) {
-        let append = |record| shared.journal.append(vec![record]).first;
+fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn) {
+    let now = host.now();
+    for key in host.queues() {
+        let append = |record| host.append(record);
         // Others have the queue between two records.
-        while shared.queues.with(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
+        while host.with_queue(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
     }
 }
 
-fn payload(shared: &Shared, gathered: &Gathered) -> Checkpoint {
+fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
     let mut gone: Vec<PagePlace> = gathered.gone.iter().map(|page| page.place).collect();
     gone.sort_unstable();
-    let census = shared.pager.census();
+    let census = host.census();
     let segments = census.segments.into_iter().map(|state| {
         let first = gone.partition_point(|place| place.segment < state.segment);
         let of_segment = gone.iter().skip(first).take_while(|place| place.segment == state.segment);
@@ -178,8 +162,111 @@ fn payload(shared: &Shared, gathered: &Gathered) -> Checkpoint {
     });
     Checkpoint {
         next_segment: census.next_segment,
-        doubtful_below: shared.keeper.doubtful_below,
+        doubtful_below: host.keeper().doubtful_below,
         segments: segments.collect(),
         settled: gathered.settled.clone(),
+    }
+}
+
+impl KeeperHost for Shared {
+    fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn pass(&self) {
+        let cells = || self.cells.get().into_iter().flatten();
+        let before: Vec<u64> = cells().map(|cell| cell.turns.count()).collect();
+        for (cell, before) in cells().zip(before) {
+            while !cell.turns.has_passed(before) && !self.keeper.is_ending() {
+                self.keeper.wait(Duration::from_millis(1));
+            }
+        }
+    }
+
+    fn queues(&self) -> Vec<QueueId> {
+        let keys = self.queues.keys().into_iter();
+        keys.map(|key| QueueId { slot: key.slot, generation: key.generation }).collect()
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        self.queues.with(queue_key(id), f)
+    }
+
+    fn live_files(&self) -> usize {
+        self.journal.live_files()
+    }
+
+    fn is_space_low(&self) -> bool {
+        self.journal.is_space_low()
+    }
+
+    fn next_lsn(&self) -> Option<Lsn> {
+        self.journal.next_lsn()
+    }
+
+    fn oldest_sealed(&self) -> Option<Lsn> {
+        self.journal.oldest_sealed()
+    }
+
+    fn first_definition(&self) -> Option<Lsn> {
+        self.journal.first_definition()
+    }
+
+    fn append(&self, record: NewRecord) -> Lsn {
+        self.journal.append(vec![record]).first
+    }
+
+    fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {
+        self.journal.append_checkpoint(floor, payload)
+    }
+
+    fn await_synced(&self, lsn: Lsn) -> bool {
+        let begin = Instant::now();
+        while self.journal.waiters().progress().synced < lsn {
+            let is_late = self.keeper.is_ending() && begin.elapsed() > CHECKPOINT_AT_END_MAX;
+            if self.journal.has_failed() || is_late {
+                return false;
+            }
+            // This thread has time, and nobody waits for it.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    fn is_out_of_space(&self) -> bool {
+        self.journal.is_out_of_space()
+    }
+
+    fn segment_bytes_goal(&self) -> usize {
+        SEGMENT_BYTES_GOAL.min(usize::try_from(self.journal.file_bytes()).unwrap_or(usize::MAX))
+    }
+
+    fn exchange_bytes_max(&self) -> Option<usize> {
+        let room = self.pager.room().ok()?;
+        Some(usize::try_from(room.exchange_bytes_max()).unwrap_or(usize::MAX))
+    }
+
+    fn write_pages(
+        &self,
+        drafts: &[(QueueId, DurableQueueId, PageDraft)],
+        purpose: Purpose,
+    ) -> Option<Vec<PagePlace>> {
+        self.pager.write_now(drafts.iter().map(|(_, owner, draft)| (owner.0, draft)), purpose)
+    }
+
+    fn give_back_space(&self) {
+        self.pager.give_back();
+    }
+
+    fn discard_pages(&self, pages: &[GonePage]) {
+        self.pager.discard_now(pages);
+    }
+
+    fn census(&self) -> Census {
+        self.pager.census()
     }
 }

@@ -11,6 +11,7 @@ mod socket;
 mod stalled;
 mod keep;
 mod spill;
+mod keeper_host;
 mod watch;
 mod cell;
 mod shared;
@@ -35,7 +36,12 @@ mod memory_limit;
 mod limits;
 pub mod config;
 
+pub use keep::keep_once;
+pub use keeper_host::KeeperHost;
 pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
 pub use start_error::StartError;
-pub use store::StoreError;
+pub use store::{
+    Asked, Job, Keeper, PageHost, PageNews, Purpose, StoreError, asked, discard_pages, do_job, write_drafts,
+};
+pub use turns::Turns;

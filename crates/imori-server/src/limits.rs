@@ -130,6 +130,10 @@ pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
 /// How often the keeper looks whether the journal has too many files. Longer would let it have more of them.
 pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How often who waits for the journal so as to write pages looks whether that failed. That it came further it is told
+/// at once.
+pub(crate) const PAGER_LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Journal files that may be live while space is short: the one that is written to. Each of the others may be what
 /// publishers wait for.
 pub(crate) const FILES_MAX_WHEN_SHORT: usize = 1;

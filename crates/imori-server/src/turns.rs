@@ -4,29 +4,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The turns of a cell, as others see them.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub struct Turns {
     count: AtomicU64,
     is_parked: AtomicBool,
 }
 
 impl Turns {
     /// The cell is between two turns.
-    pub(crate) fn pass(&self) {
+    pub fn pass(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The cell sleeps, or does not any more.
-    pub(crate) fn park(&self, is_parked: bool) {
+    pub fn park(&self, is_parked: bool) {
         self.is_parked.store(is_parked, Ordering::SeqCst);
     }
 
     /// How often it was between two turns.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count.load(Ordering::SeqCst)
     }
 
     /// Tells whether it has ended the turn in which it was at this count.
-    pub(crate) fn has_passed(&self, count: u64) -> bool {
+    pub fn has_passed(&self, count: u64) -> bool {
         self.is_parked.load(Ordering::SeqCst) || self.count() != count
     }
 }

@@ -3,7 +3,8 @@
 use imori_core::broker::{queue_restored, queue_woken};
 
 use crate::resting::Task;
-use crate::shared::{CellState, Shared, Status};
+use crate::shared::{CellState, Shared};
+use crate::waits::Status;
 use crate::world::CellWorld;
 
 /// Something that a cell can do next.
@@ -16,6 +17,8 @@ enum Work {
     Journal,
     /// A queue was restored.
     Restored,
+    /// A queue is to be told of its pages.
+    Pages,
 }
 
 impl CellState {
@@ -24,6 +27,7 @@ impl CellState {
         !self.arrivals.borrow().is_empty()
             || self.is_woken.get()
             || !self.awakenings.borrow().is_empty()
+            || !self.page_news.borrow().is_empty()
             || self.desk.touched_len() > 0
             || self.is_timer_due(shared)
             || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
@@ -43,7 +47,10 @@ impl CellWorld<'_> {
                 None => {
                     self.begin_turn();
                     self.end_turn();
+                    self.state().turns.park(true);
                     self.stop(Status::Idle);
+                    self.begin_turn();
+                    self.state().turns.park(false);
                 }
                 Some(work) => self.do_work(&work),
             }
@@ -63,6 +70,9 @@ impl CellWorld<'_> {
         }
         if !state.awakenings.borrow().is_empty() {
             return Some(Work::Restored);
+        }
+        if !state.page_news.borrow().is_empty() {
+            choices.push(Work::Pages);
         }
         if state.is_timer_due(shared) {
             choices.push(Work::Timer);
@@ -106,6 +116,14 @@ impl CellWorld<'_> {
                 let awakening = self.state().awakenings.borrow_mut().pop_front();
                 if let Some(awakening) = awakening {
                     queue_restored(self, &awakening);
+                }
+                self.end_turn();
+            }
+            Work::Pages => {
+                self.begin_turn();
+                let news = self.state().page_news.borrow_mut().pop_front();
+                if let Some(news) = news {
+                    news.tell(self);
                 }
                 self.end_turn();
             }

@@ -85,7 +85,9 @@ impl Client {
         let is_own = spec.name.starts_with("own");
         let arguments = if is_own { &[][..] } else { &spec.arguments };
         let mail = Mail { arguments, ..Mail::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
-        for _ in 0..shared.random.between(1, 3) {
+        // A transaction has to fit into a journal file.
+        let burst_max = if self.transaction.is_some() { 3 } else { workload.burst_max };
+        for _ in 0..shared.random.between(1, burst_max) {
             self.send_somehow(shared, model, workload, mail.clone());
         }
     }

@@ -131,6 +131,7 @@ impl CellWorld<'_> {
 
     /// Ends turns as the server does.
     pub(crate) fn end_turn(&self) {
+        self.state().turns.pass();
         self.check_memory();
         let told = Progress::default();
         let progress = || if self.shared.has(Bug::JournalUnlooked) { told } else { self.progress() };

@@ -95,11 +95,37 @@ pub enum Bug {
     DefinedBeforeDurable,
     /// A checkpoint says that nothing before it is needed.
     FloorTooHigh,
+    /// A checkpoint does not count definitions that only the journal has.
+    FloorPastDefinitions,
+    /// The keeper does not wait for the ends of turns, so that it misses a message on its way into a queue.
+    TurnsNotAwaited,
+    /// Pages are written before the records of their messages are durable.
+    PageBeforeRecord,
+    /// A segment is not synced before it counts as written, nor before the checkpoint.
+    SegmentNotSynced,
+    /// Pages are discarded before the checkpoint is durable that says that they are gone.
+    DiscardBeforeCheckpoint,
+    /// A checkpoint forgets what is settled of pages that are needed for others.
+    SettledForgotten,
+    /// A checkpoint forgets which segments there are.
+    SegmentsForgotten,
+    /// A checkpoint forgets which pages are gone.
+    GoneForgotten,
+    /// Segments are opened without what the checkpoint knows of them.
+    CensusUnread,
+    /// Recovery does not look which records are in pages: what the journal has too comes twice.
+    PagesUnlisted,
+    /// Recovery looks at pages before it knows what was settled of them.
+    PagesBeforeSettles,
+    /// The last entry of each page that is read is lost.
+    PageCutShort,
+    /// Queues are not told of some of their pages.
+    PageNewsLost,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 45] = [
+    pub const ALL: [(Bug, &'static [Property]); 58] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -145,5 +171,18 @@ impl Bug {
         (Bug::BindingsForgotten, &[Property::Loss]),
         (Bug::DefinedBeforeDurable, &[Property::Durability, Property::Recovery, Property::Loss]),
         (Bug::FloorTooHigh, &[Property::Durability, Property::Loss]),
+        (Bug::FloorPastDefinitions, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::TurnsNotAwaited, &[Property::Durability, Property::Loss]),
+        (Bug::PageBeforeRecord, &[Property::Durability, Property::Atomicity, Property::Loss]),
+        (Bug::SegmentNotSynced, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::DiscardBeforeCheckpoint, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::SettledForgotten, &[Property::Durability, Property::Duplication]),
+        (Bug::SegmentsForgotten, &[Property::Durability, Property::Loss]),
+        (Bug::GoneForgotten, &[Property::Durability, Property::Duplication]),
+        (Bug::CensusUnread, &[Property::Durability, Property::Duplication, Property::Loss]),
+        (Bug::PagesUnlisted, &[Property::Duplication]),
+        (Bug::PagesBeforeSettles, &[Property::Duplication]),
+        (Bug::PageCutShort, &[Property::Loss]),
+        (Bug::PageNewsLost, &[Property::Starvation, Property::Loss, Property::Leftovers]),
     ];
 }

@@ -16,19 +16,23 @@ use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_server::settings::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
+use imori_server::{Keeper, PageNews, Turns};
 use imori_stomp::settings::Settings;
+use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
 
-use crate::journal::Log;
-use crate::lock::{Lock, Locks};
+use crate::journal::{Device, Log, Store};
+use crate::lock::Locks;
 use crate::network::Network;
 use crate::planted::Bug;
 use crate::property::{Property, Violation};
 use crate::random::Random;
 use crate::resting::Task;
 use crate::slots::Slots;
+
 use crate::trace::Trace;
-use crate::workload::Workload;
+use crate::waits::{Jobs, Status, StoreThreads};
+use crate::workload::{Paging, Workload};
 
 /// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
 /// to which they count.
@@ -43,19 +47,6 @@ pub(crate) struct PipeWire {
     pub(crate) is_own: bool,
     /// The connection's task is to have a turn.
     pub(crate) woken: Rc<Cell<bool>>,
-}
-
-/// What a cell is doing, for the scheduler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
-    /// It goes on when it has work.
-    Idle,
-    /// It can go on.
-    Ready,
-    /// It waits for a lock.
-    Waiting(Lock),
-    /// It met a violation and never goes on.
-    Failed,
 }
 
 /// One virtual cell.
@@ -76,6 +67,10 @@ pub(crate) struct CellState {
     pub(crate) awaits_write: Cell<bool>,
     /// The journal came further.
     pub(crate) is_woken: Cell<bool>,
+    /// What queues are to be told of their pages.
+    pub(crate) page_news: RefCell<VecDeque<PageNews>>,
+    /// Its turns, as the keeper sees them.
+    pub(crate) turns: Turns,
 }
 
 impl CellState {
@@ -92,6 +87,8 @@ impl CellState {
             awaits_sync: Cell::new(false),
             awaits_write: Cell::new(false),
             is_woken: Cell::new(false),
+            page_news: RefCell::default(),
+            turns: Turns::default(),
         }
     }
 }
@@ -114,6 +111,11 @@ pub(crate) struct Shared {
     pub(crate) outbound: OutboundLimits,
     pub(crate) memory: Memory,
     pub(crate) log: RefCell<Log>,
+    pub(crate) segments: Segments<Device>,
+    pub(crate) keeper: Keeper,
+    pub(crate) jobs: Jobs,
+    pub(crate) threads: StoreThreads,
+    pub(crate) paging: Paging,
     pub(crate) settings: JournalSettings,
     /// Records that may wait for the disk before publishers do.
     pub(crate) queued_max: u64,
@@ -137,7 +139,7 @@ impl Shared {
         trace: Trace,
         bug: Option<Bug>,
         settings: JournalSettings,
-        log: Log,
+        store: Store,
     ) -> Shared {
         let mut table = Table::new(Seed(1), TableLimits::default());
         table.add_vhost(VhostId(0));
@@ -161,7 +163,12 @@ impl Shared {
                 inboxes_max: 4,
             },
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
-            log: RefCell::new(log),
+            log: RefCell::new(store.log),
+            segments: store.segments,
+            keeper: Keeper::new(workload.paging.files_max, 0, Vec::new()),
+            jobs: Jobs::default(),
+            threads: StoreThreads::default(),
+            paging: workload.paging,
             settings,
             queued_max: workload.queued_max,
             haste: workload.haste,
@@ -174,10 +181,10 @@ impl Shared {
     }
 
     /// What the next process begins with: all that is not the broker's goes on.
-    pub(crate) fn next_life(&mut self, workload: &Workload, log: Log) -> Shared {
+    pub(crate) fn next_life(&mut self, workload: &Workload, store: Store) -> Shared {
         let random = std::mem::replace(&mut self.random, Random::new(0));
         let trace = std::mem::replace(&mut self.trace, Trace::new(false));
-        let new = Shared::new(workload, random, trace, self.bug, self.settings, log);
+        let new = Shared::new(workload, random, trace, self.bug, self.settings, store);
         Shared {
             clock: self.clock.clone(),
             step: self.step.clone(),
@@ -196,6 +203,14 @@ impl Shared {
 
     pub(crate) fn cell(&self, cell: usize) -> &CellState {
         self.cells.get(cell).expect("cells are numbered from 0")
+    }
+
+    /// What the thread of this number is doing: the cells come first, then those of the store.
+    pub(crate) fn status(&self, thread: usize) -> &Cell<Status> {
+        match thread.checked_sub(self.cells.len()) {
+            Some(of_store) => &self.threads.thread(of_store).status,
+            None => &self.cell(thread).status,
+        }
     }
 
     /// Notes that a property is broken; the first to be noted is what the run is about.

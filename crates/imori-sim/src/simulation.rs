@@ -7,28 +7,29 @@ use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use imori_core::time::Time;
 use imori_stomp::version::Version;
-use imori_store::limits::BLOCK_BYTES;
-use imori_store::recover::Recovered;
-use imori_store::seal::StoreId;
-use imori_store::settings::Settings;
 use imori_store::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
 
 use crate::checker::{check_end, check_rest, expected_charge};
 use crate::client::Client;
 use crate::crash::{check_image, restore};
 use crate::ending::{Crash, Kind};
-use crate::journal::{Definitions, Device, Log, Step};
+use crate::journal::{Definitions, Device, Found, Step, Store};
 use crate::model::{Mode, Model, Reads, SessionRecord};
 use crate::planted::Bug;
 use crate::property::{Property, Violation};
 use crate::random::Random;
-use crate::shared::{Shared, Status};
+use crate::shared::Shared;
+use crate::store_thread::StoreThread;
 use crate::trace::Trace;
+use crate::waits::{STORE_THREADS, Status};
 use crate::workload::Workload;
 use crate::world::CellWorld;
 
 /// Decisions after which a run is taken not to come to rest.
 const STEPS_MAX: u64 = 300_000;
+
+/// Ends of the broker after which they are looked at less often, and after as many more again.
+const POINTS_PER_RARITY: usize = 8;
 
 /// Bytes of a cell's stack: the broker's verbs nest a few closures deep.
 const STACK_BYTES: usize = 256 * 1024;
@@ -68,14 +69,12 @@ impl Simulation {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, is_traced: bool) -> Simulation {
         let random = Random::new(seed);
         let workload = Workload::new(&random);
-        let store = StoreId([7; 16]);
-        let settings = Settings::with_few_blocks(store, workload.file_blocks);
+        let settings = Store::journal_settings(workload.file_blocks);
         let device = Device::new(SimDisk::default(), bug);
-        let opened =
-            Log::open(device, &settings, workload.file_blocks * BLOCK_BYTES, Definitions::default(), bug);
-        let (log, _) = opened.expect("an empty disk that is well becomes a store");
-        let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug, settings, log));
-        let fibers = (0..workload.cells).map(|id| fiber(id, Rc::clone(&shared))).collect();
+        let opened = Store::open(device, workload.file_blocks, Definitions::default(), bug);
+        let (store, _) = opened.expect("an empty disk that is well becomes a store");
+        let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug, settings, store));
+        let fibers = fibers(&shared);
         let mut model = Model::default();
         model.queues.clone_from(&workload.queues);
         let crashes_left = workload.crashes;
@@ -130,7 +129,10 @@ impl Simulation {
         check_end(&self.shared, &self.model);
         // One that died was copied by its record: it may share nothing any more with where it is alive.
         let is_unknown = !self.model.crashes.is_empty() && waiting.values().any(|queues| *queues > 1);
-        if charged != expected && !self.workload.has_expirations && !is_unknown {
+        // What is on disk alone is not charged: what is too long for memory, and what a start found in pages.
+        let may_be_on_disk = self.workload.paging.is_short() || !self.model.crashes.is_empty();
+        let is_charged = charged == expected || may_be_on_disk && charged < expected;
+        if !is_charged && !self.workload.has_expirations && !is_unknown {
             let text =
                 || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
             self.shared.violate(Property::Memory, text);
@@ -321,7 +323,7 @@ impl Simulation {
         let step = shared.step.get() + 1;
         shared.step.set(step);
         self.look_at_remains();
-        let mut ready: Vec<usize> = (0..shared.cells.len()).filter(|id| self.can_go_on(*id)).collect();
+        let mut ready: Vec<usize> = (0..self.fibers.len()).filter(|id| self.can_go_on(*id)).collect();
         if ready.len() > 1 && self.held_up.1 > step {
             ready.retain(|id| *id != self.held_up.0);
         }
@@ -329,19 +331,27 @@ impl Simulation {
         let clients: Vec<usize> =
             (0..self.clients.len()).filter(|index| self.wants_turn(*index, now)).collect();
         if shared.random.chance(1, 256) {
-            self.held_up = (shared.random.below(shared.cells.len()), step + shared.random.below(400) as u64);
+            self.held_up = (shared.random.below(self.fibers.len()), step + shared.random.below(400) as u64);
         }
-        let steps = shared.log.borrow().steps();
+        let mut steps = shared.log.borrow().steps();
+        let has_others = steps.len() > 1 || !ready.is_empty() || !clients.is_empty();
+        if has_others && shared.random.chance(self.workload.define_delay, 64) {
+            // Definitions stay for long in the journal alone.
+            steps.retain(|step| *step != Step::Define);
+        }
         let is_disk_next =
             !steps.is_empty() && (ready.is_empty() && clients.is_empty() || shared.random.chance(1, 4));
         if is_disk_next {
-            self.disk_step(*shared.random.pick(&steps));
+            let step = *shared.random.pick(&steps);
+            self.watched(|this| this.journal_step(step));
             return true;
         }
         if !ready.is_empty() && (clients.is_empty() || shared.random.chance(self.workload.cell_share, 16)) {
             let id = *shared.random.pick(&ready);
-            if let Some(fiber) = self.fibers.get_mut(id) {
-                fiber.resume(());
+            if id < shared.cells.len() {
+                self.resume(id);
+            } else {
+                self.watched(|this| this.resume(id));
             }
             return true;
         }
@@ -357,48 +367,58 @@ impl Simulation {
         true
     }
 
-    /// One of the journal's threads goes on; then each end of the broker meanwhile may be looked at.
-    fn disk_step(&mut self, step: Step) {
-        let shared = &self.shared;
-        let disk = shared.log.borrow().device.disk.clone();
+    fn resume(&mut self, id: usize) {
+        if let Some(fiber) = self.fibers.get_mut(id) {
+            fiber.resume(());
+        }
+    }
+
+    /// One of the store's threads goes on; then each end of the broker meanwhile may be looked at.
+    fn watched(&mut self, go_on: impl FnOnce(&mut Simulation)) {
+        let disk = self.shared.log.borrow().device.disk.clone();
         if self.workload.persistent_share > 0 {
             disk.watch();
         }
         // Clients may know more than when the disk was changed last.
-        if shared.random.chance(1, 2) {
+        if self.shared.random.chance(1, 2) {
             self.look_at(&disk.state());
         }
+        go_on(self);
+        for (call, file, at, len) in disk.take_trace() {
+            let words = [call as u64, file as u64, at, len as u64];
+            self.shared.trace.note(&words, || format!("disk: {call:?} of {len} at {at} in file {file}"));
+        }
+        for state in disk.take_snapshots() {
+            self.look_at(&state);
+        }
+    }
+
+    fn journal_step(&mut self, step: Step) {
         let shared = &self.shared;
         let before = shared.log.borrow().progress;
         shared.log.borrow_mut().step(step);
         let progress = shared.log.borrow().progress;
-        for (call, file, at, len) in disk.take_trace() {
-            let words = [call as u64, file as u64, at, len as u64];
-            shared.trace.note(&words, || format!("disk: {call:?} of {len} at {at} in file {file}"));
-        }
         let words = [step as u64, progress.written.0, progress.synced.0];
         shared.trace.note(&words, || format!("journal: {step:?}, {progress:?}"));
-        for state in disk.take_snapshots() {
-            self.look_at(&state);
-        }
         let (is_written, is_synced) = (progress.written != before.written, progress.synced != before.synced);
         if is_written || is_synced {
-            for cell in &self.shared.cells {
-                let wants_all = is_synced && self.shared.memory.is_disk_alarmed();
+            for cell in &shared.cells {
+                let wants_all = is_synced && shared.memory.is_disk_alarmed();
                 if is_written && cell.awaits_write.take() || is_synced && cell.awaits_sync.take() || wants_all
                 {
-                    cell.is_woken
-                        .set(!self.shared.has(Bug::LostJournalWake) || self.shared.random.chance(3, 4));
+                    cell.is_woken.set(!shared.has(Bug::LostJournalWake) || shared.random.chance(3, 4));
                 }
             }
         }
     }
 
+    /// The more ends of a run were looked at, the rarer it is done: long runs would take most of the time.
     fn look_at(&self, state: &State) {
         let shared = &self.shared;
+        let rarity = 2 + usize::try_from(shared.points.get()).unwrap_or(usize::MAX) / POINTS_PER_RARITY;
         for (kind, is_looked_at) in [
-            (Kind::PowerCut, shared.random.chance(1, 2)),
-            (Kind::Kill, shared.random.chance(1, 4) && !state.has_lost()),
+            (Kind::PowerCut, shared.random.chance(1, rarity)),
+            (Kind::Kill, shared.random.chance(1, 2 * rarity) && !state.has_lost()),
         ] {
             if is_looked_at {
                 shared.points.set(shared.points.get() + 1);
@@ -443,12 +463,12 @@ impl Simulation {
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
         }
         self.model.crash(Crash { at, kind });
-        let log = self.reopen(&state, kind)?;
+        let (store, found) = self.reopen(&state, kind)?;
         let shared = Rc::get_mut(&mut self.shared).expect("nobody else keeps it");
-        let (log, recovered) = log;
-        self.shared = Rc::new(shared.next_life(&self.workload, log));
+        let mut next = shared.next_life(&self.workload, store);
+        let restored = restore(&mut next, found);
+        self.shared = Rc::new(next);
         let shared = &self.shared;
-        let restored = restore(shared, recovered.records);
         match restored {
             Ok(awakenings) => shared.cell(0).awakenings.borrow_mut().extend(awakenings),
             Err(error) => {
@@ -456,7 +476,7 @@ impl Simulation {
                 return None;
             }
         }
-        self.fibers = (0..self.workload.cells).map(|id| fiber(id, Rc::clone(&self.shared))).collect();
+        self.fibers = fibers(&self.shared);
         self.plan_trouble();
         let deeds: Vec<usize> =
             self.clients.iter_mut().map(|client| std::mem::take(&mut client.deeds_left)).collect();
@@ -465,9 +485,8 @@ impl Simulation {
     }
 
     /// Opens what an end has left; that can end too, and is done again.
-    fn reopen(&mut self, state: &State, kind: Kind) -> Option<(Log, Recovered)> {
+    fn reopen(&mut self, state: &State, kind: Kind) -> Option<(Store, Found)> {
         let shared = &self.shared;
-        let file_bytes = self.workload.file_blocks * BLOCK_BYTES;
         let left = |state: &State, kind: Kind| match kind {
             Kind::Kill => state.clone(),
             Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
@@ -479,28 +498,23 @@ impl Simulation {
             }
             let definitions = shared.log.borrow().definitions.left();
             let device = Device::new(disk, shared.bug);
-            Log::open(device, &shared.settings, file_bytes, definitions, shared.bug)
+            Store::open(device, self.workload.file_blocks, definitions, shared.bug)
         };
         let mut state = left(state, kind);
         if shared.random.chance(1, 4)
-            && let Ok((log, _)) = open(state.clone(), true)
+            && let Ok((store, _)) = open(state.clone(), true)
         {
-            let snapshots = log.device.disk.take_snapshots();
+            let snapshots = store.log.device.disk.take_snapshots();
             if !snapshots.is_empty() {
                 shared.trace.note(&[snapshots.len() as u64], || String::from("-- it ends while it opens"));
                 state = left(shared.random.pick(&snapshots), Kind::PowerCut);
             }
         }
-        let found =
-            open(state, false).and_then(|(log, recovered)| match recovered.report.damaged.is_empty() {
-                true => Ok((log, recovered)),
-                false => Err(recovered.report.to_string()),
-            });
-        match found {
-            Ok(found) => {
-                let (count, next) = (found.1.records.len() as u64, found.1.next.0);
+        match open(state, false) {
+            Ok((store, found)) => {
+                let (count, next) = (found.recovered.records.len() as u64, found.recovered.next.0);
                 shared.trace.note(&[count, next], || format!("-- {count} records are there, {next} is next"));
-                Some(found)
+                Some((store, found))
             }
             Err(error) => {
                 shared.violate(Property::Recovery, || error);
@@ -529,9 +543,12 @@ impl Simulation {
     }
 
     fn can_go_on(&self, id: usize) -> bool {
-        let state = self.shared.cell(id);
-        match state.status.get() {
-            Status::Idle => state.has_work(&self.shared),
+        let shared = &self.shared;
+        match shared.status(id).get() {
+            Status::Idle => match id.checked_sub(shared.cells.len()) {
+                None => shared.cell(id).has_work(shared),
+                Some(of_store) => shared.is_store_due(of_store),
+            },
             Status::Ready => true,
             Status::Waiting(lock) => self.shared.locks.holder(lock).is_none(),
             Status::Failed => false,
@@ -582,9 +599,9 @@ impl Simulation {
 
     fn let_time_pass(&mut self) -> bool {
         let shared = &self.shared;
-        for id in 0..shared.cells.len() {
-            if let Status::Waiting(lock) = shared.cell(id).status.get() {
-                shared.violate(Property::Deadlock, || format!("cell {id} waits for {lock:?} for ever"));
+        for id in 0..self.fibers.len() {
+            if let Status::Waiting(lock) = shared.status(id).get() {
+                shared.violate(Property::Deadlock, || format!("thread {id} waits for {lock:?} for ever"));
                 return false;
             }
         }
@@ -611,7 +628,16 @@ impl Simulation {
     }
 }
 
-fn fiber(id: usize, shared: Rc<Shared>) -> Coroutine<(), (), ()> {
-    let stack = DefaultStack::new(STACK_BYTES).expect("the system has memory for a stack");
-    Coroutine::with_stack(stack, move |yielder, ()| CellWorld::new(id, &shared, yielder).run())
+/// The cells, then the threads of the store.
+fn fibers(shared: &Rc<Shared>) -> Vec<Coroutine<(), (), ()>> {
+    let cells = shared.cells.len();
+    let fiber = |id: usize| {
+        let shared = Rc::clone(shared);
+        let stack = DefaultStack::new(STACK_BYTES).expect("the system has memory for a stack");
+        Coroutine::with_stack(stack, move |yielder, ()| match id.checked_sub(cells) {
+            None => CellWorld::new(id, &shared, yielder).run(),
+            Some(of_store) => StoreThread::new(of_store, &shared, yielder).run(),
+        })
+    };
+    (0..cells + STORE_THREADS).map(fiber).collect()
 }

@@ -56,6 +56,11 @@ impl<T> Slots<T> {
         self.slots.borrow_mut().clear();
     }
 
+    /// How many slots were ever used.
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.slots.borrow().len()).expect("a run has few of anything")
+    }
+
     /// Looks at each value, as nobody but a run's own checks may.
     pub(crate) fn each(&self, mut look: impl FnMut(u32, &mut T)) {
         for (index, slot) in (0..).zip(self.slots.borrow().iter()) {

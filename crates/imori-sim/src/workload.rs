@@ -127,6 +127,43 @@ pub(crate) struct Workload {
     pub(crate) file_blocks: usize,
     /// Records that may wait for the disk before publishers do.
     pub(crate) queued_max: u64,
+    /// How likely the store of definitions is to wait while there is something else to do, of 64.
+    pub(crate) define_delay: usize,
+    /// Messages that are sent to a queue at once, at most.
+    pub(crate) burst_max: usize,
+    pub(crate) paging: Paging,
+}
+
+/// How much of queues is in memory and in the journal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paging {
+    /// Bytes of memory that the waiting messages of a queue may keep.
+    pub(crate) share_bytes: usize,
+    /// Bytes that the keeper may copy so that the oldest journal file goes.
+    pub(crate) exchange_bytes_max: usize,
+    /// Bytes that the keeper puts into a segment.
+    pub(crate) segment_bytes_goal: usize,
+    /// Journal files that may be live.
+    pub(crate) files_max: usize,
+    /// Publishers would wait for space, so that each page that goes is worth a checkpoint.
+    pub(crate) is_space_low: bool,
+}
+
+impl Paging {
+    /// Tells whether queues may be longer than their memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.share_bytes < usize::MAX
+    }
+
+    fn new(random: &Random) -> Paging {
+        Paging {
+            share_bytes: usize::MAX,
+            exchange_bytes_max: *random.pick(&[2_000, 10_000, 100_000]),
+            segment_bytes_goal: *random.pick(&[600, 2_000, 20_000]),
+            files_max: random.between(1, 3),
+            is_space_low: random.chance(1, 2),
+        }
+    }
 }
 
 /// The words of subjects and patterns.
@@ -141,6 +178,8 @@ enum Flavour {
     ComesAndGoes,
     /// Much is published to readers that do not read.
     Flood,
+    /// Queues are longer than their memory, and the broker has several lives.
+    Backlog,
 }
 
 impl Workload {
@@ -148,6 +187,7 @@ impl Workload {
         let flavour = match random.below(16) {
             0..3 => Flavour::ComesAndGoes,
             3..5 => Flavour::Flood,
+            5..8 => Flavour::Backlog,
             _ => Flavour::Mixed,
         };
         let mark_bytes = random.chance(1, 5).then(|| random.between(2, 6) * 10_000);
@@ -176,7 +216,13 @@ impl Workload {
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
+            define_delay: *random.pick(&[0, 0, 0, 63]),
+            burst_max: 3,
+            paging: Paging::new(random),
         };
+        if flavour == Flavour::Backlog {
+            return workload.with_long_queues(random);
+        }
         let workload = match random.chance(1, 2) {
             true => Workload {
                 persistent_share: *random.pick(&[4, 7, 8, 8]),
@@ -197,6 +243,25 @@ impl Workload {
         }
         workload
     }
+
+    /// The same with queues that are longer than their memory, and with several lives.
+    fn with_long_queues(self, random: &Random) -> Workload {
+        Workload {
+            clients: random.between(2, 4),
+            deeds_each: random.between(10, 30),
+            mark_bytes: None,
+            body_bytes_max: *random.pick(&[8, 24, 200, 600]),
+            has_expirations: random.chance(1, 8),
+            persistent_share: *random.pick(&[4, 7, 8, 8]),
+            crashes: random.between(0, 4),
+            crash_every: *random.pick(&[300, 600, 2_000]),
+            has_disk_trouble: random.chance(1, 4),
+            file_blocks: *random.pick(&[8, 12, 16]),
+            burst_max: *random.pick(&[4, 8, 16]),
+            paging: Paging { share_bytes: *random.pick(&[1_500, 3_000, 6_000, 12_000]), ..self.paging },
+            ..self
+        }
+    }
 }
 
 /// How likely each deed is: some are not done at all in a run, some nearly always.
@@ -213,6 +278,12 @@ fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
         (Flavour::ComesAndGoes, Deed::SubscribeQueue | Deed::Unsubscribe | Deed::Settle) => 8,
         (Flavour::ComesAndGoes, Deed::SendToQueue | Deed::SendToTopic | Deed::SubscribeTopic) => 4,
         (Flavour::ComesAndGoes, Deed::SubscribeOwn | Deed::Request | Deed::Leave | Deed::Die) => 2,
+        (Flavour::Backlog, Deed::SendToQueue) => 16,
+        (Flavour::Backlog, Deed::Settle) => 8,
+        (Flavour::Backlog, Deed::SubscribeQueue) => *random.pick(&[1, 2, 4]),
+        (Flavour::Backlog, Deed::Unsubscribe | Deed::Leave | Deed::Die) => 1,
+        (Flavour::Backlog, Deed::SendToTopic | Deed::StopReading) => 1,
+        (Flavour::Backlog, Deed::Begin | Deed::Commit) => *random.pick(&[0, 0, 2]),
         (Flavour::Flood, Deed::SendToTopic) => 12,
         (Flavour::Flood, Deed::SubscribeTopic | Deed::StopReading | Deed::Request) => 4,
         (Flavour::Flood, Deed::SendToQueue | Deed::SubscribeQueue | Deed::Settle) => 2,

@@ -11,7 +11,7 @@ use imori_core::id::{ConnectionId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
-use imori_core::queue::Queue;
+use imori_core::queue::{PageWork, Queue};
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
@@ -19,11 +19,14 @@ use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
 use imori_server::protocol::header_reader;
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
+use imori_server::{Asked, asked};
 
 use crate::lock::Lock;
 use crate::planted::Bug;
 use crate::property::Property;
-use crate::shared::{CellState, PipeWire, Shared, Status};
+use crate::shared::{CellState, PipeWire, Shared};
+use crate::strand::{Held, Strand};
+use crate::waits::Status;
 
 /// A message and an ERROR: by so much what is unsent may be over its limit.
 const BOUND_SLACK_BYTES: usize = 2_500;
@@ -32,7 +35,7 @@ const BOUND_SLACK_BYTES: usize = 2_500;
 pub(crate) struct CellWorld<'a> {
     pub(crate) id: usize,
     pub(crate) shared: &'a Shared,
-    yielder: &'a Yielder<(), ()>,
+    strand: Strand<'a>,
     now: Cell<Time>,
     router: RefCell<Router>,
     table: RefCell<Arc<Table>>,
@@ -46,24 +49,12 @@ pub(crate) struct CellWorld<'a> {
     pub(crate) is_waking: Cell<bool>,
 }
 
-/// A lock while it is held.
-pub(crate) struct Held<'a> {
-    shared: &'a Shared,
-    lock: Lock,
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.shared.locks.give_back(self.lock);
-    }
-}
-
 impl<'a> CellWorld<'a> {
     pub(crate) fn new(id: usize, shared: &'a Shared, yielder: &'a Yielder<(), ()>) -> CellWorld<'a> {
         CellWorld {
             id,
             shared,
-            yielder,
+            strand: Strand::new(id, shared, yielder),
             now: Cell::new(shared.clock.get()),
             router: RefCell::default(),
             table: RefCell::new(Arc::clone(&shared.table.borrow())),
@@ -80,53 +71,25 @@ impl<'a> CellWorld<'a> {
 
     /// Lets the scheduler decide who goes on.
     pub(crate) fn stop(&self, status: Status) {
-        self.state().status.set(status);
-        self.yielder.suspend(());
+        self.strand.stop(status);
     }
 
     /// Lets others go first, or not.
     pub(crate) fn pause(&self) {
-        if !self.shared.random.chance(self.shared.haste, 8) {
-            self.stop(Status::Ready);
-        }
+        self.strand.pause();
     }
 
     /// A turn begins: from here on it is now.
     pub(crate) fn begin_turn(&self) {
         self.is_waking.set(false);
+        self.state().turns.pass();
         let passed = self.shared.random.below(20) as u64;
         self.shared.clock.set(self.shared.clock.get().after(Duration::from_micros(passed)));
         self.now.set(self.shared.clock.get());
     }
 
     pub(crate) fn lock(&self, lock: Lock) -> Held<'a> {
-        self.lock_one_of(lock, false)
-    }
-
-    fn lock_one_of(&self, lock: Lock, is_one_of_many: bool) -> Held<'a> {
-        let shared = self.shared;
-        if let Some(held) = shared.locks.misorder(self.id, lock, is_one_of_many) {
-            shared.violate(Property::LockOrder, || {
-                format!("cell {} holds {held:?} and wants {lock:?}", self.id)
-            });
-            loop {
-                self.stop(Status::Failed);
-            }
-        }
-        self.pause();
-        while shared.locks.holder(lock).is_some() {
-            self.stop(Status::Waiting(lock));
-        }
-        shared.locks.take(self.id, lock);
-        let (kind, number) = match lock {
-            Lock::Topology => (0, 0),
-            Lock::Queue(slot) => (1, slot),
-            Lock::Outbound(cell, slot) => (2 + u64::from(cell), slot),
-        };
-        shared
-            .trace
-            .note(&[self.id as u64, kind, u64::from(number)], || format!("cell {} locks {lock:?}", self.id));
-        Held { shared, lock }
+        self.strand.lock(lock)
     }
 
     /// Checks what must hold of a connection after whatever was done to it.
@@ -319,7 +282,7 @@ impl World for CellWorld<'_> {
         }
         order.dedup();
         let _held: Vec<Held<'_>> =
-            order.iter().map(|slot| self.lock_one_of(Lock::Queue(*slot), true)).collect();
+            order.iter().map(|slot| self.strand.lock_one_of(Lock::Queue(*slot), true)).collect();
         let slots: Vec<_> = order.iter().map(|slot| (*slot, self.shared.queues.slot(*slot))).collect();
         let mut places: Vec<_> = slots
             .iter()
@@ -352,6 +315,28 @@ impl World for CellWorld<'_> {
     fn wake_queue_at(&self, id: QueueId, at: Time) {
         if !self.shared.has(Bug::LostTimer) {
             self.state().timers.borrow_mut().push(Reverse((at, id)));
+        }
+    }
+
+    fn queue_memory_bytes(&self) -> usize {
+        self.shared.paging.share_bytes
+    }
+
+    fn page(&self, id: QueueId, work: PageWork) {
+        let owner =
+            || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
+        let asked = asked(id, owner, work);
+        self.pause();
+        self.shared.trace.note(&[u64::from(id.slot)], || format!("cell {} asks for {asked:?}", self.id));
+        let (keeper, jobs) = (&self.shared.keeper, &self.shared.jobs);
+        match asked {
+            Asked::Writer(job) => jobs.write(job),
+            Asked::Reader(job) => jobs.read(job),
+            Asked::Spared(pages) => keeper.spare(pages),
+            Asked::Gone(pages, transient) => {
+                transient.into_iter().for_each(|job| jobs.write(job));
+                keeper.take_gone(pages);
+            }
         }
     }
 

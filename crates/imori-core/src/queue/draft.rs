@@ -28,8 +28,6 @@ pub struct PageDraft {
     pub(crate) is_durable: bool,
     /// They stay in memory too.
     pub(super) is_copy: bool,
-    /// The position of what is before them.
-    pub(crate) position: u64,
     pub(crate) entries: Vec<Entry>,
     /// When each is due, if they are delayed; else there are none.
     pub(crate) dues: Vec<Time>,

@@ -17,6 +17,8 @@ pub struct Entry {
     pub(crate) envelope: Envelope,
     /// The page that it also is in, on disk or on its way there.
     pub(super) page: Option<PageId>,
+    /// Where it stands among all that its queue had in any life: pages are put in order by it.
+    pub(crate) position: u64,
 }
 
 impl Entry {
@@ -25,7 +27,7 @@ impl Entry {
 
     /// An entry that is in no page.
     pub(crate) fn new(message: Arc<Message>, envelope: Envelope) -> Entry {
-        Entry { message, envelope, page: None }
+        Entry { message, envelope, page: None, position: 0 }
     }
 
     pub(super) fn address(&self) -> AddressView<'_> {

@@ -18,8 +18,6 @@ pub(super) struct Level {
     pub(super) released: BTreeMap<u64, Entry>,
     /// What is fresh. No two in memory follow each other, and none of them is empty unless it is alone.
     pub(super) parts: VecDeque<Part>,
-    /// The position of the last entry that was cut into a page.
-    pub(super) position: u64,
 }
 
 /// Messages that follow each other.

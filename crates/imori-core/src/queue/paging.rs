@@ -78,10 +78,10 @@ impl Queue {
         let Queue { ready, pages, gauge, .. } = self;
         let mut drafts: Vec<PageDraft> = Vec::new();
         let mut dropped = Vec::new();
-        ready.cut((share / 4, share / 64, goal, share / 16), |priority, position, run| {
+        ready.cut((share / 4, share / 64, goal, share / 16), |priority, run| {
             let is_durable = |entry: &Entry| keeps && entry.envelope.lsn != Lsn::NONE;
             let mut cutter =
-                Cutter { pages, priority, position, page_bytes, drafts: &mut drafts, dropped: &mut dropped };
+                Cutter { pages, priority, page_bytes, drafts: &mut drafts, dropped: &mut dropped };
             cutter.cut(run, is_durable)
         });
         let moved = drafts.iter().map(|draft| draft.entries.len()).sum::<usize>() + dropped.len();
@@ -281,10 +281,12 @@ impl Queue {
     pub(crate) fn restore(&mut self, priority: u8, found: Vec<Found>) -> Vec<u64> {
         let mut too_often = Vec::new();
         let mut run = Run::default();
-        for found in found {
+        let (mut position, ends) = (0, ends(&found));
+        for (found, end) in found.into_iter().zip(ends) {
             match found {
                 Found::Page(FoundPage { facts, live, settled, is_doubtful }) => {
                     let id = self.pages.restore(&facts, live, settled, is_doubtful);
+                    position = position.max(facts.last_position);
                     if live == 0 {
                         self.pages.forget(id);
                         continue;
@@ -304,6 +306,10 @@ impl Queue {
                     let sequence = self.next_sequence;
                     self.next_sequence += 1;
                     entry.envelope.sequence = sequence;
+                    // Before the page that it stands before now, also if that has records of smaller numbers.
+                    position =
+                        first_position(entry.envelope.lsn).min(end.saturating_sub(1)).max(position + 1);
+                    entry.position = position;
                     self.gauge.add(Entry::CHARGE);
                     if self.settings().delivery_limit.is_none_or(|limit| entry.envelope.failures <= limit) {
                         run.push_back(entry);
@@ -315,8 +321,17 @@ impl Queue {
             }
         }
         self.ready.restore(priority, Part::Memory(run));
+        self.last_position = self.last_position.max(position);
         self.charge_room();
         too_often
+    }
+
+    /// The position of what comes now: behind all that came before, whatever its record.
+    pub(super) fn next_position(&mut self, lsn: Lsn) -> u64 {
+        if lsn != Lsn::NONE {
+            self.last_position = first_position(lsn).max(self.last_position + 1);
+        }
+        self.last_position
     }
 
     /// Takes what is known of the deliveries of messages that are in pages.
@@ -330,11 +345,33 @@ impl Queue {
     }
 }
 
+/// The lowest position of what has this record. Cells overtake each other between the journal and a queue, so that
+/// there have to be more positions than records.
+fn first_position(lsn: Lsn) -> u64 {
+    const BITS: u32 = 8;
+    // The journal failed, and nothing will be written any more.
+    if lsn == Lsn::NEVER { 0 } else { lsn.0 << BITS }
+}
+
+/// Where the next page begins behind each of what was found.
+fn ends(found: &[Found]) -> Vec<u64> {
+    let mut end = u64::MAX;
+    let backwards = found.iter().rev().map(|found| {
+        let behind = end;
+        if let Found::Page(page) = found {
+            end = page.facts.first_position;
+        }
+        behind
+    });
+    let mut ends: Vec<u64> = backwards.collect();
+    ends.reverse();
+    ends
+}
+
 /// Makes pages of entries that leave memory.
 struct Cutter<'a> {
     pages: &'a mut Pages,
     priority: u8,
-    position: &'a mut u64,
     page_bytes: usize,
     drafts: &'a mut Vec<PageDraft>,
     dropped: &'a mut Vec<Entry>,
@@ -397,7 +434,6 @@ impl Cutter<'_> {
     fn write(&mut self, mut entries: Vec<Entry>, is_durable: bool) -> PagePart {
         let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
         let id = self.pages.begin(self.priority, is_durable, count);
-        let position = *self.position;
         for entry in &mut entries {
             // The page that it has left is needed until it is in this one.
             if let Some(failed) =
@@ -405,12 +441,10 @@ impl Cutter<'_> {
             {
                 self.pages.let_go(failed, 1);
             }
-            *self.position = (*self.position).max(entry.envelope.lsn.0);
         }
         let part = part_of(id, &entries, None);
         let priority = self.priority;
-        let dues = Vec::new();
-        self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, position, entries, dues });
+        self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, entries, dues: Vec::new() });
         part
     }
 }
@@ -463,14 +497,11 @@ impl Spill<'_> {
         if self.open.is_none_or(|bytes| bytes >= PAGE_BYTES_GOAL) {
             let priority = entry.envelope.priority;
             let id = self.pages.begin(priority, true, 0);
-            let follows = self.drafts.last().filter(|draft| draft.priority == priority);
-            let position = follows.and_then(last_position).unwrap_or(0);
             self.drafts.push(PageDraft {
                 id,
                 priority,
                 is_durable: true,
                 is_copy: true,
-                position,
                 entries: Vec::new(),
                 dues: Vec::new(),
             });
@@ -486,11 +517,6 @@ impl Spill<'_> {
         self.bytes += entry.memory();
         draft.entries.push(entry.clone());
     }
-}
-
-fn last_position(draft: &PageDraft) -> Option<u64> {
-    let highest = draft.entries.iter().map(|entry| entry.envelope.lsn.0).max()?;
-    Some(highest.max(draft.position))
 }
 
 #[cfg(test)]

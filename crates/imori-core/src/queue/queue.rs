@@ -126,6 +126,8 @@ pub struct Queue {
     consumers: Consumers,
     is_retired: bool,
     pub(super) next_sequence: u64,
+    /// The position of what came last.
+    pub(super) last_position: u64,
     last_used: Time,
     /// Unsettled deliveries whose room is charged.
     room_charged: usize,
@@ -156,6 +158,7 @@ impl Queue {
             consumers: Consumers::default(),
             is_retired: false,
             next_sequence: 1,
+            last_position: 0,
             last_used: now,
             room_charged: 0,
             wake_up: None,
@@ -583,6 +586,7 @@ impl Queue {
             // It comes behind all that wait already.
             entry.envelope.sequence = self.next_sequence;
             self.next_sequence += 1;
+            entry.position = self.next_position(entry.envelope.lsn);
             self.gauge.add(Entry::CHARGE);
             self.ready.push(entry);
         }
@@ -660,7 +664,7 @@ impl Queue {
         if self.keeps(arrival.lsn) {
             self.unspilled.add(arrival.lsn);
         }
-        Entry::new(
+        let entry = Entry::new(
             message,
             Envelope {
                 address: arrival.address.keep(),
@@ -672,7 +676,8 @@ impl Queue {
                 is_redelivered: false,
                 priority: self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0)),
             },
-        )
+        );
+        Entry { position: self.next_position(arrival.lsn), ..entry }
     }
 
     /// Forgets an entry that is neither ready nor out any more.

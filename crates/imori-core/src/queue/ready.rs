@@ -90,12 +90,12 @@ impl Ready {
     }
 
     /// Cuts messages off the newest of the priority that has most of them in memory. `paged` is called with the
-    /// priority, the position of what was cut before, and what is cut: it makes pages of it, says up to which
-    /// position, and gives back what it cannot. Nothing is cut that is less than `least`.
+    /// priority and what is cut: it makes pages of it, and gives back what it cannot. Nothing is cut that is less
+    /// than `least`.
     pub(super) fn cut(
         &mut self,
         (keep, keep_below, goal, least): (usize, usize, usize, usize),
-        paged: impl FnOnce(u8, &mut u64, Run) -> (Vec<PagePart>, Run),
+        paged: impl FnOnce(u8, Run) -> (Vec<PagePart>, Run),
     ) {
         let top = self.levels.iter().position(|level| !matches!(level.front(), Front::Nothing));
         let keep_of = |at| if Some(at) == top { keep } else { keep_below };
@@ -109,14 +109,13 @@ impl Ready {
         }
         let priority = u8::try_from(self.levels.len() - 1 - at).unwrap_or(u8::MAX);
         let Some(level) = self.levels.get_mut(at) else { return };
-        let (mut position, mut change) = (level.position, (0, 0));
+        let mut change = (0, 0);
         level.cut(keep, goal, |run| {
             let (len, memory) = (run.len(), run.memory());
-            let (pages, rest) = paged(priority, &mut position, run);
+            let (pages, rest) = paged(priority, run);
             change = (len - rest.len(), memory - rest.memory());
             (pages, rest)
         });
-        level.position = position;
         self.len_in_memory -= change.0;
         self.memory -= change.1;
     }

@@ -25,7 +25,7 @@ const DEADLINE: u8 = 1 << 1;
 pub struct PageEntry {
     /// The number of its record; [`Lsn::NONE`] where it has none.
     pub lsn: Lsn,
-    /// Its position: never lower than that of an entry before it in its priority, or when it is due.
+    /// Its position: higher than that of every entry before it in its priority; or when it is due.
     pub position: u64,
     /// What it says.
     pub payload: Vec<u8>,
@@ -34,13 +34,11 @@ pub struct PageEntry {
 /// Writes the entries of a page.
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
-    let mut position = draft.position;
     let mut dues = draft.dues.iter();
     let entries = draft.entries.iter().map(|entry| {
         let lsn = if draft.is_durable { entry.envelope.lsn } else { Lsn::NONE };
-        position = position.max(lsn.0);
         let due = dues.next().copied();
-        let position = due.map_or(position, delayed_position);
+        let position = due.map_or(entry.position, delayed_position);
         PageEntry { lsn, position, payload: encode_entry(entry, due) }
     });
     entries.collect()

@@ -43,7 +43,7 @@ pub(crate) struct SpaceLook {
 
 /// What the journal's threads tell, and to whom.
 pub(crate) struct Told {
-    pub(crate) waiters: Waiters,
+    pub(crate) waiters: Arc<Waiters>,
     pub(crate) commits: Commits,
     failure: Arc<Failure>,
     definitions: DefinitionsThread,
@@ -54,7 +54,7 @@ impl Journal {
     pub(super) fn new(
         failure: Arc<Failure>,
         definitions: DefinitionsThread,
-        waiters: Waiters,
+        waiters: Arc<Waiters>,
         file_bytes: usize,
     ) -> Journal {
         let appended = AtomicU64::new(waiters.progress().synced.0);

@@ -1,4 +1,4 @@
-//! What the thread is told that lets journal files go.
+//! What the keeper is told, which lets journal files go.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -10,22 +10,23 @@ use crate::slots::unpoisoned;
 
 /// What the keeper is told.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct Keeper {
     /// Journal files that may be live.
-    pub(crate) files_max: usize,
+    pub files_max: usize,
     /// Pages that a checkpoint would free.
     spared: AtomicUsize,
     /// Pages that go after the next checkpoint.
     gone: Mutex<Vec<GonePage>>,
     /// Nobody knows whether messages in segments below this one were given out before.
-    pub(crate) doubtful_below: u32,
+    pub doubtful_below: u32,
     ends: AtomicBool,
     desk: Mutex<()>,
     told: Condvar,
 }
 
 impl Keeper {
-    pub(super) fn new(files_max: usize, doubtful_below: u32, gone: Vec<GonePage>) -> Keeper {
+    /// A keeper to whom nothing was said yet but what the start found.
+    pub fn new(files_max: usize, doubtful_below: u32, gone: Vec<GonePage>) -> Keeper {
         Keeper {
             files_max,
             spared: AtomicUsize::new(gone.len()),
@@ -38,23 +39,23 @@ impl Keeper {
     }
 
     /// So many pages more are needed by nobody.
-    pub(crate) fn spare(&self, pages: usize) {
+    pub fn spare(&self, pages: usize) {
         self.spared.fetch_add(pages, Ordering::Relaxed);
     }
 
     /// Takes pages that go after the next checkpoint.
-    pub(crate) fn take_gone(&self, pages: Vec<GonePage>) {
+    pub fn take_gone(&self, pages: Vec<GonePage>) {
         self.spare(pages.len());
         unpoisoned(self.gone.lock()).extend(pages);
     }
 
     /// How many pages a checkpoint would free.
-    pub(crate) fn spared(&self) -> usize {
+    pub fn spared(&self) -> usize {
         self.spared.load(Ordering::Relaxed)
     }
 
     /// Gives what the next checkpoint frees, but for what the queues say.
-    pub(crate) fn gone(&self) -> Vec<GonePage> {
+    pub fn gone(&self) -> Vec<GonePage> {
         self.spared.store(0, Ordering::Relaxed);
         std::mem::take(&mut *unpoisoned(self.gone.lock()))
     }

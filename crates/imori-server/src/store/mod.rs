@@ -7,6 +7,7 @@
 mod open;
 mod keeper;
 mod pager;
+mod page_jobs;
 mod room;
 mod seldom;
 mod journal;
@@ -17,9 +18,10 @@ mod progress;
 
 pub(crate) use commits::{BOUNDS_US, Commits};
 pub(crate) use journal::Journal;
-pub(crate) use keeper::Keeper;
+pub use keeper::Keeper;
 pub use open::StoreError;
 pub(crate) use open::{OpenedStore, Opening, open};
-pub(crate) use pager::{Asked, Pager};
+pub use page_jobs::{Asked, Job, PageHost, PageNews, asked, discard_pages, do_job, write_drafts};
+pub(crate) use pager::Pager;
 pub(crate) use progress::Waiters;
-pub(crate) use room::Purpose;
+pub use room::Purpose;

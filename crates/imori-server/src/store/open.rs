@@ -242,10 +242,11 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     pending.into_iter().for_each(|(lsn, payload)| thread.note(lsn, payload));
     thread.release(synced);
     let keeper = Keeper::new(opening.files_max, doubtful_below, restore.gone_pages());
-    let pager = Pager::start(segments, Arc::clone(&failure), gauge, opening.cells);
+    let waiters = Arc::new(Waiters::new(opening.cells, synced));
+    let pager = Pager::start(segments, Arc::clone(&failure), Arc::clone(&waiters), gauge, opening.cells);
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
-    let journal = Journal::new(failure, thread, Waiters::new(opening.cells, synced), file_bytes);
+    let journal = Journal::new(failure, thread, waiters, file_bytes);
     Ok(OpenedStore { journal, keeper, pager, opened, restore, vhosts })
 }
 

@@ -1,9 +1,13 @@
 //! How far the journal is, and which cells wait for it to come further.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use imori_core::confirm::{Lsn, Progress};
 use tokio::sync::Notify;
+
+use crate::slots::unpoisoned;
 
 /// The journal's progress, and the cells that want to be told of it.
 #[derive(Debug)]
@@ -13,6 +17,10 @@ pub(crate) struct Waiters {
     /// Somebody waits for the journal to have less to write.
     wants_all: AtomicBool,
     cells: Box<[Waiter]>,
+    /// A thread of the store waits in `synced_further`.
+    thread_waits: AtomicBool,
+    desk: Mutex<()>,
+    synced_further: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +40,9 @@ impl Waiters {
             synced: AtomicU64::new(synced.0),
             wants_all: AtomicBool::new(false),
             cells: (0..cells).map(|_| Waiter::default()).collect(),
+            thread_waits: AtomicBool::new(false),
+            desk: Mutex::new(()),
+            synced_further: Condvar::new(),
         }
     }
 
@@ -60,6 +71,32 @@ impl Waiters {
                 waiter.woken.notify_one();
             }
         }
+        if self.thread_waits.swap(false, Ordering::SeqCst) {
+            // Whoever looked before this number was there is waiting once the desk is free.
+            drop(unpoisoned(self.desk.lock()));
+            self.synced_further.notify_all();
+        }
+    }
+
+    /// Waits on a thread that has time until the device has all up to here; false where `is_hopeless` is, which is
+    /// asked every so often.
+    pub(crate) fn await_synced(
+        &self,
+        lsn: Lsn,
+        look_every: Duration,
+        is_hopeless: impl Fn() -> bool,
+    ) -> bool {
+        let mut desk = unpoisoned(self.desk.lock());
+        loop {
+            self.thread_waits.store(true, Ordering::SeqCst);
+            if self.progress().synced >= lsn {
+                return true;
+            }
+            if is_hopeless() {
+                return false;
+            }
+            desk = unpoisoned(self.synced_further.wait_timeout(desk, look_every)).0;
+        }
     }
 
     /// A cell wants to be told of what is synced from now on, and of what is written if it asks for that too; it
@@ -84,5 +121,24 @@ impl Waiters {
     /// Wakes every cell: something else changed for those who wait.
     pub(crate) fn wake_all(&self) {
         self.cells.iter().for_each(|waiter| waiter.woken.notify_one());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+    #[test]
+    fn a_thread_is_told_that_its_record_is_synced() {
+        let waiters = Waiters::new(1, Lsn(3));
+        assert!(waiters.await_synced(Lsn(3), LOOK_EVERY, || true), "it is there");
+        assert!(!waiters.await_synced(Lsn(4), LOOK_EVERY, || true), "it never will be");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| waiters.await_synced(Lsn(6), Duration::MAX, || false));
+            (4..=6).for_each(|lsn| waiters.synced(Lsn(lsn)));
+            assert!(waits.join().expect("it does not panic"));
+        });
     }
 }

@@ -9,7 +9,7 @@ use imori_store::space::Space;
 
 /// What pages are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Memory: a queue is longer than its share of it. Nothing on the disk goes for that.
     Memory,
     /// Journal files, as there are more than there should be.

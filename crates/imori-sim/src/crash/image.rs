@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use imori_core::confirm::Lsn;
 use imori_core::delivery::Holding;
 use imori_core::id::DurableQueueId;
+use imori_core::queue::PagePlace;
 use imori_core::record::{Definition, MessageRecord, Row, Table, decode_settle};
 use imori_store::record::RecordType;
 use imori_store::recover::{Recovered, recover};
+use imori_store::segment::Segments;
 use imori_store::sim_disk::{self, SimDisk, State};
 
 use crate::ending::Kind;
+use crate::journal::{Store, census, last_checkpoint};
 use crate::mail::body;
 use crate::model::{Mode, Model, Outcome, Reads, To, is_match};
 use crate::property::Property;
@@ -24,6 +27,8 @@ struct Image {
     /// Messages of which there is a record for a queue that they were sent to.
     recorded: BTreeMap<usize, Lsn>,
     settled: BTreeSet<Holding>,
+    /// What is in a page already and is not counted twice.
+    paged: BTreeSet<Holding>,
     queues: BTreeMap<DurableQueueId, usize>,
     has_forgotten: bool,
 }
@@ -34,21 +39,22 @@ pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: K
         Kind::Kill => state.clone(),
         Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
     };
-    let recovered = match recover(&SimDisk::new(left), &shared.settings) {
+    let disk = SimDisk::new(left);
+    let recovered = match recover(&disk, &shared.settings) {
         Ok(recovered) => recovered,
         Err(error) => return shared.violate(Property::Recovery, || format!("{error}")),
     };
     if !recovered.report.damaged.is_empty() {
         return shared.violate(Property::Recovery, || format!("{}", recovered.report));
     }
-    match Image::read(shared, model, &recovered) {
+    match Image::read(shared, model, disk, &recovered) {
         Ok(image) => image.check(shared, model, kind),
         Err(what) => shared.violate(Property::Durability, || format!("after a {kind:?}, {what}")),
     }
 }
 
 impl Image {
-    fn read(shared: &Shared, model: &Model, recovered: &Recovered) -> Result<Image, String> {
+    fn read(shared: &Shared, model: &Model, disk: SimDisk, recovered: &Recovered) -> Result<Image, String> {
         let mut image = Image { has_forgotten: recovered.report.floor.is_some(), ..Image::default() };
         image.queues = queues(shared, model, recovered)?;
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Settle) {
@@ -57,16 +63,56 @@ impl Image {
             });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
         }
+        image.read_pages(model, disk, recovered)?;
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Message) {
             let lsn = Lsn(record.lsn.0);
             let read = MessageRecord::decode(&record.payload);
             let message = read.map_err(|error| format!("record {lsn:?} cannot be read: {error}"))?;
-            image.take(model, lsn, &message)?;
+            let queues = message.queues.iter().copied();
+            let holdings = queues.map(|queue| Holding { queue, lsn });
+            let unpaged = holdings.filter(|holding| !image.paged.contains(holding)).collect::<Vec<_>>();
+            image.take(model, &unpaged, &message)?;
         }
         Ok(image)
     }
 
-    fn take(&mut self, model: &Model, lsn: Lsn, record: &MessageRecord<'_>) -> Result<(), String> {
+    /// Takes what is in segments, but for what the checkpoint says is settled.
+    fn read_pages(&mut self, model: &Model, disk: SimDisk, recovered: &Recovered) -> Result<(), String> {
+        let checkpoint = last_checkpoint(&recovered.records)?;
+        let opened = Segments::open(disk, &Store::segment_settings(), &census(&checkpoint));
+        let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
+        if !report.damaged.is_empty() || !report.absent.is_empty() {
+            return Err(format!("segments are damaged: {report}"));
+        }
+        for facts in pages {
+            let place = PagePlace { segment: facts.page.segment(), index: facts.page.index() };
+            let settled = checkpoint.settled.iter().find(|(other, _)| *other == place);
+            let page = segments.read(facts.page).map_err(|error| error.to_string())?;
+            if page.damage.is_some() {
+                return Err(format!("a page is damaged: {:?}", page.damage));
+            }
+            for entry in page.entries {
+                let holding = Holding { queue: DurableQueueId(facts.owner), lsn: Lsn(entry.lsn.0) };
+                let is_settled = settled.is_some_and(|(_, settled)| settled.contains(entry.lsn.0));
+                if !self.paged.insert(holding) || is_settled {
+                    continue;
+                }
+                let record = entry.payload.get(page_entry_head(&entry.payload)..).unwrap_or_default();
+                let read = MessageRecord::decode(record);
+                let message =
+                    read.map_err(|error| format!("an entry of {place:?} cannot be read: {error}"))?;
+                self.take(model, &[holding], &message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        model: &Model,
+        holdings: &[Holding],
+        record: &MessageRecord<'_>,
+    ) -> Result<(), String> {
         let text = str::from_utf8(record.body.get(..8).unwrap_or_default()).unwrap_or_default();
         let number = usize::from_str_radix(text, 16).unwrap_or(usize::MAX);
         let sent = model.messages.get(number).filter(|sent| sent.is_persistent && sent.sent_at.is_some());
@@ -76,8 +122,8 @@ impl Image {
         if record.body != body(number, sent.size) {
             return Err(format!("message {number} is not as it was sent"));
         }
-        for id in &record.queues {
-            let Some(queue) = self.queues.get(id).copied() else { continue };
+        for Holding { queue: id, lsn } in holdings.iter().copied() {
+            let Some(queue) = self.queues.get(&id).copied() else { continue };
             let spec = model.queue(queue);
             let is_meant = match &sent.to {
                 _ if spec.is_dead_letter_queue => record.deaths.is_some(),
@@ -91,7 +137,7 @@ impl Image {
             if !spec.is_dead_letter_queue {
                 self.recorded.insert(number, lsn);
             }
-            let is_twice = !self.settled.contains(&Holding { queue: *id, lsn })
+            let is_twice = !self.settled.contains(&Holding { queue: id, lsn })
                 && self.waiting.insert((queue, number), lsn).is_some();
             if is_twice {
                 return Err(format!("message {number} is twice in `{}`", spec.name));
@@ -265,6 +311,14 @@ impl Image {
             }
         }
     }
+}
+
+/// Bytes of an entry of a page before the record of its message: version, flags, failures, sequence, and the deadline
+/// if the flags name it.
+fn page_entry_head(payload: &[u8]) -> usize {
+    const DEADLINE: u8 = 1 << 1;
+    let has_deadline = payload.get(1).is_some_and(|flags| flags & DEADLINE != 0);
+    1 + 1 + 4 + 8 + if has_deadline { 8 } else { 0 }
 }
 
 /// The durable queues that there are.

@@ -1,69 +1,105 @@
-//! From what is on the disk to a broker that goes on, by the core's own recovery.
+//! From what is on the disk to a broker that goes on, by the core's own recovery, in the order of the server.
+
+use std::convert::Infallible;
+use std::sync::Arc;
 
 use imori_core::confirm::Lsn;
-use imori_core::record::{NewRecord, RecordError, RecordKind, Table};
+use imori_core::id::{DurableQueueId, QueueId};
+use imori_core::queue::{PageFacts, PagePlace};
+use imori_core::record::{RecordError, Table};
 use imori_core::restore::{Awakening, Restore};
-use imori_store::record::{Record, RecordType};
+use imori_server::Keeper;
+use imori_store::record::RecordType;
+use imori_store::segment::PageRef;
 
+use crate::journal::Found;
 use crate::planted::Bug;
 use crate::shared::Shared;
 
-/// Gives a new broker the queues that its journal has; gives those that are to be woken.
-pub(crate) fn restore(shared: &Shared, mut records: Vec<Record>) -> Result<Vec<Awakening>, RecordError> {
+/// Gives a new broker the queues that its store has; gives those that are to be woken.
+pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
+    let Found { recovered, messages, checkpoint, pages } = found;
+    let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
+    let records = recovered.records;
+    let mut read = Vec::new();
+    let all = messages.each(|record| {
+        read.push((Lsn(record.lsn.0), record.payload.to_vec()));
+        Ok::<(), Infallible>(())
+    });
+    all.expect("the disk reads what it read before");
     if shared.has(Bug::LastRecordCut) {
-        records.pop();
+        read.pop();
     }
     if shared.has(Bug::ReplayBackwards) {
-        records.reverse();
+        read.reverse();
     }
     let was_clean = shared.has(Bug::MarkForgotten);
-    let mut restore = Restore::new(shared.memory.gauge().clone(), shared.clock.get(), was_clean);
-    let mut log = shared.log.borrow_mut();
-    if !shared.has(Bug::DefinitionsForgotten) {
+    let gauge = shared.memory.gauge().clone();
+    let mut restore = Restore::new(gauge, shared.clock.get(), was_clean);
+    let log = shared.log.get_mut();
+    if shared.bug != Some(Bug::DefinitionsForgotten) {
         for ((table, key), value) in &log.definitions.rows {
-            if *table != Table::Bindings || !shared.has(Bug::BindingsForgotten) {
+            if *table != Table::Bindings || shared.bug != Some(Bug::BindingsForgotten) {
                 restore.row(*table, key.clone(), value.clone());
             }
         }
     }
-    let applied = log.definitions.applied;
     let of = |kind: RecordType| {
         let records = records.iter().filter(move |record| record.kind == kind);
         records.map(|record| (Lsn(record.lsn.0), &record.payload))
     };
-    for (lsn, payload) in of(RecordType::Definition).filter(|(lsn, _)| *lsn > applied) {
+    for (lsn, payload) in of(RecordType::Definition) {
         restore.definition(lsn, payload)?;
+        log.note_recovered(lsn, payload);
     }
     restore.define()?;
+    let doubtful_below =
+        if was_clean { checkpoint.doubtful_below } else { shared.segments.census().next_segment };
+    restore.checkpoint(checkpoint);
+    pages.iter().for_each(|facts| restore.page(page_facts(facts)));
+    if shared.has(Bug::PagesBeforeSettles) {
+        list(shared, &mut restore, floor);
+    }
     if !shared.has(Bug::SettlesForgotten) {
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
     of(RecordType::Count).try_for_each(|(_, payload)| restore.count(payload))?;
     of(RecordType::Seen).try_for_each(|(lsn, payload)| restore.seen(lsn, payload))?;
-    of(RecordType::Message).try_for_each(|(lsn, payload)| restore.message(lsn, payload))?;
-    for record in &records {
-        if let Some(kind) = kind(record.kind) {
-            log.note_recovered(Lsn(record.lsn.0), &NewRecord::new(kind, record.payload.to_vec()));
-        }
+    if !shared.has(Bug::PagesUnlisted) && !shared.has(Bug::PagesBeforeSettles) {
+        list(shared, &mut restore, floor);
     }
-    drop(log);
+    read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload))?;
+    shared.keeper = Keeper::new(shared.paging.files_max, doubtful_below, restore.gone_pages());
     let mut topology = shared.topology.borrow_mut();
     let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {
         let (slot, generation) = shared.queues.insert(|_, _| queue);
-        Some(imori_core::id::QueueId { slot, generation })
+        Some(QueueId { slot, generation })
     });
-    *shared.table.borrow_mut() = std::sync::Arc::new(topology.table().clone());
-    shared.trace.note(&[restored.queues as u64, restored.messages as u64], || format!("-- {restored:?}"));
+    *shared.table.borrow_mut() = Arc::new(topology.table().clone());
+    let words = [restored.queues as u64, restored.messages as u64, pages.len() as u64];
+    shared.trace.note(&words, || format!("-- {restored:?}, of {} pages", pages.len()));
     Ok(awakenings)
 }
 
-fn kind(kind: RecordType) -> Option<RecordKind> {
-    match kind {
-        RecordType::Message => Some(RecordKind::Message),
-        RecordType::Settle => Some(RecordKind::Settle),
-        RecordType::Count => Some(RecordKind::Count),
-        RecordType::Seen => Some(RecordKind::Seen),
-        RecordType::Definition => Some(RecordKind::Definition),
-        _ => None,
+/// Reads which records are in those pages of which the journal may tell something.
+fn list(shared: &Shared, restore: &mut Restore, floor: Lsn) {
+    for place in restore.pages_to_list(floor) {
+        if let Ok(listed) = shared.segments.read_lsns(PageRef::new(place.segment, place.index)) {
+            let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
+            restore.page_list(place, &lsns);
+        }
+    }
+}
+
+fn page_facts(facts: &imori_store::segment::PageFacts) -> PageFacts {
+    PageFacts {
+        queue: DurableQueueId(facts.owner),
+        priority: facts.level,
+        place: PagePlace { segment: facts.page.segment(), index: facts.page.index() },
+        count: facts.count,
+        first: Lsn(facts.first.0),
+        last: Lsn(facts.last.0),
+        first_position: facts.first_sequence,
+        last_position: facts.last_sequence,
     }
 }

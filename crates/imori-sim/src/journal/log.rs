@@ -1,10 +1,11 @@
 //! One life of the journal: what is appended, and the steps by which it gets to the disk.
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use imori_core::confirm::{Lsn, Progress};
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_store::intake::{Admitted, Intake};
 use imori_store::journal::{Batch, Journal};
+use imori_store::messages::Messages;
 use imori_store::open::{self, Opened};
 use imori_store::pool::{Job, Pool};
 use imori_store::record::RecordType;
@@ -13,14 +14,10 @@ use imori_store::settings::Settings;
 
 use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};
-use super::holdings::Holdings;
 use crate::planted::Bug;
 
 /// Bytes of a journal file that are not for the records of a group.
 const GROUP_SLACK_BYTES: usize = 8 * 1024;
-
-/// Files in use from which on a checkpoint is worth its record.
-const LIVE_FILES_MAX: usize = 2;
 
 /// Something that one of the journal's threads can do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +52,6 @@ pub(crate) struct Log {
     waits_for_file: bool,
     pub(crate) progress: Progress,
     pub(crate) definitions: Definitions,
-    holdings: Holdings,
-    floor: Lsn,
     bug: Option<Bug>,
     /// A write or a sync failed: nothing is confirmed any more.
     pub(crate) has_failed: bool,
@@ -70,8 +65,9 @@ impl Log {
         file_bytes: usize,
         definitions: Definitions,
         bug: Option<Bug>,
-    ) -> Result<(Log, Recovered), String> {
-        let opened = open::open(&device, settings).map_err(|error| error.to_string())?;
+    ) -> Result<(Log, Recovered, Messages<DeviceFile>), String> {
+        let opened = open::open_apart(&device, settings).map_err(|error| error.to_string())?;
+        let (opened, messages) = opened;
         let Opened { intake, journal, mut pool, recovered } = opened;
         let last = Lsn(recovered.next.0.saturating_sub(1));
         let job = pool.next_job();
@@ -86,20 +82,40 @@ impl Log {
             waits_for_file: false,
             progress: Progress { written: last, synced: last },
             definitions,
-            holdings: Holdings::default(),
-            floor: Lsn::NONE,
             bug,
             has_failed: false,
         };
-        Ok((log, recovered))
+        Ok((log, recovered, messages))
     }
 
-    /// Takes in a record that was there before.
-    pub(crate) fn note_recovered(&mut self, lsn: Lsn, record: &NewRecord) {
-        self.holdings.note(lsn, record);
-        if record.kind == RecordKind::Definition && lsn > self.definitions.applied {
-            self.definitions.note(lsn, record.payload.clone());
+    /// Takes a definition that was there before.
+    pub(crate) fn note_recovered(&mut self, lsn: Lsn, payload: &[u8]) {
+        if lsn > self.definitions.applied {
+            self.definitions.note(lsn, payload.to_vec());
         }
+    }
+
+    /// Files in which something is needed.
+    pub(crate) fn live_files(&self) -> usize {
+        self.journal.live_files()
+    }
+
+    /// The highest number in the oldest of those that are not written to any more.
+    pub(crate) fn oldest_sealed(&self) -> Option<Lsn> {
+        Some(Lsn(self.journal.oldest_sealed()?.0))
+    }
+
+    /// Says that nothing below `floor` is needed; gives the number of that, where the journal is well.
+    pub(crate) fn append_checkpoint(&mut self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {
+        if self.has_failed {
+            return None;
+        }
+        let mut bytes = BytesMut::with_capacity(8 + payload.len());
+        bytes.put_u64_le(floor.0);
+        bytes.put_slice(payload);
+        let record = imori_store::intake::NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
+        let admitted = Admitted::each([record], self.file_bytes).ok()?;
+        Some(Lsn(self.intake.append(admitted).ok()?.last.0))
     }
 
     /// Bytes that records of a group may have.
@@ -134,7 +150,6 @@ impl Log {
         let first = Lsn(range.first.0 + u64::from(is_group));
         for (index, record) in records.iter().enumerate() {
             let lsn = first.plus(index);
-            self.holdings.note(lsn, record);
             if record.kind == RecordKind::Definition {
                 self.definitions.note(lsn, record.payload.clone());
             }
@@ -243,7 +258,6 @@ impl Log {
                 }
                 self.journal.recycle(batch);
                 self.job = self.job.take().or_else(|| self.pool.next_job());
-                self.check_floor();
                 Commit::Idle
             }
         };
@@ -257,28 +271,6 @@ impl Log {
         self.waits_for_file &= !self.pool.has_ready();
         self.job = self.pool.next_job();
         Ok(())
-    }
-
-    /// Lets the journal forget what no queue and no definition needs, as its keeper does.
-    fn check_floor(&mut self) {
-        if self.journal.live_files() <= LIVE_FILES_MAX {
-            return;
-        }
-        let next = Lsn(self.intake.next_lsn().0);
-        let needed = [self.holdings.first(), self.definitions.first_waiting()].into_iter().flatten().min();
-        let floor = match self.bug {
-            Some(Bug::FloorTooHigh) => next,
-            _ => needed.unwrap_or(next),
-        };
-        if floor > self.floor {
-            self.floor = floor;
-            let payload = Bytes::copy_from_slice(&floor.0.to_le_bytes());
-            let record = imori_store::intake::NewRecord { kind: RecordType::Checkpoint, payload };
-            if let Ok(admitted) = Admitted::each([record], self.file_bytes) {
-                // The journal is well: it was just synced.
-                let _ = self.intake.append(admitted);
-            }
-        }
     }
 }
 

@@ -1,12 +1,13 @@
-//! The store's journal on the simulated disk, its threads replaced by steps that the scheduler chooses.
+//! The store on the simulated disk: the journal, whose threads are steps that the scheduler chooses, and segments.
 //!
 //! What stands here knows no broker: records in, progress out, faults of the disk on the way.
 
+mod store;
 mod log;
 mod definitions;
-mod holdings;
 mod device;
 
 pub(crate) use definitions::Definitions;
 pub(crate) use device::Device;
 pub(crate) use log::{Log, Step};
+pub(crate) use store::{Found, Store, census, last_checkpoint};

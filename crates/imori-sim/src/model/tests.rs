@@ -1,21 +1,18 @@
-use imori_store::limits::BLOCK_BYTES;
-use imori_store::seal::StoreId;
-use imori_store::settings::Settings;
 use imori_store::sim_disk::SimDisk;
 
 use super::*;
-use crate::journal::{Definitions, Device, Log};
+use crate::journal::{Definitions, Device, Store};
 use crate::random::Random;
 use crate::trace::Trace;
 use crate::workload::Workload;
 
 fn shared() -> Shared {
-    let settings = Settings::with_few_blocks(StoreId([7; 16]), 16);
+    let settings = Store::journal_settings(16);
     let device = Device::new(SimDisk::default(), None);
-    let opened = Log::open(device, &settings, 16 * BLOCK_BYTES, Definitions::default(), None);
-    let (log, _) = opened.expect("an empty disk becomes a store");
+    let opened = Store::open(device, 16, Definitions::default(), None);
+    let (store, _) = opened.expect("an empty disk becomes a store");
     let workload = Workload::new(&Random::new(1));
-    Shared::new(&workload, Random::new(1), Trace::new(false), None, settings, log)
+    Shared::new(&workload, Random::new(1), Trace::new(false), None, settings, store)
 }
 
 /// What a model says of deliveries from queue 0 to sessions 1 and 2; messages 0 to 3 were sent by

@@ -91,45 +91,111 @@ pub(crate) fn table_end(page_count: usize) -> usize {
     HEADER_BYTES + page_count * ROW_BYTES
 }
 
-/// Writes a segment as `rows` has it laid out. When it fails, nothing of it stays, if the disk lets us.
-pub(crate) fn write<D: Disk>(
-    disk: &D,
+/// A segment on its way to the disk, and how far it is.
+///
+/// ```text
+/// Made -> Filled -> Synced -> Named -> Done
+///           └ a transient one ──────────┘
+/// ```
+#[derive(Debug)]
+pub(crate) struct WritingFile<F> {
+    file: F,
+    first: String,
+    last: String,
+    state: WritingState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WritingState {
+    Made,
+    Filled,
+    Synced,
+    Named,
+    Done,
+}
+
+impl<F: DiskFile> WritingFile<F> {
+    /// Makes the file under the name that it has until it is whole. When it fails, nothing of it stays, if the disk
+    /// lets us; so it is with every step.
+    pub(crate) fn make<D: Disk<File = F>>(
+        disk: &D,
+        settings: &SegmentSettings,
+        segment: u32,
+        durability: Durability,
+    ) -> io::Result<WritingFile<F>> {
+        let (first, last) = match durability {
+            Durability::Durable => (name(segment, FileKind::New), name(segment, FileKind::Durable)),
+            Durability::Transient => (name(segment, FileKind::Transient), name(segment, FileKind::Transient)),
+        };
+        let made = disk.create(&first).and_then(|file| {
+            if first != last && settings.seal.planted.has(Fault::RenameBeforeSync) {
+                disk.rename(&first, &last)?;
+                disk.sync_folder()?;
+            }
+            Ok(file)
+        });
+        match made {
+            Ok(file) => Ok(WritingFile { file, first, last, state: WritingState::Made }),
+            Err(error) => {
+                clean_up(disk, settings, &first, &last);
+                Err(error)
+            }
+        }
+    }
+
+    /// Does what is next: writes all, syncs, gives the name, makes that durable. True when that was the last.
+    pub(crate) fn step<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        settings: &SegmentSettings,
+        segment: u32,
+        (pages, rows): (&[NewPage], &[Row]),
+    ) -> io::Result<bool> {
+        let planted = settings.seal.planted;
+        let is_transient = self.first == self.last;
+        let done = match self.state {
+            WritingState::Made => fill(&self.file, settings, segment, pages, rows),
+            WritingState::Filled if !planted.has(Fault::SegmentWithoutSync) => self.file.sync_data(),
+            WritingState::Synced if !planted.has(Fault::RenameBeforeSync) => {
+                disk.rename(&self.first, &self.last)
+            }
+            WritingState::Named if !planted.has(Fault::SegmentWithoutFolderSync) => disk.sync_folder(),
+            _ => Ok(()),
+        };
+        if let Err(error) = done {
+            clean_up(disk, settings, &self.first, &self.last);
+            return Err(error);
+        }
+        self.state = match self.state {
+            WritingState::Made if is_transient => WritingState::Done,
+            WritingState::Made => WritingState::Filled,
+            WritingState::Filled => WritingState::Synced,
+            WritingState::Synced => WritingState::Named,
+            WritingState::Named | WritingState::Done => WritingState::Done,
+        };
+        Ok(self.state == WritingState::Done)
+    }
+}
+
+/// Removing what is left is all that can be done; the next opening tries it again.
+fn clean_up<D: Disk>(disk: &D, settings: &SegmentSettings, first: &str, last: &str) {
+    if settings.seal.planted.has(Fault::FailedSegmentStays) {
+        return;
+    }
+    let _ = disk.remove(first);
+    if first != last {
+        let _ = disk.remove(last);
+    }
+}
+
+fn fill(
+    file: &impl DiskFile,
     settings: &SegmentSettings,
     segment: u32,
     pages: &[NewPage],
     rows: &[Row],
-    durability: Durability,
 ) -> io::Result<()> {
-    let (first, last) = match durability {
-        Durability::Durable => (name(segment, FileKind::New), name(segment, FileKind::Durable)),
-        Durability::Transient => (name(segment, FileKind::Transient), name(segment, FileKind::Transient)),
-    };
-    let written = try_write(disk, settings, segment, (pages, rows), (&first, &last));
-    if written.is_err() && !settings.seal.planted.has(Fault::FailedSegmentStays) {
-        // Removing what is left is all that can be done; the next opening tries it again.
-        let _ = disk.remove(&first);
-        if first != last {
-            let _ = disk.remove(&last);
-        }
-    }
-    written
-}
-
-fn try_write<D: Disk>(
-    disk: &D,
-    settings: &SegmentSettings,
-    segment: u32,
-    (pages, rows): (&[NewPage], &[Row]),
-    (first, last): (&str, &str),
-) -> io::Result<()> {
-    let planted = settings.seal.planted;
-    let file = disk.create(first)?;
-    if first != last && planted.has(Fault::RenameBeforeSync) {
-        disk.rename(first, last)?;
-        disk.sync_folder()?;
-    }
-    let mut output =
-        Output { file: &file, buffer: Vec::with_capacity(settings.write_bytes), at: 0, settings };
+    let mut output = Output { file, buffer: Vec::with_capacity(settings.write_bytes), at: 0, settings };
     let end = rows.last().map_or(0, Row::end).next_multiple_of(BLOCK_BYTES as u64);
     let page_count = u32::try_from(rows.len()).map_err(io::Error::other)?;
     let header = SegmentHeader { store: settings.store, segment, page_count, file_bytes: end };
@@ -142,20 +208,7 @@ fn try_write<D: Disk>(
         page::encode(&page.entries, row, settings.seal, |piece| output.push(piece))?;
     }
     output.fill(end)?;
-    output.flush()?;
-    if first == last {
-        return Ok(());
-    }
-    if !planted.has(Fault::SegmentWithoutSync) {
-        file.sync_data()?;
-    }
-    if !planted.has(Fault::RenameBeforeSync) {
-        disk.rename(first, last)?;
-    }
-    if !planted.has(Fault::SegmentWithoutFolderSync) {
-        disk.sync_folder()?;
-    }
-    Ok(())
+    output.flush()
 }
 
 /// Few and large writes, one behind the other.

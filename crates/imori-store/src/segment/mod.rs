@@ -27,6 +27,6 @@ pub use self::open::SegmentOpenError;
 pub use self::page::{NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
 pub use self::report::{DamagedSegment, SegmentReport};
 pub use self::row::{PageFacts, PageRef, Place, ROW_BYTES, Row};
-pub use self::segments::{PageError, Segments};
+pub use self::segments::{PageError, Segments, Writing};
 pub use self::settings::SegmentSettings;
 pub use self::verify::{DamagedPage, SegmentsLook, verify};

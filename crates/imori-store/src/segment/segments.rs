@@ -17,7 +17,7 @@ use crate::lsn::Lsn;
 use crate::planted::Fault;
 
 use super::census::Census;
-use super::file::{self, Durability, FileKind};
+use super::file::{self, Durability, FileKind, WritingFile};
 use super::open::{self, Found, SegmentOpenError};
 use super::page::{self, NewPage, Page};
 use super::report::SegmentReport;
@@ -70,6 +70,15 @@ struct State {
     under_way: BTreeSet<u32>,
 }
 
+/// A segment that is being written.
+#[derive(Debug)]
+pub struct Writing<F> {
+    file: WritingFile<F>,
+    segment: u32,
+    rows: Vec<Row>,
+    durability: Durability,
+}
+
 impl<D: Disk> Segments<D> {
     /// Opens what is there, given what the last checkpoint knows of it, and says which pages are needed.
     ///
@@ -90,20 +99,52 @@ impl<D: Disk> Segments<D> {
     ///
     /// After an error there is no such segment, and nothing forbids to write the pages again.
     pub fn write(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
-        let segment = self.begin()?;
-        let written = file::layout(segment, pages).and_then(|rows| {
-            file::write(&self.disk, &self.settings, segment, pages, &rows, durability).map(|()| rows)
-        });
+        let mut writing = self.begin(pages, durability)?;
+        loop {
+            if let Some(facts) = self.step(&mut writing, pages)? {
+                return Ok(facts);
+            }
+        }
+    }
+
+    /// Begins to write these pages as one segment, for whoever has others go on between its steps. What is
+    /// begun is brought to its end or its error, or counts as under way for ever.
+    pub fn begin(&self, pages: &[NewPage], durability: Durability) -> io::Result<Writing<D::File>> {
+        let segment = self.next()?;
+        let made = file::layout(segment, pages)
+            .and_then(|rows| Ok((WritingFile::make(&self.disk, &self.settings, segment, durability)?, rows)));
+        match made {
+            Ok((file, rows)) => Ok(Writing { file, segment, rows, durability }),
+            Err(error) => {
+                self.lock().under_way.remove(&segment);
+                Err(error)
+            }
+        }
+    }
+
+    /// Does the next of what a segment takes: its bytes, their sync, its name, the sync of that. Gives the pages
+    /// after the last; after an error there is nothing left to do.
+    pub fn step(
+        &self,
+        writing: &mut Writing<D::File>,
+        pages: &[NewPage],
+    ) -> io::Result<Option<Vec<PageFacts>>> {
+        let segment = writing.segment;
+        let done = writing.file.step(&self.disk, &self.settings, segment, (pages, &writing.rows));
+        if let Ok(false) = done {
+            return Ok(None);
+        }
         let mut state = self.lock();
         state.under_way.remove(&segment);
-        let rows = written?;
-        let kind = match durability {
+        done?;
+        let kind = match writing.durability {
             Durability::Durable => FileKind::Durable,
             Durability::Transient => FileKind::Transient,
         };
+        let rows = std::mem::take(&mut writing.rows);
         let facts = rows.iter().map(|row| row.facts).collect();
         state.segments.insert(segment, Segment::new(kind, rows.into_iter().map(Some).collect()));
-        Ok(facts)
+        Ok(Some(facts))
     }
 
     /// Reads a page and verifies every entry; damage is told beside what is well.
@@ -198,7 +239,7 @@ impl<D: Disk> Segments<D> {
         self.state.lock().expect("nothing panics while it holds the state")
     }
 
-    fn begin(&self) -> io::Result<u32> {
+    fn next(&self) -> io::Result<u32> {
         let mut state = self.lock();
         let segment = state.next;
         let Some(next) = segment.checked_add(1) else {

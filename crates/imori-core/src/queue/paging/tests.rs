@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::settings::{DeadLetter, QueueSettings};
-use super::super::test_disk::{Disk, Given, QUEUE, READER, Side, restored, side};
+use super::super::test_disk::{Disk, Given, QUEUE, READER, Side, VHOST, restored, side};
 use super::*;
 use crate::delivery::{Delivery, Outcome, Taken};
 use crate::id::Reader;
@@ -14,7 +14,9 @@ use crate::memory::Gauge;
 use crate::message::{Address, AddressView, Head, OriginId, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
-use crate::record::{RecordKind, decode_page_entry, encode_counts, encode_message, encode_settle};
+use crate::record::{
+    PageEntry, RecordKind, decode_page_entry, encode_counts, encode_message, encode_page, encode_settle,
+};
 
 impl Side {
     fn deliver(&mut self, now: Time, credit: &mut u32) {
@@ -407,6 +409,30 @@ fn settings(priority_max: Option<u8>, delivery_limit: Option<u32>, is_dead_lette
         delivery_limit,
         dead_letter: is_dead_lettering.then_some(target),
         ..QueueSettings::default()
+    }
+}
+
+#[test]
+fn pages_follow_each_other_as_their_messages_do_whatever_their_records() {
+    for lsns in [[4, 5, 6, 7], [5, 4, 6, 7], [9, 3, 4, 5], [2, 8, 3, 9], [9, 9, 9, 9]] {
+        let mut queue =
+            Queue::new(VHOST, Name::from("q"), settings(None, None, false), Gauge::default(), Time(0));
+        queue.make_durable(QUEUE);
+        let (head, address) = (Head::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
+        for lsn in lsns.map(Lsn) {
+            let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn, now: Time(0) };
+            queue.enqueue(&Publication::new(&head, b"", b"body"), &arrival, &mut Effects::default());
+        }
+        let mut entries: Vec<PageEntry> = Vec::new();
+        for index in 0..lsns.len() as u32 {
+            // Each in a segment of its own.
+            for draft in queue.spill(Lsn(10), 1) {
+                entries.extend(encode_page(&draft));
+                queue.page_written(&draft, PagePlace { segment: index, index: 0 });
+            }
+        }
+        assert_eq!(entries.iter().map(|entry| entry.lsn.0).collect::<Vec<_>>(), lsns);
+        assert!(entries.is_sorted_by(|one, next| one.position < next.position), "{lsns:?}: {entries:?}");
     }
 }
 

@@ -1,0 +1,78 @@
+//! What the keeper needs of whoever runs it: the server's thread, or the simulator, whose scheduler decides at
+//! each of these calls who goes on.
+
+use imori_core::confirm::Lsn;
+use imori_core::id::{DurableQueueId, QueueId};
+use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue};
+use imori_core::record::NewRecord;
+use imori_core::time::Time;
+use imori_store::segment::Census;
+
+use crate::store::{Keeper, Purpose};
+
+/// The broker as its keeper has it.
+pub trait KeeperHost {
+    /// What the keeper was told.
+    fn keeper(&self) -> &Keeper;
+
+    /// The time.
+    fn now(&self) -> Time;
+
+    /// Waits until every cell has ended the turn that it is in.
+    fn pass(&self);
+
+    /// The queues that there are.
+    fn queues(&self) -> Vec<QueueId>;
+
+    /// Lends a queue, if it is there.
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R>;
+
+    /// Journal files in which something is needed.
+    fn live_files(&self) -> usize;
+
+    /// Tells whether publishers wait for space on the disk.
+    fn is_space_low(&self) -> bool;
+
+    /// Tells whether there is no space for another journal file.
+    fn is_out_of_space(&self) -> bool;
+
+    /// The number of the journal's next record; none before it runs.
+    fn next_lsn(&self) -> Option<Lsn>;
+
+    /// The highest number in the oldest journal file that is not written to any more.
+    fn oldest_sealed(&self) -> Option<Lsn>;
+
+    /// The first definition that only the journal has.
+    fn first_definition(&self) -> Option<Lsn>;
+
+    /// Hands a record to the journal; gives its number.
+    fn append(&self, record: NewRecord) -> Lsn;
+
+    /// Says that nothing below `floor` is needed once this is durable; gives its number.
+    fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn>;
+
+    /// Waits until all records up to this one are durable; false where that may never be.
+    fn await_synced(&self, lsn: Lsn) -> bool;
+
+    /// Bytes that it puts into one segment.
+    fn segment_bytes_goal(&self) -> usize;
+
+    /// Bytes that may be copied so that the oldest journal file goes; nothing where that is not known.
+    fn exchange_bytes_max(&self) -> Option<usize>;
+
+    /// Writes pages of several queues as one segment; nothing where that is not possible.
+    fn write_pages(
+        &self,
+        drafts: &[(QueueId, DurableQueueId, PageDraft)],
+        purpose: Purpose,
+    ) -> Option<Vec<PagePlace>>;
+
+    /// Gives the space of pages back that were discarded from segments that others keep.
+    fn give_back_space(&self);
+
+    /// Gives up pages that a durable checkpoint names as gone.
+    fn discard_pages(&self, pages: &[GonePage]);
+
+    /// Which durable segments there are.
+    fn census(&self) -> Census;
+}

@@ -1,0 +1,357 @@
+//! What is done for queues that are longer than their memory: pages are written, read and given up, and the queues
+//! told. The server's threads do it, and the simulator's steps.
+
+use std::io;
+
+use bytes::Bytes;
+use imori_core::broker;
+use imori_core::confirm::Lsn;
+use imori_core::id::{DurableQueueId, QueueId};
+use imori_core::memory::Gauge;
+use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
+use imori_core::record::{decode_page_entry, encode_page};
+use imori_core::world::World;
+use imori_store::disk::is_scarce;
+use imori_store::limits::SEGMENT_PAGES_MAX;
+use imori_store::segment::{Durability, NewPage, Page, PageEntry, PageError, PageFacts, PageRef};
+use tracing::warn;
+
+use super::room::Purpose;
+
+/// What came of what a queue asked for.
+#[derive(Debug)]
+pub enum PageNews {
+    /// A page is on disk.
+    Written(QueueId, PageDraft, PagePlace),
+    /// A page could not be written.
+    Failed(QueueId, PageDraft),
+    /// A page was read, as far as it verifies.
+    Read(QueueId, PageId, Vec<Entry>),
+    /// A page could not be read.
+    Unreadable(QueueId, PageId),
+}
+
+/// Something to do for a queue.
+#[derive(Debug)]
+pub enum Job {
+    /// Writes pages, durable ones under the name of their queue.
+    Write(QueueId, Option<DurableQueueId>, Vec<PageDraft>),
+    /// Reads pages.
+    Read(QueueId, Vec<(PageId, PagePlace)>),
+    /// Gives up pages of this run alone.
+    Discard(Vec<GonePage>),
+}
+
+/// What a queue asks for, by who does it.
+#[derive(Debug)]
+pub enum Asked {
+    /// Whoever writes pages.
+    Writer(Job),
+    /// Whoever reads them.
+    Reader(Job),
+    /// The keeper: so many pages would go.
+    Spared(usize),
+    /// The keeper: the first go after the next checkpoint; the others, of this run alone, are a job.
+    Gone(Vec<GonePage>, Option<Job>),
+}
+
+/// The segments as those have them who do such jobs.
+pub trait PageHost {
+    /// What the messages of pages that are read are charged to.
+    fn gauge(&self) -> &Gauge;
+
+    /// Waits until all records up to this one are durable; false where that may never be.
+    fn await_records(&self, through: Lsn) -> bool;
+
+    /// Tells whether there is room for a segment of so many bytes, or complains.
+    fn has_room(&self, bytes: u64, purpose: Purpose) -> bool;
+
+    /// Says, not too often, that a segment was not written.
+    fn complain(&self, reason: &str);
+
+    /// Writes pages as one segment.
+    fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>>;
+
+    /// Reads a page.
+    fn read_page(&self, page: PageRef) -> Result<Page, PageError>;
+
+    /// Lets a page go.
+    fn discard_page(&self, page: PageRef) -> io::Result<()>;
+
+    /// Ends the broker, whose disk failed.
+    fn fail(&self, error: &io::Error);
+
+    /// Has a cell tell a queue.
+    fn tell(&self, queue: QueueId, news: PageNews);
+}
+
+/// Sorts what a queue asks for by who does it; `owner` is what its store knows it by.
+pub fn asked(queue: QueueId, owner: impl FnOnce() -> Option<DurableQueueId>, work: PageWork) -> Asked {
+    match work {
+        PageWork::Write(drafts) => Asked::Writer(Job::Write(queue, owner(), drafts)),
+        PageWork::Read(pages) => Asked::Reader(Job::Read(queue, pages)),
+        PageWork::Spared(pages) => Asked::Spared(pages),
+        PageWork::Gone(pages) => {
+            let (durable, transient): (Vec<_>, Vec<_>) = pages.into_iter().partition(|page| page.is_durable);
+            Asked::Gone(durable, (!transient.is_empty()).then_some(Job::Discard(transient)))
+        }
+    }
+}
+
+/// Does a job.
+pub fn do_job<H: PageHost>(host: &H, job: Job) {
+    match job {
+        Job::Write(queue, owner, drafts) => write(host, queue, owner, drafts),
+        Job::Read(queue, pages) => {
+            for (id, place) in pages {
+                host.tell(queue, read(host, queue, id, place));
+            }
+        }
+        Job::Discard(pages) => discard_pages(host, &pages),
+    }
+}
+
+fn write<H: PageHost>(host: &H, queue: QueueId, owner: Option<DurableQueueId>, drafts: Vec<PageDraft>) {
+    let (durable, transient): (Vec<_>, Vec<_>) = drafts.into_iter().partition(PageDraft::is_durable);
+    for (drafts, durability) in [(durable, Durability::Durable), (transient, Durability::Transient)] {
+        let mut drafts = drafts.into_iter().peekable();
+        while drafts.peek().is_some() {
+            let drafts: Vec<PageDraft> = drafts.by_ref().take(SEGMENT_PAGES_MAX).collect();
+            write_one(host, queue, owner, drafts, durability);
+        }
+    }
+}
+
+fn write_one<H: PageHost>(
+    host: &H,
+    queue: QueueId,
+    owner: Option<DurableQueueId>,
+    drafts: Vec<PageDraft>,
+    durability: Durability,
+) {
+    let owner = owner.map_or(0, |owner| owner.0);
+    let owned = drafts.iter().map(|draft| (owner, draft));
+    match write_drafts(host, owned, durability, Purpose::Memory) {
+        Some(places) => {
+            for (draft, place) in drafts.into_iter().zip(places) {
+                host.tell(queue, PageNews::Written(queue, draft, place));
+            }
+        }
+        None => drafts.into_iter().for_each(|draft| host.tell(queue, PageNews::Failed(queue, draft))),
+    }
+}
+
+fn read<H: PageHost>(host: &H, queue: QueueId, id: PageId, place: PagePlace) -> PageNews {
+    let page = match host.read_page(page_ref(place)) {
+        Ok(page) => page,
+        Err(error) => {
+            warn!(%error, "messages of a page wait for the next start");
+            return PageNews::Unreadable(queue, id);
+        }
+    };
+    if let Some(damage) = page.damage {
+        let (segment, index) = (place.segment, place.index);
+        warn!(segment, index, lost = damage.lost, records = ?damage.lsns, "a page is damaged; what verifies is served");
+    }
+    let decode = |entry: PageEntry| {
+        let lsn = Lsn(entry.lsn.0);
+        decode_page_entry(lsn, &entry.payload, host.gauge())
+            .inspect_err(|error| warn!(lsn = lsn.0, %error, "an entry of a page cannot be read"))
+            .ok()
+    };
+    PageNews::Read(queue, id, page.entries.into_iter().filter_map(decode).collect())
+}
+
+/// Writes pages as one segment; nothing where the disk has no room. Any other error ends the broker.
+///
+/// A durable page waits for the records of its messages. If a crash took those and left the page, their numbers
+/// would be given to others, which would then be taken for what is in the page; and what a record group moves or
+/// commits would be there in part.
+pub fn write_drafts<'a, H: PageHost>(
+    host: &H,
+    drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
+    durability: Durability,
+    purpose: Purpose,
+) -> Option<Vec<PagePlace>> {
+    let pages: Vec<NewPage> = drafts
+        .map(|(owner, draft)| NewPage {
+            owner,
+            level: draft.priority(),
+            entries: encode_page(draft)
+                .into_iter()
+                .map(|entry| PageEntry {
+                    lsn: imori_store::lsn::Lsn(entry.lsn.0),
+                    sequence: entry.position,
+                    payload: Bytes::from(entry.payload),
+                })
+                .collect(),
+        })
+        .collect();
+    let lsns = pages.iter().flat_map(|page| &page.entries).map(|entry| Lsn(entry.lsn.0));
+    if durability == Durability::Durable && !lsns.max().is_none_or(|last| host.await_records(last)) {
+        host.complain("the journal does not go on");
+        return None;
+    }
+    if !host.has_room(pages.iter().map(NewPage::encoded_bytes).sum(), purpose) {
+        return None;
+    }
+    match host.write_segment(&pages, durability) {
+        Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
+        Err(error) => {
+            host.complain(&error.to_string());
+            if !is_scarce(&error) {
+                host.fail(&error);
+            }
+            None
+        }
+    }
+}
+
+/// Lets pages go.
+pub fn discard_pages<H: PageHost>(host: &H, pages: &[GonePage]) {
+    for page in pages {
+        if let Err(error) = host.discard_page(page_ref(page.place)) {
+            warn!(%error, segment = page.place.segment, "a segment cannot be removed; the next start does it");
+        }
+    }
+}
+
+fn page_ref(place: PagePlace) -> PageRef {
+    PageRef::new(place.segment, place.index)
+}
+
+fn place_of(page: PageRef) -> PagePlace {
+    PagePlace { segment: page.segment(), index: page.index() }
+}
+
+impl PageNews {
+    /// Tells the queue.
+    pub fn tell<W: World>(self, world: &W) {
+        match self {
+            PageNews::Written(queue, draft, place) => broker::page_written(world, queue, draft, place),
+            PageNews::Failed(queue, draft) => broker::page_failed(world, queue, draft),
+            PageNews::Read(queue, page, entries) => {
+                let lost = broker::page_read(world, queue, page, entries);
+                if lost > 0 {
+                    warn!(lost, "messages of a damaged page are lost");
+                }
+            }
+            PageNews::Unreadable(queue, page) => {
+                let withheld = broker::page_unreadable(world, queue, page);
+                warn!(withheld, "messages of a page that cannot be read are withheld");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::sync::Arc;
+
+    use imori_core::id::VhostId;
+    use imori_core::message::{Address, AddressView, Head, Message, MessageView, OriginId, Publication};
+    use imori_core::name::Name;
+    use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
+    use imori_core::time::Time;
+    use imori_store::seal::StoreId;
+    use imori_store::segment::{Census, SegmentSettings, Segments};
+    use imori_store::settings::OnDamage;
+    use imori_store::sim_disk::SimDisk;
+
+    use super::*;
+
+    const QUEUE: QueueId = QueueId { slot: 0, generation: 0 };
+
+    struct Host {
+        gauge: Gauge,
+        segments: Segments<SimDisk>,
+        /// The journal comes no further.
+        synced: Lsn,
+        awaited: Cell<Lsn>,
+        told: RefCell<Vec<PageNews>>,
+    }
+
+    impl PageHost for Host {
+        fn gauge(&self) -> &Gauge {
+            &self.gauge
+        }
+
+        fn await_records(&self, through: Lsn) -> bool {
+            self.awaited.set(through);
+            through <= self.synced
+        }
+
+        fn has_room(&self, _bytes: u64, _purpose: Purpose) -> bool {
+            true
+        }
+
+        fn complain(&self, _reason: &str) {}
+
+        fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
+            self.segments.write(pages, durability)
+        }
+
+        fn read_page(&self, page: PageRef) -> Result<Page, PageError> {
+            self.segments.read(page)
+        }
+
+        fn discard_page(&self, page: PageRef) -> io::Result<()> {
+            self.segments.discard(page)
+        }
+
+        fn fail(&self, _error: &io::Error) {}
+
+        fn tell(&self, _queue: QueueId, news: PageNews) {
+            self.told.borrow_mut().push(news);
+        }
+    }
+
+    /// Has a queue of 20 messages with these records page what is too much.
+    fn paged(lsn: impl Fn(u64) -> Lsn, synced: Lsn) -> (Host, usize) {
+        let gauge = Gauge::default();
+        let mut queue =
+            Queue::new(VhostId(0), Name::from("q"), QueueSettings::default(), gauge.clone(), Time(0));
+        queue.make_durable(DurableQueueId(1));
+        let address = Arc::new(Address::new(b"", b"q"));
+        let head = Head::new(OriginId::BROKER);
+        for number in 1..=20 {
+            let view = MessageView { head: &head, text: b"", body: b"body" };
+            let message = Message::store(&view, None, &gauge);
+            let address = &AddressView::new(&address);
+            let arrival = Arrival { address, deaths: None, lsn: lsn(number), now: Time(0) };
+            queue.enqueue(&Publication::of_stored(&message), &arrival, &mut Effects::default());
+        }
+        let disk = SimDisk::default();
+        let settings = SegmentSettings::new(StoreId([1; 16]), OnDamage::Refuse);
+        let (segments, ..) =
+            Segments::open(disk.clone(), &settings, &Census::default()).expect("it is empty");
+        let (awaited, told) = (Cell::new(Lsn::NONE), RefCell::default());
+        let host = Host { gauge, segments, synced, awaited, told };
+        for work in queue.page_work(Time(0), 2_000) {
+            if let Asked::Writer(job) = asked(QUEUE, || Some(DurableQueueId(1)), work) {
+                do_job(&host, job);
+            }
+        }
+        (host, disk.state().names().len())
+    }
+
+    #[test]
+    fn a_durable_page_waits_for_the_records_of_its_messages() {
+        let (host, files) = paged(Lsn, Lsn::NONE);
+        assert_eq!(files, 0, "a page is on disk whose records are not");
+        let told = host.told.borrow();
+        assert!(!told.is_empty() && told.iter().all(|news| matches!(news, PageNews::Failed(..))));
+
+        let (host, files) = paged(Lsn, host.awaited.get());
+        let told = host.told.borrow();
+        assert!(files == 1 && told.iter().all(|news| matches!(news, PageNews::Written(..))), "{told:?}");
+    }
+
+    #[test]
+    fn a_page_of_this_run_alone_waits_for_nothing() {
+        let (host, files) = paged(|_| Lsn::NONE, Lsn::NONE);
+        assert_eq!((files, host.awaited.get()), (1, Lsn::NONE));
+        assert!(host.told.borrow().iter().all(|news| matches!(news, PageNews::Written(..))));
+    }
+}

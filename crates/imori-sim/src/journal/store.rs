@@ -1,0 +1,89 @@
+//! A store is opened, in the order in which the server does it: the journal, the checkpoint in it, the segments.
+
+use imori_core::record::Checkpoint;
+use imori_store::limits::BLOCK_BYTES;
+use imori_store::messages::Messages;
+use imori_store::record::{Record, RecordType};
+use imori_store::recover::Recovered;
+use imori_store::seal::StoreId;
+use imori_store::segment::{Census, PageFacts, SegmentCensus, SegmentSettings, Segments};
+use imori_store::settings::{OnDamage, Settings};
+
+use super::definitions::Definitions;
+use super::device::{Device, DeviceFile};
+use super::log::Log;
+use crate::planted::Bug;
+
+/// A store that is open.
+pub(crate) struct Store {
+    pub(crate) log: Log,
+    pub(crate) segments: Segments<Device>,
+}
+
+/// What was in it.
+pub(crate) struct Found {
+    /// The journal, without the messages in it.
+    pub(crate) recovered: Recovered,
+    pub(crate) messages: Messages<DeviceFile>,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) pages: Vec<PageFacts>,
+}
+
+/// Which store a run has.
+const STORE: StoreId = StoreId([7; 16]);
+
+impl Store {
+    /// The settings of a journal whose files have so many blocks.
+    pub(crate) fn journal_settings(file_blocks: usize) -> Settings {
+        Settings::with_few_blocks(STORE, file_blocks)
+    }
+
+    /// The settings of segments.
+    pub(crate) fn segment_settings() -> SegmentSettings {
+        SegmentSettings::new(STORE, OnDamage::Quarantine)
+    }
+
+    /// Opens what is on the disk, or makes a store; gives what was there.
+    pub(crate) fn open(
+        device: Device,
+        file_blocks: usize,
+        definitions: Definitions,
+        bug: Option<Bug>,
+    ) -> Result<(Store, Found), String> {
+        let settings = Store::journal_settings(file_blocks);
+        let (log, recovered, messages) =
+            Log::open(device.clone(), &settings, file_blocks * BLOCK_BYTES, definitions, bug)?;
+        if !recovered.report.damaged.is_empty() {
+            return Err(recovered.report.to_string());
+        }
+        let checkpoint = last_checkpoint(&recovered.records)?;
+        let known = match bug {
+            Some(Bug::CensusUnread) => Census::default(),
+            _ => census(&checkpoint),
+        };
+        let opened = Segments::open(device, &Store::segment_settings(), &known);
+        let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
+        if !report.damaged.is_empty() || !report.absent.is_empty() {
+            return Err(report.to_string());
+        }
+        Ok((Store { log, segments }, Found { recovered, messages, checkpoint, pages }))
+    }
+}
+
+/// What the last checkpoint says of pages.
+pub(crate) fn last_checkpoint(records: &[Record]) -> Result<Checkpoint, String> {
+    let last = records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
+    // The first eight bytes are the floor, which the journal has read.
+    let payload = last.and_then(|record| record.payload.get(8..)).unwrap_or_default();
+    Checkpoint::decode(payload).map_err(|error| format!("a checkpoint cannot be read: {error}"))
+}
+
+/// What the segments have to know of a checkpoint.
+pub(crate) fn census(checkpoint: &Checkpoint) -> Census {
+    let segments = checkpoint.segments.iter().map(|state| SegmentCensus {
+        segment: state.segment,
+        page_count: state.page_count,
+        gone: state.gone.clone(),
+    });
+    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
+}
