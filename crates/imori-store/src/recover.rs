@@ -245,3 +245,6 @@ fn rewrites<F>(
     rewrites.sort_by_key(|(_, record)| record.lsn);
     rewrites
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -128,3 +128,6 @@ fn whole_groups(found: Vec<Record>, seal: Seal) -> Vec<Record> {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests;
