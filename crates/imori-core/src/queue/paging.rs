@@ -460,3 +460,5 @@ fn last_position(draft: &PageDraft) -> Option<u64> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod steps;

@@ -11,6 +11,8 @@ mod dead_letter;
 mod delayed;
 mod once;
 mod durable;
+mod levels;
+mod returned;
 mod anything;
 mod lifetime;
 mod limited;
