@@ -13,6 +13,7 @@ mod once;
 mod durable;
 mod levels;
 mod returned;
+mod pages;
 mod anything;
 mod lifetime;
 mod limited;
