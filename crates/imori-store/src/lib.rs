@@ -41,4 +41,6 @@ pub mod disk;
 pub mod whole_file;
 pub mod limits;
 #[cfg(test)]
+mod scarce;
+#[cfg(test)]
 mod crash;

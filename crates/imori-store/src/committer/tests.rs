@@ -155,9 +155,11 @@ fn each_level_is_told_in_order_and_counted() {
 fn a_flush_is_seen_while_it_is_under_way_and_not_after() {
     let disk = SimDisk::default();
     let opened = open::open(&disk, &settings(None)).expect("the disk is well");
-    let ((sender, told), (go_on, gate)) = (channel(), channel());
+    let ((sender, told), (opener, gate)) = (channel(), channel());
     let listener = Gate(Teller(sender), Mutex::new(gate));
     let committer = Committer::start(disk, opened, Box::new(listener)).expect("a thread can be made");
+    // Dropped before the committer, which waits for its thread, if something is wrong here.
+    let go_on = opener;
     let mut before = Instant::now();
     for number in 1..=3 {
         assert_eq!(committer.flush_since(), None);

@@ -8,8 +8,10 @@ use imori_store::disk::RealDisk;
 use imori_store::limits::FILE_BYTES_MAX;
 use imori_store::lsn::{Lsn, LsnRange};
 use imori_store::read_only_disk::ReadOnlyDisk;
-use imori_store::seal::StoreId;
-use imori_store::segment::{self, Census, Durability, NewPage, PageEntry, SegmentSettings, Segments};
+use imori_store::seal::{Seal, StoreId};
+use imori_store::segment::{
+    self, Census, Durability, NewPage, PageEntry, PageFacts, PageRef, Place, Row, SegmentSettings, Segments,
+};
 use imori_store::settings::OnDamage;
 use imori_store::walk;
 
@@ -79,12 +81,12 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
 
     // The table of the first: its page is found by the copy of its row.
     flip(&folder.join("segment-0000000000"), 100);
-    // An entry in the second page of the second.
+    // The head of an entry in the second page of the second: its neighbours tell its number.
     let path = folder.join("segment-0000000001");
     let bytes = fs::read(&path).unwrap();
     let number = 153u64.to_le_bytes();
     let at = (4096..).find(|at| bytes[*at..].starts_with(&[number, number].concat())).unwrap();
-    flip(&path, at + 40);
+    flip(&path, at + 2);
     let seen = look();
     assert_eq!((seen.segment_count, seen.page_count, seen.entry_count), (3, 6, 50));
     assert_eq!((seen.damaged.len(), seen.pages.len(), seen.damage_count()), (1, 1, 2));
@@ -98,5 +100,69 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
         "damage in page 1 of `segment-0000000001`, of the queue with id 6: 1 entries are lost, among numbers 153",
     ] {
         assert!(told.contains(line), "{told}");
+    }
+}
+
+#[test]
+fn an_opening_says_what_it_took_away_and_what_is_not_there() {
+    let folder = folder("segments-counted");
+    let settings = SegmentSettings::new(STORE, OnDamage::Quarantine);
+    let open = |census: &Census| {
+        let disk = RealDisk::new(folder.clone());
+        Segments::open(disk, &settings, census).unwrap()
+    };
+    let (segments, ..) = open(&Census::default());
+    for round in 0..8 {
+        let pages = [page(5, 1 + round * 100, 2), page(6, 50 + round * 100, 2)];
+        segments.write(&pages, Durability::Durable).unwrap();
+    }
+    let mut census = segments.census();
+    drop(segments);
+    // What the checkpoint does not list is gone, though the files are there; of what was set aside they stay.
+    census.segments.retain(|segment| segment.segment > 2);
+    fs::rename(folder.join("segment-0000000002"), folder.join("segment-0000000002.damaged")).unwrap();
+    // Every page of these is gone.
+    for segment in &mut census.segments {
+        if matches!(segment.segment, 3 | 4 | 6) {
+            segment.gone = vec![0, 1];
+        }
+    }
+    // Of one that is not there something was needed, of another nothing.
+    fs::remove_file(folder.join("segment-0000000005")).unwrap();
+    fs::remove_file(folder.join("segment-0000000006")).unwrap();
+    for name in ["11.new", "12.new", "13.transient", "14.transient", "15.transient"] {
+        fs::write(folder.join(format!("segment-00000000{name}")), b"half").unwrap();
+    }
+    let (_, facts, report) = open(&census);
+    assert_eq!((report.unfinished, report.transient, report.gone), (2, 3, 4), "{report:?}");
+    assert_eq!((report.segment_count, report.page_count), (1, 2), "{report:?}");
+    assert_eq!(report.absent, [5]);
+    assert!(facts.iter().all(|facts| facts.page.segment() == 7));
+    let mut names: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["segment-0000000002.damaged", "segment-0000000007"]);
+}
+
+#[test]
+fn a_row_of_a_page_that_its_segment_does_not_have_is_none() {
+    let seal = Seal::new(STORE);
+    for (index, is_one) in [(0, true), (3, true), (4, false), (5, false)] {
+        let facts = PageFacts {
+            owner: 1,
+            level: 4,
+            page: PageRef::new(2, index),
+            count: 1,
+            bytes: 1,
+            first_sequence: 1,
+            last_sequence: 1,
+            first: Lsn(1),
+            last: Lsn(1),
+        };
+        let row = Row { facts, page_count: 4, rises: true, offset: 4096, len: 100 };
+        let read = Row::decode(&row.encode(seal, Place::Table), seal, Place::Table);
+        assert_eq!(read, is_one.then_some(row), "page {index} of 4");
     }
 }
