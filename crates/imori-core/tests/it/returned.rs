@@ -179,3 +179,21 @@ fn a_page_whose_queue_is_gone_is_given_up() {
     assert_eq!((queue.ready_len(), queue.pages_len()), (2, 2));
     assert_eq!(gone, [GonePage { place: PagePlace { segment: 6, index: 0 }, is_durable: true }]);
 }
+
+#[test]
+fn a_delayed_message_was_given_out_before_only_if_it_was_due_before() {
+    use std::time::Duration;
+
+    let ms = Duration::from_millis(1);
+    for (delay_ms, away_ms, expected) in [(90, 10, "c:m;"), (90, 90, "c:m;"), (5, 90, "c!:m;")] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        client.declare_with("q", &durable()).unwrap();
+        client.mail("", "q", &Mail { body: "m", delay_ms, ..Mail::default() });
+        let back = crate::restored::restored(&journal(&world), world.now().after(away_ms * ms));
+        let client = back.connect(1);
+        back.pass(90 * ms);
+        client.consume("q", "c", 0);
+        assert_eq!(client.read_all(), expected, "delayed by {delay_ms}, away for {away_ms}");
+    }
+}

@@ -289,6 +289,33 @@ fn what_is_lost_of_a_page_is_told_and_holds_nothing_up() {
 }
 
 #[test]
+fn what_is_in_a_page_already_leaves_memory_without_being_written_again() {
+    let (mut queue, id, entries) = on_disk(one_page());
+    assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
+    let memory = queue.ready.memory();
+    // The last of what is cut may go on behind it, and stays.
+    assert!(cut_all(&mut queue).is_empty() && queue.ready.memory() == memory);
+    enqueue(&mut queue, Lsn(50), 0, 10);
+    let again = cut_all(&mut queue);
+    assert_eq!(again.iter().map(lsns).collect::<Vec<_>>(), [[50]]);
+    assert_eq!((queue.ready_len(), queue.ready.memory(), queue.pages_len()), (11, 0, 2));
+    let asked = queue.ready.ask(1, &queue.pages);
+    assert_eq!(asked, [(id, place(7))], "it is read again");
+}
+
+#[test]
+fn what_a_failed_copy_was_of_is_written_when_it_leaves_memory() {
+    let mut queue = queue();
+    (1..=3).for_each(|lsn| enqueue(&mut queue, Lsn(lsn), 0, 100));
+    queue.spill(Lsn(9), usize::MAX).into_iter().for_each(|draft| queue.page_failed(draft, NOW));
+    let drafts = cut_all(&mut queue);
+    assert_eq!(drafts.iter().map(lsns).collect::<Vec<_>>(), [[1, 2, 3]]);
+    assert!(drafts[0].is_durable && !drafts[0].is_copy);
+    write(&mut queue, &drafts);
+    assert_eq!((queue.pages_len(), queue.floor()), (1, None), "the failed one is forgotten");
+}
+
+#[test]
 fn pages_that_are_not_needed_are_told_once() {
     let (mut queue, id, entries) = on_disk(one_page());
     assert!(queue.tally().settled.is_empty(), "nothing of it is settled");
