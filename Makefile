@@ -7,9 +7,10 @@ FUZZ_SECONDS ?= 5
 KILLS ?= 30
 CUTS ?= 40
 FLIPS ?= 400
+MESSAGES ?= 10000000
 DATA ?= .data
 
-.PHONY: help run test check advisories unit sim fuzz interop stalls durability docs bench peers mutants soak setup fmt clean
+.PHONY: help run test check advisories unit sim fuzz interop stalls durability long-queue docs bench peers mutants soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,10 @@ durability: ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing, full
 	$(CARGO) build --locked --profile quick --bin imori
 	KILLS=$(KILLS) CUTS=$(CUTS) FLIPS=$(FLIPS) .venv/bin/pytest -q -n 2 tests/durability
 
+long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, and restored after a kill.
+	$(CARGO) build --locked --profile quick --bin imori
+	MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
+
 docs: ## The commands, links and keys in the documents.
 	$(CARGO) build --locked --profile quick --bin imori
 	.venv/bin/pytest -q tests/docs
@@ -90,6 +95,7 @@ soak: ## The simulator, the fuzzers, the stalls and the ends of brokers for long
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) stalls STALL_CAUSES=200
 	$(MAKE) durability KILLS=1000 CUTS=400 FLIPS=20000
+	$(MAKE) long-queue
 	$(MAKE) mutants
 
 fmt: ## Formats everything.

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::committer::commit;
-use crate::disk;
 use crate::intake::{Admitted, Intake, NewRecord};
 use crate::journal::Journal;
 use crate::lsn::Lsn;
@@ -23,6 +22,7 @@ use crate::seal::{Seal, StoreId};
 use crate::settings::{OnDamage, Settings};
 use crate::sim_disk::{Call, EIO, ENOSPC, Promised, Random, SimDisk, SimFile, State, Trouble};
 use crate::whole_file::ReadFrom;
+use crate::window::Window;
 
 /// Ways in which each state is left by a crash.
 const CRASHES: usize = 4;
@@ -108,6 +108,11 @@ struct Life {
     job: Option<Job<SimFile>>,
 }
 
+/// A process that was killed left what it wrote, unless the disk failed.
+fn trusted(left: &State) -> ReadFrom {
+    if left.has_lost() { ReadFrom::Device } else { ReadFrom::Cache }
+}
+
 struct Run {
     random: Random,
     ledger: Ledger,
@@ -120,7 +125,7 @@ impl Run {
     /// Lives one after the other, each ended by a crash; says how many crashes were looked at.
     fn run(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
         let mut run = Run { random: Random(seed), ledger: Ledger::default(), points: 0, left: None };
-        let settings = settings(fault);
+        let mut settings = settings(fault);
         let mut state = State::default();
         for _ in 0..LIVES {
             let disk = SimDisk::new(state);
@@ -145,7 +150,10 @@ impl Run {
             }
             // After a kill the cache is as it was, and what it alone holds has to become durable.
             let left = run.left.take().unwrap_or_else(|| life.disk.state());
-            state = if run.random.below(2) == 0 { left } else { left.crash(&mut run.random) };
+            (state, settings.read_from) = match run.random.below(2) {
+                0 => (left.clone(), trusted(&left)),
+                _ => (left.crash(&mut run.random), ReadFrom::Device),
+            };
         }
         Ok(run.points)
     }
@@ -167,17 +175,20 @@ impl Run {
             self.left = states.get(self.random.below(states.len())).cloned();
         }
         for state in states {
+            let after_a_cut = settings.reading_from(ReadFrom::Device);
             for _ in 0..CRASHES {
                 self.points += 1;
                 let left = SimDisk::new(state.crash(&mut self.random));
-                let recovered = recover::recover(&left, settings).map_err(|error| error.to_string())?;
+                let recovered = recover::recover(&left, &after_a_cut).map_err(|error| error.to_string())?;
                 self.ledger.check(&recovered, state.promised.disk)?;
             }
             // A disk that failed keeps no more than what it synced, and the cache shows more than that.
             let promised = if state.has_lost() { state.promised.disk } else { state.promised.os };
             self.points += 1;
+            let read_from = trusted(&state);
             let killed = SimDisk::new(state);
-            let recovered = recover::recover(&killed, settings).map_err(|error| error.to_string())?;
+            let recovered = recover::recover(&killed, &settings.reading_from(read_from));
+            let recovered = recovered.map_err(|error| error.to_string())?;
             let what = self.ledger.check(&recovered, promised);
             what.map_err(|what| format!("after a kill, {what}"))?;
         }
@@ -267,8 +278,8 @@ impl Life {
         };
         let made = job.run(&self.disk, &|| true).map_err(|_| None)?;
         if let Made::Ready(file) = &made {
-            let bytes = disk::read_all(&*file.file).map_err(|_| None)?;
-            let scan = scan::scan(&bytes.into(), self.settings.seal);
+            let mut window = Window::new(&*file.file, usize::MAX).map_err(|_| None)?;
+            let scan = scan::scan(&mut window, self.settings.seal).map_err(|_| None)?;
             if scan.lowest().is_some() {
                 return Err(Some("a ready file shows what stood in it before".to_string()));
             }
@@ -328,81 +339,4 @@ fn every_planted_fault_is_caught() {
     }
 }
 
-/// What a killed process wrote and did not sync is there for the next one; that may be cut off by the power while
-/// it writes the same anew, and then both are torn.
-#[test]
-fn a_power_cut_in_a_recovery_after_a_kill_looks_like_no_damage() {
-    let settings = settings(None);
-    let disk = SimDisk::default();
-    let Opened { intake, journal, pool, .. } = open::open(&disk, &settings).expect("the disk is well");
-    let mut life = Life { disk, settings, intake, journal, pool, job: None };
-    for number in 0..4u8 {
-        let payload = Bytes::from(vec![number; 900]);
-        let records = [NewRecord { kind: RecordType::Message, payload }];
-        let admitted = Admitted::each(records, settings.file_bytes).expect("it fits");
-        life.intake.append(admitted).expect("the disk is well");
-        life.journal.stage(&mut life.intake);
-        while number < 3 && life.journal.has_staged() {
-            life.commit().expect("the disk is well");
-        }
-    }
-    while life.journal.needs_file() && !life.journal.roll(&mut life.pool) {
-        life.work().expect("the disk is well");
-    }
-    let batch = life.journal.take_batch().expect("a record waits");
-    batch.write().expect("the disk is well");
-
-    let killed = SimDisk::new(life.disk.state());
-    killed.watch();
-    open::open(&killed, &settings).expect("the disk is well");
-    let mut random = Random(3);
-    for state in killed.take_snapshots() {
-        for _ in 0..100 {
-            let left = SimDisk::new(state.crash(&mut random));
-            let recovered = recover::recover(&left, &settings).expect("it can be read");
-            assert!(recovered.report.damaged.is_empty(), "{}", recovered.report);
-            assert!(recovered.records.len() >= 3, "{}", recovered.report);
-        }
-    }
-}
-
-#[test]
-fn damage_is_told_and_the_rest_is_served() {
-    let settings = settings(None);
-    let disk = SimDisk::default();
-    let Opened { intake, journal, pool, .. } = open::open(&disk, &settings).expect("the disk is well");
-    let mut life = Life { disk, settings, intake, journal, pool, job: None };
-    let mut run = Run { random: Random(5), ledger: Ledger::default(), points: 0, left: None };
-    for number in 0..60u8 {
-        let payload = Bytes::from(vec![number; 1500]);
-        let record = NewRecord { kind: RecordType::Message, payload };
-        let admitted = Admitted::each([record], settings.file_bytes).expect("it fits");
-        life.intake.append(admitted).expect("the disk is well");
-        life.journal.stage(&mut life.intake);
-        while life.journal.has_staged() {
-            life.commit().expect("the disk is well");
-        }
-    }
-    let names = life.disk.state().names();
-    for _ in 0..2000 {
-        let mut state = life.disk.state();
-        let name = &names[run.random.below(names.len() - 3)];
-        let (at, bit) = (run.random.below(settings.file_bytes), run.random.below(8));
-        state.damage(name, |bytes| bytes[at] ^= 1 << bit);
-        let hurt = SimDisk::new(state);
-        let recovered = recover::recover(&hurt, &settings).expect("it can be read");
-        for record in &recovered.records {
-            assert!(record.payload.iter().all(|byte| u64::from(*byte) + 1 == record.lsn.0), "{}", record.lsn);
-        }
-        let missing = 60 - recovered.records.len();
-        assert!(missing <= 1, "one bit hurts one record");
-        assert!(missing == 0 || recovered.report.to_string().contains(name.as_str()), "{}", recovered.report);
-        let refusing = Settings { on_damage: OnDamage::Refuse, ..settings };
-        let is_refused = recover::recover(&hurt, &refusing).is_err();
-        assert_eq!(is_refused, !recovered.report.damaged.is_empty(), "{}", recovered.report);
-        let opened = open::open(&hurt, &settings).expect("it is set aside");
-        assert_eq!(opened.recovered.records, recovered.records);
-        let again = recover::recover(&hurt, &settings).expect("it can be read");
-        assert!(again.records == recovered.records && again.report.damaged.is_empty(), "{}", again.report);
-    }
-}
+mod recoveries;

@@ -25,6 +25,12 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens a file to read and write it.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
+    /// Opens a file to read it from the device, or through the cache; without a cache there is one place to read
+    /// from.
+    fn open_to_read(&self, name: &str, _from: ReadFrom) -> io::Result<Self::File> {
+        self.open(name)
+    }
+
     /// Reads a file, or the first `bytes_max` of it; without a cache there is one place to read from.
     fn read(&self, name: &str, _from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
         let mut bytes = read_all(&self.open(name)?)?;
@@ -93,6 +99,10 @@ impl Disk for RealDisk {
 
     fn open(&self, name: &str) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).open(self.folder.join(name))
+    }
+
+    fn open_to_read(&self, name: &str, from: ReadFrom) -> io::Result<File> {
+        whole_file::open(&self.folder.join(name), from)
     }
 
     fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {

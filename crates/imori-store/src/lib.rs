@@ -8,10 +8,13 @@
 pub mod committer;
 pub mod open;
 pub mod recover;
+pub mod messages;
 mod damage;
 pub mod report;
 mod read_files;
+mod chain;
 mod scan;
+mod window;
 pub mod walk;
 pub mod journal;
 pub mod intake;

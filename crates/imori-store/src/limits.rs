@@ -9,7 +9,7 @@ pub const SECTOR_BYTES: usize = 512;
 /// Bytes of the smallest journal file: below that the store would do little but roll.
 pub const FILE_BYTES_MIN: u64 = 1 << 20;
 
-/// Bytes of the largest journal file: recovery holds one in memory while it reads it.
+/// Bytes of the largest journal file: whoever shows what is in one holds it in memory.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Bytes of a journal file where nothing else is asked for.
@@ -40,8 +40,11 @@ pub const SPACE_LOW_FILES: u64 = 4;
 /// for about as many.
 pub const FILL_BYTES: usize = 256 << 10;
 
-/// Bytes of one read at recovery, of which the device works on one while another is verified.
+/// Bytes of one read of a file that is read whole, of which the device works on one while another is verified.
 pub const READ_BYTES: usize = 4 << 20;
+
+/// Bytes of a journal file that recovery has in memory at a time, but for a batch that is larger.
+pub const WINDOW_BYTES: usize = 1 << 20;
 
 /// Threads that read at recovery: more make one device no faster.
 pub const READERS_MAX: usize = 4;

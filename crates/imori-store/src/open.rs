@@ -6,10 +6,11 @@
 use std::fmt;
 use std::io;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile as _};
 use crate::intake::Intake;
 use crate::journal::Journal;
 use crate::lsn::Lsn;
+use crate::messages::Messages;
 use crate::planted::Fault;
 use crate::pool::{self, JournalFile, Pool};
 use crate::recover::{self, Fate, RecoverError, Recovered};
@@ -73,8 +74,17 @@ pub struct Opened<F> {
     pub recovered: Recovered,
 }
 
-/// Recovers a journal, or makes one in an empty folder.
+/// A journal that is ready to go on, and the messages that it has.
+pub type OpenedApart<F> = (Opened<F>, Messages<F>);
+
+/// Recovers a journal, or makes one in an empty folder; with all that it has in memory.
 pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, OpenError> {
+    let (opened, messages) = open_apart(disk, settings)?;
+    Ok(Opened { recovered: opened.recovered.with(&messages).map_err(RecoverError::Disk)?, ..opened })
+}
+
+/// The same, but messages stay where they are: there may be more of them than memory.
+pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<D::File>, OpenError> {
     for name in disk.list()?.iter().filter(|name| pool::is_unfinished(name)) {
         disk.remove(name)?;
     }
@@ -84,6 +94,10 @@ pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, O
     for (file, fate) in findings.files {
         match fate {
             Fate::Stay(last) => live.push((file, last)),
+            Fate::Sync(last) => {
+                file.file.sync_data()?;
+                live.push((file, last));
+            }
             Fate::Rewrite => used.push(file),
             Fate::SetAside => set_aside.push(file),
             Fate::Ready => ready.push(file),
@@ -119,7 +133,7 @@ pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, O
     used.into_iter().for_each(|file| pool.free(file));
     // What is used again must not be found again: all of it has its new header before this returns.
     work(disk, &mut pool)?;
-    Ok(Opened { intake, journal, pool, recovered })
+    Ok((Opened { intake, journal, pool, recovered }, findings.messages))
 }
 
 /// Writes all that is queued.

@@ -15,6 +15,8 @@ pub(crate) enum Fault {
     FloorOffByOne,
     /// Recovery leaves the last file as it is, though what it read of it may be in the cache alone.
     TailStays,
+    /// A file is passed over though the next does not begin where it ends.
+    NextNotCompared,
     /// A batch is not synced at all.
     SkipSync,
     /// After a failed sync there is another, and its success is believed.

@@ -1,27 +1,33 @@
 //! Reads and scans the files of a journal, several at a time and the latest first.
 //!
 //! The latest holds the last checkpoint: of a file of which nothing is needed the bytes are dropped as
-//! soon as it is scanned.
+//! soon as it is scanned, or are not read at all where the headers of its batches tell that.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use bytes::Bytes;
-
 use crate::batch;
+use crate::chain;
 use crate::disk::{Disk, DiskFile};
 use crate::file_header::{FileHeader, HeaderError};
 use crate::limits::{BLOCK_BYTES, READER_BYTES, READERS_MAX};
+use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
-use crate::record::Record;
-use crate::scan::{self, FileScan};
+use crate::scan::{self, FileScan, Scanned};
 use crate::seal::Seal;
 use crate::settings::Settings;
+use crate::whole_file::ReadFrom;
+use crate::window::Window;
+
+/// The header of a file and of its first batch.
+const FIRST_BYTES: usize = 2 * BLOCK_BYTES;
 
 /// A file, and what stands in it.
 pub(crate) struct Found<F> {
     pub(crate) file: Arc<F>,
+    /// The same, to read it from where the settings say.
+    pub(crate) reading: Arc<F>,
     pub(crate) name: String,
     pub(crate) number: u32,
     /// How long it is.
@@ -30,14 +36,23 @@ pub(crate) struct Found<F> {
 }
 
 struct Unread<F> {
-    file: F,
+    file: Arc<F>,
+    reading: Arc<F>,
     name: String,
     number: u32,
     bytes: u64,
+    header: Result<FileHeader, HeaderError>,
+    /// Where the file begins that was written to after it.
+    next: Option<Lsn>,
+    /// Nothing of it was ever acknowledged.
+    is_untouched: bool,
+}
+
+impl<F> Unread<F> {
     /// What the header says, as far as it can be read; only the order hangs on it.
-    generation: u32,
-    /// Its first blocks, if nothing of it was ever acknowledged.
-    untouched: Option<Bytes>,
+    fn generation(&self) -> u32 {
+        self.header.map_or(0, |header| header.generation)
+    }
 }
 
 /// Reads files by name and number.
@@ -48,26 +63,31 @@ pub(crate) fn read_files<D: Disk>(
 ) -> io::Result<Vec<Found<D::File>>> {
     let (mut unread, mut bytes) = (Vec::new(), 0);
     for (name, number) in names {
-        let file = folder.open(&name)?;
-        let start = folder.read(&name, settings.read_from, 2 * BLOCK_BYTES)?;
-        let header = FileHeader::decode(&start);
-        let untouched = Some(start).filter(|start| is_untouched(&header, start, settings.seal));
+        let file = Arc::new(folder.open(&name)?);
+        let reading = Arc::new(folder.open_to_read(&name, settings.read_from)?);
+        let mut start = Window::new(&*reading, FIRST_BYTES)?;
+        let start = start.get(0, FIRST_BYTES)?;
+        let header = FileHeader::decode(start);
+        let is_untouched = is_untouched(&header, start, settings.seal);
         let size = file.size()?;
-        bytes += if untouched.is_some() { 0 } else { size };
-        let generation = header.map_or(0, |header| header.generation);
-        unread.push(Unread { file, name, number, bytes: size, generation, untouched });
+        bytes += if is_untouched { 0 } else { size };
+        unread.push(Unread { file, reading, name, number, bytes: size, header, next: None, is_untouched });
     }
-    unread.sort_by_key(|unread| std::cmp::Reverse(unread.generation));
+    unread.sort_by_key(|unread| std::cmp::Reverse(unread.generation()));
+    let mut next = None;
+    for unread in &mut unread {
+        unread.next = next;
+        next = unread.header.ok().and_then(|header| header.first).or(next);
+    }
     let (next, floor) = (AtomicUsize::new(0), AtomicU64::new(0));
     let read_some = || {
         let mut scans = Vec::new();
         while let Some(unread) = unread.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let Unread { name, untouched, .. } = unread;
-            let bytes = match untouched {
-                Some(start) => start.clone(),
-                None => folder.read(name, settings.read_from, usize::MAX)?,
+            let scan = match passed_over(unread, settings, &floor)? {
+                Some(scan) => scan,
+                None => scan(unread, settings, &floor)?,
             };
-            scans.push((name.clone(), scan(&bytes, settings, &floor)));
+            scans.push((unread.name.clone(), scan));
         }
         io::Result::Ok(scans)
     };
@@ -84,9 +104,13 @@ pub(crate) fn read_files<D: Disk>(
     scans.sort_by(|(one, _), (other, _)| one.cmp(other));
     unread.sort_by(|one, other| one.name.cmp(&other.name));
     let pairs = unread.into_iter().zip(scans);
-    let found = pairs.map(|(Unread { file, name, number, bytes, .. }, (_, scan))| {
-        let file = Arc::new(file);
-        Found { file, name, number, bytes, scan }
+    let found = pairs.map(|(Unread { file, reading, name, number, bytes, .. }, (_, scan))| Found {
+        file,
+        reading,
+        name,
+        number,
+        bytes,
+        scan,
     });
     Ok(found.collect())
 }
@@ -100,13 +124,36 @@ fn is_untouched(header: &Result<FileHeader, HeaderError>, start: &[u8], seal: Se
     is_ready && header.as_ref().ok().map(|header| header.generation) != first.map(|batch| batch.generation)
 }
 
-fn scan(bytes: &Bytes, settings: &Settings, floor: &AtomicU64) -> FileScan {
-    let mut scan = scan::scan(bytes, settings.seal);
-    let highest = scan.records.iter().filter_map(Record::floor).max().map_or(0, |lsn| lsn.0);
+/// What is told of a file of which nothing is needed: all of its batches are below the floor and end where the next
+/// file begins. That file may have been begun by an opening that wrote anew what stood in this one, and did
+/// not come to its end: then it begins before the end of this one, and both are read.
+fn passed_over<F: DiskFile>(
+    unread: &Unread<F>,
+    settings: &Settings,
+    floor: &AtomicU64,
+) -> io::Result<Option<FileScan>> {
+    let Unread { file, bytes, header: Ok(header), next: Some(next), .. } = unread else { return Ok(None) };
+    let is_needed = next.0 > floor.load(Ordering::Relaxed) || *bytes < header.file_bytes;
+    // The headers come through the page cache.
+    if is_needed || settings.read_from == ReadFrom::Device {
+        return Ok(None);
+    }
+    let numbers = chain::numbers(&**file, *bytes, settings.seal, header.generation)?;
+    let is_all = |numbers: &LsnRange| {
+        header.first == Some(numbers.first)
+            && (numbers.last.next() == *next || settings.seal.planted.has(Fault::NextNotCompared))
+    };
+    Ok(numbers.filter(is_all).map(|numbers| FileScan::passed_over(*header, numbers)))
+}
+
+fn scan<F: DiskFile>(unread: &Unread<F>, settings: &Settings, floor: &AtomicU64) -> io::Result<FileScan> {
+    let bytes_max = if unread.is_untouched { FIRST_BYTES } else { usize::MAX };
+    let mut scan = scan::scan(&mut Window::new(&*unread.reading, bytes_max)?, settings.seal)?;
+    let highest = scan.records.iter().filter_map(Scanned::floor).max().map_or(0, |lsn| lsn.0);
     let mut floor = floor.fetch_max(highest, Ordering::Relaxed).max(highest);
     if settings.seal.planted.has(Fault::FloorOffByOne) && floor > 0 {
         floor += 1;
     }
     scan.records.retain(|record| record.lsn.0 >= floor);
-    scan
+    Ok(scan)
 }

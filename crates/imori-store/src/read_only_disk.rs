@@ -34,6 +34,10 @@ impl Disk for ReadOnlyDisk {
         File::open(self.folder.join(name))
     }
 
+    fn open_to_read(&self, name: &str, from: ReadFrom) -> io::Result<File> {
+        RealDisk::new(self.folder.clone()).open_to_read(name, from)
+    }
+
     fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
         RealDisk::new(self.folder.clone()).read(name, from, bytes_max)
     }

@@ -88,10 +88,15 @@ impl Record {
     /// The number below which no record is needed, if this is a checkpoint.
     #[must_use]
     pub fn floor(&self) -> Option<Lsn> {
-        let floor = self.payload.first_chunk().filter(|_| self.kind == RecordType::Checkpoint)?;
-        // A checkpoint that freed itself would be gone with what it says.
-        Some(Lsn(u64::from_le_bytes(*floor)).min(self.lsn))
+        floor(self.lsn, self.kind, &self.payload)
     }
+}
+
+/// The number below which no record is needed, if the record with this number says one.
+pub(crate) fn floor(lsn: Lsn, kind: RecordType, payload: &[u8]) -> Option<Lsn> {
+    let floor = payload.first_chunk().filter(|_| kind == RecordType::Checkpoint)?;
+    // A checkpoint that freed itself would be gone with what it says.
+    Some(Lsn(u64::from_le_bytes(*floor)).min(lsn))
 }
 
 /// A record in the buffer that it was read into.
@@ -107,6 +112,15 @@ pub struct RecordView<'a> {
     pub generation: u32,
     /// What it says.
     pub payload: &'a [u8],
+}
+
+impl RecordView<'_> {
+    /// The record with memory of its own.
+    #[must_use]
+    pub fn to_record(&self) -> Record {
+        let payload = Bytes::copy_from_slice(self.payload);
+        Record { lsn: self.lsn, kind: self.kind, flags: self.flags, payload }
+    }
 }
 
 /// Why bytes are not a record.

@@ -6,20 +6,24 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
 use crate::damage;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 use crate::file_header::HeaderError;
 use crate::lsn::{self, Lsn, LsnRange};
+use crate::messages::{Messages, Place};
 use crate::planted::Fault;
 use crate::pool::{self, JournalFile};
 use crate::read_files::{Found, read_files};
 use crate::record::{Record, RecordType};
 use crate::report::Report;
+use crate::scan::Scanned;
 use crate::settings::{OnDamage, Settings};
+use crate::whole_file::ReadFrom;
 
 /// Why a journal cannot be read.
 #[derive(Debug)]
@@ -90,6 +94,8 @@ pub struct Recovered {
 pub(crate) enum Fate {
     /// It is clean and stays as it is; this is its highest number.
     Stay(Lsn),
+    /// The same, but its end may be in the page cache alone.
+    Sync(Lsn),
     /// What is needed of it is written anew, and it is used again.
     Rewrite,
     /// The same, and it is set aside.
@@ -100,7 +106,9 @@ pub(crate) enum Fate {
 
 /// All that is needed to go on.
 pub(crate) struct Findings<F> {
+    /// What there is, but for messages.
     pub(crate) recovered: Recovered,
+    pub(crate) messages: Messages<F>,
     pub(crate) files: Vec<(JournalFile<F>, Fate)>,
     /// What is to be written anew, each with the first number that it accounts for.
     pub(crate) rewrites: Vec<(Lsn, Record)>,
@@ -108,9 +116,27 @@ pub(crate) struct Findings<F> {
     pub(crate) next_number: u32,
 }
 
-/// Reads a journal and changes nothing, as an operator does who wants to know how it is.
+/// Reads a journal into memory and changes nothing, as an operator does who wants to know how it is.
 pub fn recover<D: Disk>(disk: &D, settings: &Settings) -> Result<Recovered, RecoverError> {
-    find(disk, settings).map(|findings| findings.recovered)
+    let (recovered, messages) = recover_apart(disk, settings)?;
+    Ok(recovered.with(&messages)?)
+}
+
+/// The same, but messages stay where they are: there may be more of them than memory.
+pub fn recover_apart<D: Disk>(
+    disk: &D,
+    settings: &Settings,
+) -> Result<(Recovered, Messages<D::File>), RecoverError> {
+    find(disk, settings).map(|findings| (findings.recovered, findings.messages))
+}
+
+impl Recovered {
+    /// Takes messages in.
+    pub(crate) fn with<F: DiskFile>(mut self, messages: &Messages<F>) -> io::Result<Recovered> {
+        self.records.extend(messages.load(messages.places().iter().copied())?);
+        self.records.sort_by_key(|record| record.lsn);
+        Ok(self)
+    }
 }
 
 pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D::File>, RecoverError> {
@@ -136,12 +162,15 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     let last_whole = whole.last().map(|range| range.last);
     // One that was saved from the torn end freed nothing yet, and what it counts on, such as a move just
     // before it, may be torn away.
-    let is_torn = |record: &Record| last_whole.is_none_or(|last| record.lsn > last);
-    records
-        .retain(|record| record.kind != RecordType::Checkpoint || record.is_in_group() || !is_torn(record));
-    let floor = records.iter().filter_map(Record::floor).max();
+    let is_torn = |lsn: Lsn| last_whole.is_none_or(|last| lsn > last);
+    records.retain(|(_, record)| {
+        record.kind != RecordType::Checkpoint || record.is_in_group() || !is_torn(record.lsn)
+    });
+    let floor = records.iter().filter_map(|(_, record)| record.floor()).max();
     let accounted = accounted(&whole, &found);
-    records.retain(|record| floor.is_none_or(|floor| record.lsn >= floor) && record.kind != RecordType::Pad);
+    records.retain(|(_, record)| {
+        floor.is_none_or(|floor| record.lsn >= floor) && record.kind != RecordType::Pad
+    });
 
     let judged = damage::judge(&found, &whole, &accounted, floor, settings);
     (report.torn, report.damaged, report.absent) = (judged.torn, judged.damaged, judged.absent);
@@ -150,22 +179,22 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     report.record_count = records.len();
     report.floor = floor;
     let ends = records.first().zip(records.last());
-    report.records = ends.map(|(first, last)| LsnRange { first: first.lsn, last: last.lsn });
+    report.records = ends.map(|((_, first), (_, last))| LsnRange { first: first.lsn, last: last.lsn });
     report.took = begin.elapsed();
     if settings.on_damage == OnDamage::Refuse && report.is_damaged() {
         return Err(RecoverError::Damaged(Box::new(report)));
     }
 
-    let end = if settings.seal.planted.has(Fault::TailStays) { next } else { Lsn(next.0 - 1) };
-    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, end)).collect();
-    let rewrites = rewrites(&found, &fates, &records, (floor, next));
+    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
+    let (records, messages) = parted(&found, records, settings);
+    let rewrites = rewrites(&found, &fates, (&records, &messages), (floor, next))?;
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
         (JournalFile { file: found.file, number: found.number, generation }, fate)
     });
     let files = files.collect();
     let recovered = Recovered { records, report, next };
-    Ok(Findings { recovered, files, rewrites, next_generation, next_number })
+    Ok(Findings { recovered, messages, files, rewrites, next_generation, next_number })
 }
 
 fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverError> {
@@ -179,18 +208,18 @@ fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverEr
     }
 }
 
-/// The records of all files by rising number. Where two files have the same, one was written anew from
-/// the other: the later counts.
-fn merged<F>(found: &mut [Found<F>]) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
-    for found in found {
-        records.extend(found.scan.salvaged.iter().cloned());
-        records.append(&mut found.scan.records);
+/// The records of all files by rising number, each with the file that has it. Where two files have the same, one
+/// was written anew from the other: the later counts.
+fn merged<F>(found: &mut [Found<F>]) -> Vec<(u32, Scanned)> {
+    let mut records: Vec<(u32, Scanned)> = Vec::new();
+    for (file, found) in (0..).zip(found) {
+        records.extend(found.scan.salvaged.iter().map(|record| (file, record.clone())));
+        records.extend(found.scan.records.drain(..).map(|record| (file, record)));
     }
     // Files follow each other but for few, which the sort makes use of; equals keep their order.
-    records.sort_by_key(|record| record.lsn);
+    records.sort_by_key(|(_, record)| record.lsn);
     records.dedup_by(|later, kept| {
-        let is_same = later.lsn == kept.lsn;
+        let is_same = later.1.lsn == kept.1.lsn;
         if is_same {
             std::mem::swap(later, kept);
         }
@@ -199,43 +228,60 @@ fn merged<F>(found: &mut [Found<F>]) -> Vec<Record> {
     records
 }
 
+/// Parts messages, which stay where they are, from all else.
+fn parted<F: DiskFile>(
+    found: &[Found<F>],
+    all: Vec<(u32, Scanned)>,
+    settings: &Settings,
+) -> (Vec<Record>, Messages<F>) {
+    let (mut records, mut places) = (Vec::new(), Vec::new());
+    for (file, Scanned { lsn, kind, flags, at, payload }) in all {
+        match kind {
+            RecordType::Message => places.push(Place { lsn, file, at }),
+            _ => records.push(Record { lsn, kind, flags, payload: Bytes::from(payload) }),
+        }
+    }
+    let files = found.iter().map(|found| Arc::clone(&found.reading)).collect();
+    (records, Messages::new(files, places, settings.seal))
+}
+
 /// What whole batches account for, and single records that verify.
 fn accounted<F>(whole: &[LsnRange], found: &[Found<F>]) -> Vec<LsnRange> {
     let salvaged = found.iter().flat_map(|found| &found.scan.salvaged);
     lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
 }
 
-fn fate<F>(found: &Found<F>, report: &Report, last: Lsn) -> Fate {
+fn fate<F>(found: &Found<F>, report: &Report, next: Lsn, settings: &Settings) -> Fate {
     let scan = &found.scan;
     if report.damaged.iter().any(|damaged| damaged.name == pool::name(found.number)) {
         return Fate::SetAside;
     }
+    let is_clean = scan.salvaged.is_empty() && scan.broken.is_empty();
     match scan.whole.iter().map(|range| range.last).max() {
         None if scan.lowest().is_none() => Fate::Ready,
-        Some(highest) if highest < last && scan.salvaged.is_empty() && scan.broken.is_empty() => {
-            Fate::Stay(highest)
-        }
+        Some(highest) if is_clean && highest.next() < next => Fate::Stay(highest),
+        Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => Fate::Stay(highest),
+        // What a device that failed or lost its power shows is written anew, not trusted once more.
+        Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => Fate::Sync(highest),
         _ => Fate::Rewrite,
     }
 }
 
 /// The records of files that do not stay, and a pad for each range of numbers that is gone for good, so
 /// that they are not missed again and are not given again.
-fn rewrites<F>(
+fn rewrites<F: DiskFile>(
     found: &[Found<F>],
     fates: &[Fate],
-    records: &[Record],
+    (records, messages): (&[Record], &Messages<F>),
     (floor, next): (Option<Lsn>, Lsn),
-) -> Vec<(Lsn, Record)> {
-    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_)));
+) -> io::Result<Vec<(Lsn, Record)>> {
+    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_) | Fate::Sync(_)));
     let staying = lsn::join(staying.flat_map(|(found, _)| found.scan.whole.iter().copied()).collect());
     let stays = |lsn: Lsn| staying.iter().any(|range| (range.first..=range.last).contains(&lsn));
-    let mut rewrites: Vec<(Lsn, Record)> = Vec::new();
-    let mut taken = Vec::new();
-    for record in records.iter().filter(|record| !stays(record.lsn)) {
-        taken.push(LsnRange::one(record.lsn));
-        rewrites.push((record.lsn, record.clone()));
-    }
+    let mut moving = messages.load(messages.places().iter().filter(|place| !stays(place.lsn)).copied())?;
+    moving.extend(records.iter().filter(|record| !stays(record.lsn)).cloned());
+    let mut taken: Vec<LsnRange> = moving.iter().map(|record| LsnRange::one(record.lsn)).collect();
+    let mut rewrites: Vec<(Lsn, Record)> = moving.into_iter().map(|record| (record.lsn, record)).collect();
     taken.extend(staying);
     let all = LsnRange { first: floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST), last: Lsn(next.0 - 1) };
     for hole in lsn::holes(all, &lsn::join(taken)) {
@@ -243,7 +289,7 @@ fn rewrites<F>(
         rewrites.push((hole.first, pad));
     }
     rewrites.sort_by_key(|(_, record)| record.lsn);
-    rewrites
+    Ok(rewrites)
 }
 
 #[cfg(test)]

@@ -1,14 +1,18 @@
 //! What stands in the bytes of one journal file: batches that verify, and single records between them.
+//!
+//! What messages say is left where it stands: there may be more of it than memory.
 
-use bytes::Bytes;
+use std::io;
 
 use crate::batch::{self, BatchError};
+use crate::disk::DiskFile;
 use crate::file_header::{FileHeader, HeaderError};
 use crate::limits::BLOCK_BYTES;
 use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
-use crate::record::{self, ALIGN_BYTES, HEADER_BYTES, Record, RecordType, RecordView};
+use crate::record::{self, ALIGN_BYTES, FLAG_IN_GROUP, HEADER_BYTES, RecordType, RecordView};
 use crate::seal::Seal;
+use crate::window::Window;
 
 /// What was found in a file.
 #[derive(Debug)]
@@ -20,30 +24,65 @@ pub(crate) struct FileScan {
     /// What whole batches account for.
     pub(crate) whole: Vec<LsnRange>,
     /// Their records.
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<Scanned>,
     /// Records that verify in batches that do not.
-    pub(crate) salvaged: Vec<Record>,
+    pub(crate) salvaged: Vec<Scanned>,
     /// What batches account for of which the header alone verifies.
     pub(crate) broken: Vec<LsnRange>,
 }
 
-/// Reads all of a file's bytes. Without a header it is of the latest use of which there is a batch.
-pub(crate) fn scan(bytes: &Bytes, seal: Seal) -> FileScan {
-    let header = FileHeader::decode(bytes);
+/// A record that verifies.
+#[derive(Debug, Clone)]
+pub(crate) struct Scanned {
+    pub(crate) lsn: Lsn,
+    pub(crate) kind: RecordType,
+    pub(crate) flags: u8,
+    /// Where it stands in its file.
+    pub(crate) at: usize,
+    /// What it says, but for messages.
+    pub(crate) payload: Box<[u8]>,
+}
+
+impl Scanned {
+    fn new(view: &RecordView<'_>, at: usize) -> Scanned {
+        let payload = if view.kind == RecordType::Message { Box::default() } else { view.payload.into() };
+        Scanned { lsn: view.lsn, kind: view.kind, flags: view.flags, at, payload }
+    }
+
+    pub(crate) fn is_in_group(&self) -> bool {
+        self.flags & FLAG_IN_GROUP != 0
+    }
+
+    /// The number below which no record is needed, if this is a checkpoint.
+    pub(crate) fn floor(&self) -> Option<Lsn> {
+        record::floor(self.lsn, self.kind, &self.payload)
+    }
+}
+
+/// Reads a file whole. Without a header it is of the latest use of which there is a batch.
+pub(crate) fn scan<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io::Result<FileScan> {
+    let header = FileHeader::decode(window.get(0, BLOCK_BYTES)?);
     let generation = match &header {
         Ok(header) => Some(header.generation),
-        Err(_) => latest_generation(bytes, seal),
+        Err(_) => latest_generation(window, seal)?,
     };
     let (whole, broken) = (Vec::new(), Vec::new());
     let mut scan = FileScan { header, generation, whole, records: Vec::new(), salvaged: Vec::new(), broken };
-    let Some(generation) = generation else { return scan };
+    let Some(generation) = generation else { return Ok(scan) };
     let (mut at, mut unverified) = (BLOCK_BYTES, None);
-    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= BLOCK_BYTES) {
-        match batch::decode(rest, seal, generation) {
+    while at + BLOCK_BYTES <= window.size() {
+        // Only what has such a header is looked at as a whole.
+        let announced = batch::decode_header(window.get(at, BLOCK_BYTES)?, seal);
+        let bytes = window.get(at, announced.map_or(BLOCK_BYTES, |header| header.batch_bytes))?;
+        match batch::decode(bytes, seal, generation) {
             Ok((header, records)) => {
                 scan.whole.push(header.lsns);
-                scan.records.extend(own(bytes, &records));
-                scan.salvage(bytes, seal, unverified.take().unwrap_or(at)..at);
+                let mut record_at = at + batch::HEADER_BYTES;
+                for record in &records {
+                    scan.records.push(Scanned::new(record, record_at));
+                    record_at += record::encoded_bytes(record.payload.len());
+                }
+                scan.salvage(window, seal, unverified.take().unwrap_or(at)..at)?;
                 at += header.batch_bytes;
                 continue;
             }
@@ -53,11 +92,24 @@ pub(crate) fn scan(bytes: &Bytes, seal: Seal) -> FileScan {
         unverified = unverified.or(Some(at));
         at += BLOCK_BYTES;
     }
-    scan.salvage(bytes, seal, unverified.unwrap_or(at)..bytes.len());
-    scan
+    let size = window.size();
+    scan.salvage(window, seal, unverified.unwrap_or(at)..size)?;
+    Ok(scan)
 }
 
 impl FileScan {
+    /// A file of which nothing is needed, and that is not read for that.
+    pub(crate) fn passed_over(header: FileHeader, numbers: LsnRange) -> FileScan {
+        FileScan {
+            header: Ok(header),
+            generation: Some(header.generation),
+            whole: vec![numbers],
+            records: Vec::new(),
+            salvaged: Vec::new(),
+            broken: Vec::new(),
+        }
+    }
+
     /// The lowest and the highest number that it has something to do with.
     pub(crate) fn lowest(&self) -> Option<Lsn> {
         let header = self.header.as_ref().ok().and_then(|header| header.first);
@@ -66,48 +118,59 @@ impl FileScan {
     }
 
     /// Looks for records in a piece in which no batch verifies, and keeps atomic groups that are whole.
-    fn salvage(&mut self, bytes: &Bytes, seal: Seal, piece: std::ops::Range<usize>) {
-        let Some(generation) = self.generation else { return };
+    fn salvage<F: DiskFile>(
+        &mut self,
+        window: &mut Window<'_, F>,
+        seal: Seal,
+        piece: std::ops::Range<usize>,
+    ) -> io::Result<()> {
+        let Some(generation) = self.generation else { return Ok(()) };
         let mark = generation.to_le_bytes();
         let (mut at, end) = (piece.start, piece.end);
         let mut found = Vec::new();
-        while let Some(rest) = bytes.get(at..end).filter(|rest| rest.len() >= HEADER_BYTES) {
+        while at + HEADER_BYTES <= end {
+            let bytes = window.get_more(at, HEADER_BYTES)?;
+            let bytes = bytes.get(..end - at).unwrap_or(bytes);
             // Most places are none: the generation tells that before a checksum is made.
-            let is_candidate = rest.get(10..14) == Some(&mark);
-            match is_candidate.then(|| record::decode(rest, seal)) {
-                Some(Ok((view, consumed))) => {
-                    found.push(view);
-                    at += consumed.next_multiple_of(ALIGN_BYTES);
+            let mut places = (0..(bytes.len() + 1).saturating_sub(HEADER_BYTES)).step_by(ALIGN_BYTES);
+            let Some(place) = places.find(|place| bytes.get(place + 10..place + 14) == Some(&mark)) else {
+                at += (bytes.len() + 1).saturating_sub(HEADER_BYTES).max(1).next_multiple_of(ALIGN_BYTES);
+                continue;
+            };
+            at += place;
+            let announced = bytes.get(place..).and_then(<[u8]>::first_chunk);
+            let len = announced.map_or(0, |len| u32::from_le_bytes(*len) as usize);
+            let bytes = window.get(at, HEADER_BYTES.saturating_add(len).min(end - at))?;
+            match record::decode(bytes, seal) {
+                Ok((view, _)) => {
+                    found.push(Scanned::new(&view, at));
+                    at += record::encoded_bytes(view.payload.len());
                 }
-                _ => at += ALIGN_BYTES,
+                Err(_) => at += ALIGN_BYTES,
             }
         }
-        let found = own(bytes, &found).filter(|record| record.kind != RecordType::Pad).collect();
+        found.retain(|record| record.kind != RecordType::Pad);
         self.salvaged.extend(whole_groups(found, seal));
+        Ok(())
     }
 }
 
-fn latest_generation(bytes: &[u8], seal: Seal) -> Option<u32> {
-    let blocks = bytes.as_chunks::<BLOCK_BYTES>().0;
-    blocks.iter().filter_map(|block| batch::decode_header(block, seal)).map(|header| header.generation).max()
-}
-
-fn own(bytes: &Bytes, views: &[RecordView<'_>]) -> impl Iterator<Item = Record> {
-    views.iter().map(|view| Record {
-        lsn: view.lsn,
-        kind: view.kind,
-        flags: view.flags,
-        payload: bytes.slice_ref(view.payload),
-    })
+fn latest_generation<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io::Result<Option<u32>> {
+    let mut latest = None;
+    for at in (0..window.size()).step_by(BLOCK_BYTES) {
+        let header = batch::decode_header(window.get(at, BLOCK_BYTES)?, seal);
+        latest = latest.max(header.map(|header| header.generation));
+    }
+    Ok(latest)
 }
 
 /// Leaves out what belongs to a group of which the begin, the end or something between is missing.
-fn whole_groups(found: Vec<Record>, seal: Seal) -> Vec<Record> {
+fn whole_groups(found: Vec<Scanned>, seal: Seal) -> Vec<Scanned> {
     if seal.planted.has(Fault::KeepPartOfGroup) {
         return found;
     }
     let mut kept = Vec::new();
-    let mut group: Vec<Record> = Vec::new();
+    let mut group: Vec<Scanned> = Vec::new();
     for record in found {
         if !record.is_in_group() {
             group.clear();

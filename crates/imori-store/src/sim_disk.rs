@@ -4,6 +4,7 @@
 //! each by the seed. Names are kept up to some operation since the last `sync_folder`. Faults come at
 //! the n-th call of a kind. A failed sync throws the dirty sectors away, as Linux may.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -125,6 +126,7 @@ pub struct SimDisk(Arc<Mutex<Shared>>);
 pub struct SimFile {
     disk: SimDisk,
     inode: usize,
+    from: ReadFrom,
 }
 
 impl State {
@@ -188,6 +190,13 @@ fn torn(inode: &Inode, random: &mut Random) -> Vec<u8> {
         bytes[at..at + SECTOR].copy_from_slice(&versions[version]);
     }
     bytes
+}
+
+fn shown(inode: &Inode, from: ReadFrom) -> Cow<'_, [u8]> {
+    match from {
+        ReadFrom::Device if inode.has_lost => Cow::Owned(written_back(inode)),
+        _ => Cow::Borrowed(&inode.now),
+    }
 }
 
 /// The device's bytes with the last version of each dirty sector.
@@ -328,12 +337,16 @@ impl Disk for SimDisk {
             state.inodes.insert(made, Inode::default());
             Ok(vec![NameChange::Set(name.to_string(), made)])
         })?;
-        Ok(SimFile { disk: self.clone(), inode: made })
+        Ok(SimFile { disk: self.clone(), inode: made, from: ReadFrom::Cache })
     }
 
     fn open(&self, name: &str) -> io::Result<SimFile> {
         let inode = *self.lock().state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
-        Ok(SimFile { disk: self.clone(), inode })
+        Ok(SimFile { disk: self.clone(), inode, from: ReadFrom::Cache })
+    }
+
+    fn open_to_read(&self, name: &str, from: ReadFrom) -> io::Result<SimFile> {
+        Ok(SimFile { from, ..self.open(name)? })
     }
 
     /// What the cache shows, or what the device holds once the cache has given it what is dirty.
@@ -341,8 +354,7 @@ impl Disk for SimDisk {
         let shared = self.lock();
         let inode = shared.state.names.get(name).and_then(|inode| shared.state.inodes.get(inode));
         let inode = inode.ok_or(io::ErrorKind::NotFound)?;
-        let is_shown = from == ReadFrom::Cache || !inode.has_lost;
-        let mut bytes = if is_shown { inode.now.to_vec() } else { written_back(inode) };
+        let mut bytes = shown(inode, from).to_vec();
         bytes.truncate(bytes_max);
         Ok(Bytes::from(bytes))
     }
@@ -380,7 +392,8 @@ impl DiskFile for SimFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let shared = self.disk.lock();
         let Some(inode) = shared.state.inodes.get(&self.inode) else { return Ok(0) };
-        let there = inode.now.get(offset as usize..).unwrap_or_default();
+        let shown = shown(inode, self.from);
+        let there = shown.get(offset as usize..).unwrap_or_default();
         let len = there.len().min(bytes.len());
         bytes[..len].copy_from_slice(&there[..len]);
         Ok(len)

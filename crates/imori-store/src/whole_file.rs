@@ -1,4 +1,4 @@
-//! Reads a file in one go, past the page cache or through it.
+//! Reads a file past the page cache or through it.
 //!
 //! The page cache may show what never reached the device: after a failed sync the kernel shows pages that
 //! it dropped. Where nobody can say that this did not happen, the device is asked.
@@ -25,16 +25,21 @@ pub enum ReadFrom {
     Cache,
 }
 
-/// Reads a file, or the first `bytes_max` of it.
-pub(crate) fn read(path: &Path, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+/// Opens a file for reads of whole blocks into memory that begins at one.
+pub(crate) fn open(path: &Path, from: ReadFrom) -> io::Result<File> {
     if from == ReadFrom::Cache {
-        return read_aligned(&File::open(path)?, bytes_max);
+        return File::open(path);
     }
     let direct = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path);
-    match direct.and_then(|file| read_aligned(&file, bytes_max)) {
-        Err(error) if is_refusal(&error) => read_uncached(path, bytes_max),
-        read => read,
+    match direct.and_then(|file| read_aligned(&file, BLOCK_BYTES).map(|_| file)) {
+        Err(error) if is_refusal(&error) => open_uncached(path),
+        opened => opened,
     }
+}
+
+/// Reads a file, or the first `bytes_max` of it.
+pub(crate) fn read(path: &Path, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
+    read_aligned(&open(path, from)?, bytes_max)
 }
 
 /// A file system that has no direct reads says so when it is opened or read.
@@ -43,12 +48,12 @@ fn is_refusal(error: &io::Error) -> bool {
     [Errno::INVAL, Errno::NOTSUP].iter().any(|errno| code == Some(errno.raw_os_error()))
 }
 
-/// Reads after the page cache has given its pages to the device and forgotten them.
-fn read_uncached(path: &Path, bytes_max: usize) -> io::Result<Bytes> {
+/// Has the page cache give its pages to the device and forget them.
+fn open_uncached(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     file.sync_data()?;
     fadvise(&file, 0, None, Advice::DontNeed)?;
-    read_aligned(&file, bytes_max)
+    Ok(file)
 }
 
 /// Reads into memory that begins at a block, as a direct read needs it.
@@ -103,7 +108,7 @@ mod tests {
             for (way, read) in [
                 ("device", read(&path, ReadFrom::Device, max)),
                 ("cache", read(&path, ReadFrom::Cache, max)),
-                ("without direct reads", read_uncached(&path, max)),
+                ("without direct reads", open_uncached(&path).and_then(|file| read_aligned(&file, max))),
             ] {
                 assert!(read.expect("it can be read") == expected, "{len} bytes, {way}");
             }

@@ -4,6 +4,7 @@
 //! encodes deliveries; the protocol lends it an [`Encoder`].
 
 mod outbound;
+mod answers;
 mod backlog;
 mod inbox;
 mod readers;

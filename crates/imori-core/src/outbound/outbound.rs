@@ -1,10 +1,10 @@
 //! One connection's outbound half.
 
-use std::collections::VecDeque;
 use std::mem;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use super::answers::Answers;
 use super::backlog::{Backlog, Receiver, Waiting};
 use super::buffer::Buffer;
 use super::credit::Credit;
@@ -102,14 +102,6 @@ pub struct Remains {
     pub is_all: bool,
 }
 
-/// An answer that waits for the journal.
-struct Held {
-    confirm: Confirm,
-    /// What it promises, if it is a confirm.
-    promised: Option<Level>,
-    bytes: Vec<u8>,
-}
-
 /// The outbound half of a connection.
 pub struct Outbound {
     id: ConnectionId,
@@ -127,14 +119,7 @@ pub struct Outbound {
     /// Readers that have had all that they may have, which their protocol was not told yet.
     exhausted: Vec<ReaderId>,
     inboxes: Vec<Inbox>,
-    /// Answers that wait for the journal, in their order.
-    held: VecDeque<Held>,
-    /// How many of them there were before the first of these.
-    held_before: u64,
-    /// Readers that get nothing before so many have left, in this order.
-    starting: VecDeque<(u64, ReaderId)>,
-    /// How far the journal has come, as far as it was told.
-    journal: Progress,
+    answers: Answers,
     /// Some reader was refused for want of room.
     is_starved: bool,
     /// How often readers were told that there is room again.
@@ -170,10 +155,7 @@ impl Outbound {
             readers: Readers::default(),
             exhausted: Vec::new(),
             inboxes: Vec::new(),
-            held: VecDeque::new(),
-            held_before: 0,
-            starting: VecDeque::new(),
-            journal: Progress::default(),
+            answers: Answers::default(),
             is_starved: false,
             rounds: 0,
             pressing: Vec::new(),
@@ -258,13 +240,13 @@ impl Outbound {
         if self.has_last_word() {
             return false;
         }
-        if self.held.is_empty() && confirm.is_reached(self.journal) {
+        if self.answers.may_pass(confirm) {
             self.append(write);
             return true;
         }
         let mut bytes = Vec::new();
         write(&mut bytes);
-        self.held.push_back(Held { confirm, promised, bytes });
+        self.answers.hold(confirm, promised, bytes);
         false
     }
 
@@ -272,18 +254,13 @@ impl Outbound {
     /// something from now on, and what those answers promise.
     #[must_use]
     pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
-        let mut given = Given::default();
-        self.journal = self.journal.max(journal);
-        while self.held.front().is_some_and(|held| held.confirm.is_reached(self.journal)) {
-            if let Some(held) = self.held.pop_front() {
-                self.held_before += 1;
-                self.append(|out| out.extend_from_slice(&held.bytes));
-                held.promised.into_iter().for_each(|level| given.add(level));
-            }
+        let (mut given, mut wakes) = (Given::default(), Vec::new());
+        self.answers.note(journal);
+        while let Some(held) = self.answers.pop() {
+            self.append(|out| out.extend_from_slice(&held.bytes));
+            held.promised.into_iter().for_each(|level| given.add(level));
         }
-        let mut wakes = Vec::new();
-        while self.starting.front().is_some_and(|(answers, _)| *answers <= self.held_before) {
-            let Some((_, id)) = self.starting.pop_front() else { break };
+        while let Some(id) = self.answers.pop_started() {
             if let Some(record) = self.readers.get_mut(id) {
                 record.is_held = false;
                 wakes.extend(self.wake(id));
@@ -294,12 +271,8 @@ impl Outbound {
 
     /// Lets a reader have nothing before all answers that were given have left.
     pub fn start_after_answers(&mut self, id: ReaderId) {
-        if self.held.is_empty() {
-            return;
-        }
         if let Some(record) = self.readers.get_mut(id) {
-            record.is_held = true;
-            self.starting.push_back((self.held_before + self.held.len() as u64, id));
+            record.is_held = self.answers.start_behind(id);
         }
     }
 
@@ -312,12 +285,12 @@ impl Outbound {
 
     /// Tells whether the last of them waits for no more than that the journal is written.
     pub fn waits_for_write(&self) -> bool {
-        self.held.back().is_some_and(|held| held.confirm.synced <= self.journal.synced)
+        self.answers.wait_for_write()
     }
 
     /// Tells whether answers wait for the journal.
     pub fn has_held_answers(&self) -> bool {
-        !self.held.is_empty()
+        !self.answers.is_empty()
     }
 
     /// Ends the connection: says why, which is the last it hears. Deliveries that wait as messages are
@@ -696,8 +669,7 @@ impl Outbound {
         self.backlog = Backlog::default();
         self.inboxes.clear();
         self.exhausted.clear();
-        self.held.clear();
-        self.starting.clear();
+        self.answers.clear();
         let mut remains = Remains {
             readers: self.readers.take(readers_max),
             pressing: mem::take(&mut self.pressing),
@@ -719,7 +691,7 @@ impl Outbound {
 
     fn end(&mut self, reason: CutReason) {
         self.backlog = Backlog::default();
-        self.held.clear();
+        self.answers.clear();
         self.ended = Some(reason);
     }
 

@@ -16,8 +16,10 @@ use imori_core::restore::Restore;
 use imori_core::time::Time;
 use imori_store::definitions::{Change, Definitions, DefinitionsError};
 use imori_store::folder::{FolderError, StoreFolder};
+use imori_store::messages::ReadError;
 use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
+use imori_store::recover::RecoverError;
 use imori_store::run_mark::LastEnd;
 use imori_store::segment::{Census, PageRef, SegmentCensus, SegmentOpenError, SegmentSettings, Segments};
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
@@ -114,6 +116,15 @@ impl From<OpenError> for StoreError {
     }
 }
 
+impl From<ReadError<StoreError>> for StoreError {
+    fn from(error: ReadError<StoreError>) -> StoreError {
+        match error {
+            ReadError::Disk(error) => StoreError::Journal(RecoverError::Disk(error).into()),
+            ReadError::Taker(error) => error,
+        }
+    }
+}
+
 impl From<SegmentOpenError> for StoreError {
     fn from(error: SegmentOpenError) -> StoreError {
         StoreError::Segments(error)
@@ -158,7 +169,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             restore.row(table, key, value);
         }
     }
-    let opened = imori_store::open::open(&folder.journal(), &settings)?;
+    let (opened, messages) = imori_store::open::open_apart(&folder.journal(), &settings)?;
     let report = &opened.recovered.report;
     if !report.is_damaged() {
         info!(%last_end, %report, took_ms = begin.elapsed().as_millis(), "the journal is read");
@@ -202,8 +213,10 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             restore.page_list(place, &lsns);
         }
     }
-    let messages: Vec<_> = records(&opened, RecordType::Message).collect();
-    read(&messages, |record| restore.message(Lsn(record.lsn.0), &record.payload))?;
+    messages.each(|record| {
+        let taken = restore.message(Lsn(record.lsn.0), record.payload);
+        taken.map_err(|error| StoreError::Record { lsn: record.lsn.0, error })
+    })?;
 
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
     let pending: Vec<_> = pending.iter().map(|record| (Lsn(record.lsn.0), record.payload.to_vec())).collect();

@@ -13,6 +13,7 @@ use crate::record::RecordType;
 use crate::recover::{self, Recovered};
 use crate::settings::{OnDamage, Settings};
 use crate::sim_disk::{SimDisk, SimFile, State};
+use crate::window::Window;
 
 /// Records of a block each, three a file: there are seven files, and the last is not full.
 const RECORDS: u64 = 20;
@@ -48,8 +49,9 @@ fn journal() -> (State, Vec<(String, Vec<u64>)>) {
     let state = disk.state();
     let mut files = Vec::new();
     for name in state.names() {
-        let bytes = Bytes::copy_from_slice(state.bytes(&name));
-        let scan = crate::scan::scan(&bytes, settings(None).seal);
+        let file = disk.open(&name).expect("it is there");
+        let mut window = Window::new(&file, usize::MAX).expect("it is there");
+        let scan = crate::scan::scan(&mut window, settings(None).seal).expect("the disk is well");
         let numbers: Vec<u64> = scan.records.iter().map(|record| record.lsn.0).collect();
         files.push((name, numbers));
     }

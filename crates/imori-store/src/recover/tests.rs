@@ -4,8 +4,10 @@ use crate::crash::settings;
 use crate::disk::Disk as _;
 use crate::intake::{Admitted, NewRecord};
 use crate::open::{self, Opened};
+use crate::scan::FileScan;
 use crate::seal::StoreId;
 use crate::sim_disk::{SimDisk, State};
+use crate::window::Window;
 
 use super::*;
 
@@ -60,12 +62,24 @@ pub(crate) fn hurt(state: &mut State, mark: u8) {
     state.damage(&name, |bytes| bytes[at] ^= 1);
 }
 
+/// What stands in a file.
+pub(crate) fn scan(state: &State, name: &str) -> FileScan {
+    let file = SimDisk::new(state.clone()).open(name).expect("it is there");
+    let mut window = Window::new(&file, usize::MAX).expect("it is there");
+    crate::scan::scan(&mut window, settings(None).seal).expect("the disk is well")
+}
+
 fn one(mark: u8) -> Unit {
     Unit::Each(vec![message(mark, 100)])
 }
 
 fn found(state: &State) -> Findings<crate::sim_disk::SimFile> {
     find(&SimDisk::new(state.clone()), &settings(None)).expect("it can be read")
+}
+
+/// The same with messages.
+fn read(state: &State) -> Recovered {
+    recover(&SimDisk::new(state.clone()), &settings(None)).expect("it can be read")
 }
 
 fn fates(state: &State) -> Vec<(u32, Fate)> {
@@ -108,10 +122,10 @@ fn a_file_that_has_but_a_torn_batch_is_not_ready() {
         Unit::Each(vec![message(4, 100), message(5, 100), message(6, 100)]),
     ]);
     hurt(&mut state, 5);
-    let findings = found(&state);
-    assert_eq!(numbers(&findings.recovered.records), [1, 2, 3, 4, 6], "each that verifies is kept");
-    assert_eq!(findings.recovered.report.torn, [LsnRange::one(Lsn(5))]);
-    assert!(!findings.recovered.report.is_damaged(), "{}", findings.recovered.report);
+    let recovered = read(&state);
+    assert_eq!(numbers(&recovered.records), [1, 2, 3, 4, 6], "each that verifies is kept");
+    assert_eq!(recovered.report.torn, [LsnRange::one(Lsn(5))]);
+    assert!(!recovered.report.is_damaged(), "{}", recovered.report);
     let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != Fate::Ready).collect();
     assert_eq!(of_use, [(1, Fate::Stay(Lsn(3))), (2, Fate::Rewrite)]);
 }
@@ -127,7 +141,7 @@ fn a_checkpoint_that_was_saved_from_the_torn_end_frees_nothing() {
     };
     let mut state = written(torn(false));
     hurt(&mut state, 4);
-    let recovered = found(&state).recovered;
+    let recovered = read(&state);
     assert_eq!((numbers(&recovered.records), recovered.report.floor), (vec![1, 2, 3], None));
     // One that is in a group came with what it counts on, and one in a whole batch was durable.
     for state in [written(torn(false)), written(torn(true))] {
@@ -164,14 +178,13 @@ fn what_was_set_aside_is_told_and_its_number_not_given_again() {
 fn what_is_used_again_shows_nothing_of_before_when_the_journal_is_open() {
     let disk = SimDisk::new(written((1..=8).map(one).collect()));
     let opened = open::open(&disk, &settings(None)).expect("the disk is well");
-    assert_eq!(numbers(&opened.recovered.records), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(opened.recovered.next, Lsn(9));
     assert!(!opened.pool.has_free(), "each free file has its new header");
     drop(opened);
     let state = disk.state();
     let mut seen = Vec::new();
     for name in state.names() {
-        let bytes = Bytes::copy_from_slice(state.bytes(&name));
-        seen.extend(numbers(&crate::scan::scan(&bytes, settings(None).seal).records));
+        seen.extend(scan(&state, &name).records.iter().map(|record| record.lsn.0));
     }
     seen.sort_unstable();
     assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8], "each stands in one file");

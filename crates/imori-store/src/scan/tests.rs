@@ -1,18 +1,20 @@
 //! Which records are kept of what does not verify as a whole.
 
+use bytes::Bytes;
+
 use crate::crash::settings;
-use crate::recover::tests::{Unit, hurt, message, written};
+use crate::record::Record;
+use crate::recover::tests::{Unit, hurt, message, scan, written};
 use crate::sim_disk::State;
 
-use super::*;
+use super::{BLOCK_BYTES, Lsn, LsnRange, RecordType, Scanned, batch, record};
 
 /// Numbers of the first file: those in whole batches, those saved, and what broken batches account for.
 type Seen = (Vec<u64>, Vec<u64>, Vec<(u64, u64)>);
 
 fn seen(state: &State) -> Seen {
-    let bytes = Bytes::copy_from_slice(state.bytes("journal-0000000001"));
-    let scan = scan(&bytes, settings(None).seal);
-    let numbers = |records: &[Record]| records.iter().map(|record| record.lsn.0).collect();
+    let scan = scan(state, "journal-0000000001");
+    let numbers = |records: &[Scanned]| records.iter().map(|record| record.lsn.0).collect();
     let broken = scan.broken.iter().map(|range| (range.first.0, range.last.0)).collect();
     (numbers(&scan.records), numbers(&scan.salvaged), broken)
 }
@@ -101,7 +103,9 @@ fn without_a_header_a_file_is_of_the_latest_use_that_left_a_batch() {
         batch::push(&mut batch, seal, generation, LsnRange::one(lsn), [record].iter());
         bytes[block * BLOCK_BYTES..][..BLOCK_BYTES].copy_from_slice(&batch);
     }
-    let scan = scan(&Bytes::from(bytes), seal);
+    let mut state = written(vec![each([1])]);
+    state.damage("journal-0000000001", |file| *file = bytes);
+    let scan = scan(&state, "journal-0000000001");
     let numbers: Vec<u64> = scan.records.iter().map(|record| record.lsn.0).collect();
     assert_eq!((scan.generation, numbers), (Some(7), vec![20, 21]));
     assert!(scan.header.is_err() && scan.salvaged.is_empty() && scan.broken.is_empty());

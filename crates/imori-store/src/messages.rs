@@ -1,0 +1,126 @@
+//! Messages that recovery found and left where they are: there may be more of them than memory.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use crate::disk::DiskFile;
+use crate::lsn::Lsn;
+use crate::record::{self, HEADER_BYTES, Record, RecordType, RecordView};
+use crate::seal::Seal;
+use crate::window::Window;
+
+/// Where the messages of a journal are that are needed, by rising number. They can be read until something is
+/// written to the journal.
+pub struct Messages<F> {
+    files: Vec<Arc<F>>,
+    places: Vec<Place>,
+    seal: Seal,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) lsn: Lsn,
+    /// Which of the files.
+    pub(crate) file: u32,
+    pub(crate) at: usize,
+}
+
+/// Why messages are not read to their end.
+#[derive(Debug)]
+pub enum ReadError<E> {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// Whoever takes them has had enough.
+    Taker(E),
+}
+
+impl<E: fmt::Display> fmt::Display for ReadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Disk(error) => write!(f, "the journal cannot be read: {error}; check the disk"),
+            ReadError::Taker(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ReadError<E> {}
+
+impl<E> From<io::Error> for ReadError<E> {
+    fn from(error: io::Error) -> ReadError<E> {
+        ReadError::Disk(error)
+    }
+}
+
+impl<F> fmt::Debug for Messages<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("len", &self.places.len()).finish_non_exhaustive()
+    }
+}
+
+impl<F: DiskFile> Messages<F> {
+    pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<Place>, seal: Seal) -> Messages<F> {
+        Messages { files, places, seal }
+    }
+
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Gives each to `take`, by rising number, in memory that is used for the next.
+    ///
+    /// # Errors
+    /// What `take` says; or the file cannot be read, or not as it was read before.
+    pub fn each<E>(&self, take: impl FnMut(&RecordView<'_>) -> Result<(), E>) -> Result<(), ReadError<E>> {
+        self.read(self.places.iter().copied(), take)
+    }
+
+    /// The same of some of them.
+    pub(crate) fn read<E>(
+        &self,
+        places: impl Iterator<Item = Place>,
+        mut take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
+    ) -> Result<(), ReadError<E>> {
+        let mut open: Option<(u32, Window<'_, F>)> = None;
+        for place in places {
+            let window = match open.take() {
+                Some((file, window)) if file == place.file => window,
+                before => {
+                    let file = self.files.get(place.file as usize).ok_or_else(changed)?;
+                    match before {
+                        Some((_, window)) => window.of(file)?,
+                        None => Window::new(&**file, usize::MAX)?,
+                    }
+                }
+            };
+            let (_, window) = open.insert((place.file, window));
+            let len = window.get(place.at, HEADER_BYTES)?.first_chunk();
+            let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
+            let bytes = window.get(place.at, HEADER_BYTES.saturating_add(len))?;
+            let (view, _) = record::decode(bytes, self.seal).map_err(|_| changed())?;
+            if view.lsn != place.lsn || view.kind != RecordType::Message {
+                return Err(ReadError::Disk(changed()));
+            }
+            take(&view).map_err(ReadError::Taker)?;
+        }
+        Ok(())
+    }
+
+    /// Reads all of them into memory, or those that are asked for.
+    pub(crate) fn load(&self, places: impl Iterator<Item = Place>) -> io::Result<Vec<Record>> {
+        let mut records = Vec::new();
+        let read = self.read(places, |view| {
+            records.push(view.to_record());
+            Ok::<(), io::Error>(())
+        });
+        match read {
+            Ok(()) => Ok(records),
+            Err(ReadError::Disk(error) | ReadError::Taker(error)) => Err(error),
+        }
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("a journal file changed while it was read; nothing else may write to it")
+}

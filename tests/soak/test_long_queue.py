@@ -1,0 +1,84 @@
+"""A queue of millions of messages needs little memory.
+
+Also with priorities, expirations and settles in any order, and after a broker that was killed.
+"""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.imori import BINARY, Imori, running_imori
+from harness.monitor import page
+
+pytestmark = pytest.mark.timeout(3600)
+
+MESSAGES = int(os.environ.get("MESSAGES", "10000000"))
+RSS_BYTES_MAX = 512 << 20
+# As a broker has it that is started without settings.
+SETTINGS = {"journal.file_bytes": "64MiB"}
+LOAD = ["--closed", "--confirm", "2000", "--size", "1KB", "--level", "disk", "--warmup", "0"]
+HARD = [
+    "--priorities",
+    "10",
+    "--expiration",
+    "60m",
+    "--ack",
+    "client-individual",
+    "--ack-order",
+    "random",
+]
+
+
+def bench(imori: Imori, result: Path) -> list[str]:
+    """The command that fills a queue and drains it."""
+    host, port = imori.addresses[0]
+    command = [BINARY, "bench", "queue", "--url", f"stomp://{host}:{port}", "--phase", "fill-drain"]
+    return [*command, "--messages", str(MESSAGES), *LOAD, *HARD, "--json", str(result)]
+
+
+def high_water_bytes(imori: Imori) -> int:
+    """The most memory that the broker ever had."""
+    status = Path(f"/proc/{imori.process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def waiting(imori: Imori) -> int:
+    """How many messages wait in durable queues."""
+    return sum(queue["ready"] for queue in page(imori, "/storez")["queues"])
+
+
+def test_a_long_queue_is_filled_and_drained_in_little_memory(tmp_path: Path) -> None:
+    with running_imori(tmp_path, settings=SETTINGS) as imori:
+        result = tmp_path / "result.json"
+        subprocess.run(bench(imori, result), check=True)
+        peak = high_water_bytes(imori)
+        assert imori.stop() == 0
+    ledger = json.loads(result.read_text())["ledger"]
+    assert ledger["good"] == MESSAGES
+    assert not any(ledger[wrong] for wrong in ("lost", "duplicated", "altered", "reordered"))
+    assert peak <= RSS_BYTES_MAX, f"{peak >> 20} MiB"
+
+
+def test_a_long_queue_is_restored_in_little_memory(tmp_path: Path) -> None:
+    with running_imori(tmp_path, settings=SETTINGS, monitor=True) as imori:
+        load = subprocess.Popen(bench(imori, tmp_path / "result.json"))
+        try:
+            has_begun = False
+            while not has_begun or waiting(imori) > MESSAGES * 4 // 5:
+                assert load.poll() is None, "it is filled and being drained"
+                has_begun = has_begun or waiting(imori) > MESSAGES * 9 // 10
+                time.sleep(0.1)
+            imori.process.kill()
+        finally:
+            load.kill()
+            load.wait()
+    with running_imori(tmp_path, settings=SETTINGS, monitor=True) as imori:
+        peak = high_water_bytes(imori)
+        left = waiting(imori)
+    assert MESSAGES // 2 < left < MESSAGES
+    assert peak <= RSS_BYTES_MAX, f"{peak >> 20} MiB"
