@@ -189,3 +189,38 @@ fn what_is_used_again_shows_nothing_of_before_when_the_journal_is_open() {
     seen.sort_unstable();
     assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8], "each stands in one file");
 }
+
+#[test]
+fn messages_are_read_where_they_are_and_are_no_others_than_were_found() {
+    use crate::messages::ReadError;
+
+    let disk = SimDisk::new(written((1..=8).map(one).collect()));
+    let (recovered, messages) = recover_apart(&disk, &settings(None)).expect("it can be read");
+    assert!(recovered.records.is_empty(), "there is nothing else");
+    let mut seen = Vec::new();
+    let all = messages.each(|view| {
+        seen.push((view.lsn.0, view.payload.to_vec()));
+        Ok::<(), String>(())
+    });
+    all.expect("the disk is well");
+    assert_eq!(seen, (1..=8).map(|number| (number, vec![number as u8; 100])).collect::<Vec<_>>());
+
+    let mut count = 0;
+    let stopped = messages.each(|_| {
+        count += 1;
+        if count == 3 { Err("enough".to_string()) } else { Ok(()) }
+    });
+    assert_eq!((stopped.map_err(|error| error.to_string()), count), (Err("enough".to_string()), 3));
+
+    // The file is used again for another record, which verifies.
+    let bytes = disk.state().bytes("journal-0000000001").to_vec();
+    let (first, second) = (crate::limits::BLOCK_BYTES, 2 * crate::limits::BLOCK_BYTES);
+    let file = disk.open("journal-0000000001").expect("it is there");
+    crate::disk::write_all(&file, &bytes[second..second + first], first as u64).expect("the disk is well");
+    match messages.each(|_| Ok::<(), String>(())) {
+        Err(ReadError::Disk(error)) => assert!(error.to_string().contains("changed while it was read")),
+        other => panic!("{other:?}"),
+    }
+    let told = ReadError::<String>::from(io::Error::other("it is gone")).to_string();
+    assert_eq!(told, "the journal cannot be read: it is gone; check the disk");
+}
