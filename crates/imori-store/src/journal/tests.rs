@@ -2,11 +2,11 @@ use bytes::{BufMut, BytesMut};
 
 use super::*;
 use crate::crash;
+use crate::disk::Disk as _;
 use crate::intake::{Admitted, NewRecord};
-use crate::open::{self, Opened};
 use crate::sim_disk::{SimDisk, SimFile};
 
-/// A journal whose first file is ready to be written to.
+/// A journal with a file to write to, of which nothing is on disk: no batch is written here.
 struct Sample {
     intake: Intake,
     journal: Journal<SimFile>,
@@ -15,13 +15,12 @@ struct Sample {
 
 impl Sample {
     fn new(file_bytes: usize) -> Sample {
-        let (disk, settings) = (SimDisk::default(), Settings { file_bytes, ..crash::settings(None) });
-        let Opened { intake, mut journal, mut pool, .. } =
-            open::open(&disk, &settings).expect("the disk is well");
-        let job = pool.next_job().expect("there is no file yet");
-        pool.done(job.run(&disk, &|| true).expect("the disk is well"));
-        assert!(journal.roll(&mut pool), "a file is ready");
-        Sample { intake, journal, file_bytes }
+        let mut journal = Journal::new(Settings { file_bytes, ..crash::settings(None) }, Vec::new());
+        let file = Arc::new(SimDisk::default().create("journal-0000000001").expect("there is room"));
+        let file = JournalFile { file, number: 1, generation: 1 };
+        journal.live.push_back(Live { file, last: Lsn(0), end: BLOCK_BYTES });
+        journal.has_active = true;
+        Sample { intake: Intake::new(Lsn::FIRST), journal, file_bytes }
     }
 
     fn append(&mut self, record: NewRecord) {
