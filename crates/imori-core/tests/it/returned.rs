@@ -197,3 +197,15 @@ fn a_delayed_message_was_given_out_before_only_if_it_was_due_before() {
         assert_eq!(client.read_all(), expected, "delayed by {delay_ms}, away for {away_ms}");
     }
 }
+
+#[test]
+fn a_record_that_cannot_be_read_is_told_in_words() {
+    let definition = Definition::Queue { vhost: VhostId(0), name: "q".into(), settings: durable() }.encode();
+    let mut restore = Restore::new(Gauge::default(), TestWorld::new().now(), true);
+    let mut told = |payload: &[u8]| restore.definition(Lsn(1), payload).unwrap_err().to_string();
+    assert_eq!(told(&definition[..5]), "the record ends too early");
+    let newer = [&[9], &definition[1..]].concat();
+    assert_eq!(told(&newer), "the record has version `9`; open it with the release that wrote it");
+    let unknown = [&definition[..1], &[99], &definition[2..]].concat();
+    assert!(told(&unknown).ends_with("means nothing here"), "{}", told(&unknown));
+}
