@@ -1,6 +1,8 @@
 //! The broker's runtime: cells, sockets, timers, limits.
 
 mod server;
+mod prepare;
+mod start_error;
 mod monitor;
 mod listener;
 mod thread;
@@ -32,6 +34,7 @@ mod memory_limit;
 mod limits;
 pub mod config;
 
-pub use server::{Listener, Server, StartError, StopHandle};
+pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
+pub use start_error::StartError;
 pub use store::StoreError;

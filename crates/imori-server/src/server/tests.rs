@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use imori_core::delivery::Delivery;
 use imori_core::id::ConnectionId;
 use imori_core::limits::TURN_COMMANDS_MAX;
+use imori_core::name::Name;
 use imori_core::outbound::{AfterCancel, CutReason, Encoder};
 use tempfile::TempDir;
 

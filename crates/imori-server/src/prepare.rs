@@ -1,0 +1,214 @@
+//! From a configuration to what the cells of a broker share.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use imori_core::id::{QueueId, VhostId};
+use imori_core::name::Name;
+use imori_core::outbound::OutboundLimits;
+use imori_core::restore::{Awakening, Restored};
+use imori_core::route::hamt::Seed;
+use imori_core::route::{Table, TableLimits};
+use imori_core::topology::Topology;
+use imori_stomp::heart_beat::HeartBeat;
+use imori_store::open::Opened;
+use imori_store::settings::OnDamage;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::admission::{Admission, AdmissionLimits};
+use crate::clock::Clock;
+use crate::complaints::Complaints;
+use crate::config::{Config, DamagePolicy, ProtocolName, Service};
+use crate::limits::{INBOXES_MAX, JOURNAL_GROUP_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::memory_limit::memory_limit;
+use crate::protocol::header_reader;
+use crate::settings::{ProtocolSettings, Settings};
+use crate::shared::{Phase, Shared};
+use crate::slots::{SlotKey, Slots};
+use crate::stall::Stalls;
+use crate::start_error::StartError;
+use crate::store::{self, OpenedStore, Opening};
+use crate::turn::Memory;
+use crate::websocket::Gate;
+
+/// What all cells share, and what was found in the store for them.
+pub(crate) struct Prepared {
+    pub(crate) shared: Shared,
+    pub(crate) vhosts: Vec<(Name, VhostId)>,
+    pub(crate) opened: Opened<File>,
+    pub(crate) awakenings: Vec<Awakening>,
+}
+
+/// Opens the store and makes what cells share.
+pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
+    let limits = &config.limits;
+    let table_limits = TableLimits {
+        queues_max: limits.queues as usize,
+        bindings_max: limits.bindings as usize,
+        subscriptions_max: limits.subscriptions as usize,
+    };
+    let mut seed = [0; 8];
+    getrandom::fill(&mut seed).map_err(|error| StartError::Random(error.to_string()))?;
+    let mut table = Table::new(Seed(u64::from_ne_bytes(seed)), table_limits);
+    let memory_bytes = memory_limit();
+    let mark_bytes = memory_bytes / 100 * usize::from(config.broker.memory_mark_percent);
+    info!(memory_bytes, mark_bytes, "memory mark is set");
+    let (clock, memory) = (Clock::start(), Memory::new(mark_bytes));
+    let OpenedStore { journal, keeper, pager, opened, restore, vhosts } =
+        open_store(config, cells, &clock, &memory)?;
+    let of_store = restore.vhosts();
+    for vhost in vhosts.iter().map(|(_, vhost)| *vhost).chain(of_store.iter().copied()) {
+        table.add_vhost(vhost);
+    }
+    let unserved = of_store.iter().filter(|id| !vhosts.iter().any(|(_, vhost)| vhost == *id)).count();
+    if unserved > 0 {
+        warn!(
+            vhosts = unserved,
+            "queues are kept of vhosts that `broker.vhosts` does not name; nobody can reach them"
+        );
+    }
+    let queues = Slots::new(limits.queues as usize * vhosts.len().max(1) + limits.queues as usize * unserved);
+    let mut topology = Topology::new(table);
+    let mut add_queue = |queue| {
+        let SlotKey { slot, generation } = queues.insert(|_| queue)?;
+        Some(QueueId { slot, generation })
+    };
+    let (awakenings, restored) = restore.finish(&mut topology, &mut add_queue);
+    if restored != Restored::default() {
+        let Restored { queues, messages, passed_over } = restored;
+        info!(queues, messages, passed_over, "queues are restored");
+    }
+    let shared = Shared {
+        clock,
+        table: Arc::new(ArcSwap::from_pointee(topology.table().clone())),
+        topology: Mutex::new(topology),
+        queues,
+        journal,
+        keeper,
+        pager,
+        queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),
+        stalls: Stalls::default(),
+        cells: OnceLock::new(),
+        admission: Admission::new(AdmissionLimits {
+            connections_max: limits.connections as usize,
+            unauthenticated_max: limits.unauthenticated as usize,
+            unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
+        }),
+        complaints: Complaints::default(),
+        memory,
+        alarm: watch::Sender::new(false),
+        phase: watch::Sender::new(Phase::Serving),
+        fault: Mutex::new(None),
+    };
+    Ok(Prepared { shared, vhosts, opened, awakenings })
+}
+
+fn open_store(
+    config: &Config,
+    cells: usize,
+    clock: &Clock,
+    memory: &Memory,
+) -> Result<OpenedStore, StartError> {
+    let file_bytes = config.journal.file_bytes.as_usize();
+    let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
+    if message_bytes + JOURNAL_GROUP_SLACK_BYTES > file_bytes {
+        return Err(StartError::FilesTooSmall { file_bytes, message_bytes });
+    }
+    let opening = Opening {
+        folder: &config.broker.data_dir,
+        file_bytes: file_bytes as u64,
+        reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
+        files_max: usize::from(config.journal.files),
+        on_damage: match config.journal.on_damage {
+            DamagePolicy::Quarantine => OnDamage::Quarantine,
+            DamagePolicy::Refuse => OnDamage::Refuse,
+        },
+        cells,
+        vhosts: config.broker.vhosts.iter().map(Name::from).collect(),
+        gauge: memory.gauge().clone(),
+        now: clock.now(),
+    };
+    store::open(opening).map_err(|error| StartError::Store(Box::new(error)))
+}
+
+/// What connections are told, as the configuration has it.
+pub(crate) fn settings(
+    config: &Config,
+    vhosts: Vec<(Name, VhostId)>,
+    mark_bytes: usize,
+    server_id: &str,
+    client_address: SocketAddr,
+) -> Settings {
+    let limits = &config.limits;
+    let nats = imori_nats::settings::Settings {
+        limits: imori_nats::limits::Limits {
+            control_line_bytes_max: config.nats.max_control_line.as_usize(),
+            payload_bytes_max: config.nats.max_payload.as_usize(),
+        },
+        server_id: server_id.to_string(),
+        host: client_address.ip().to_string(),
+        port: client_address.port(),
+        connect_urls: config.nats.connect_urls.clone(),
+        ping_interval: config.nats.ping_interval_s.duration(),
+        pings_out_max: config.nats.max_pings_out,
+        subscription_count_max: config.nats.max_subscriptions as usize,
+        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        login_timeout: limits.login_timeout_s.duration(),
+        lame_duck: config.nats.lame_duck_ms.duration(),
+        header_readers: header_reader,
+        vhost: vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost),
+        server_name: config.nats.server_name.clone(),
+        ..imori_nats::settings::Settings::default()
+    };
+    let stomp = imori_stomp::settings::Settings {
+        limits: imori_stomp::limits::Limits {
+            login_frame_bytes_max: limits.unauthenticated_bytes.as_usize(),
+            body_bytes_max: limits.message_bytes.as_usize(),
+            header_count_max: limits.headers as usize,
+            header_bytes_max: limits.header_bytes.as_usize(),
+            transaction_count_max: config.stomp.transactions as usize,
+            transaction_action_count_max: config.stomp.transaction_actions as usize,
+        },
+        vhosts,
+        host_names: config.broker.host_names.iter().map(|name| Name::from(name.as_str())).collect(),
+        heart_beat: HeartBeat {
+            sends: config.stomp.heart_beat_send_ms.duration(),
+            wants: config.stomp.heart_beat_receive_ms.duration(),
+        },
+        keeps_open_after_error: config.stomp.keep_open_after_error,
+        prefetch_default: limits.prefetch_default,
+        parked_bytes_max: limits.parked_publish_bytes.as_usize(),
+        login_timeout: limits.login_timeout_s.duration(),
+        header_readers: header_reader,
+        ..imori_stomp::settings::Settings::default()
+    };
+    Settings {
+        protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::new(nats) },
+        outbound: OutboundLimits {
+            feed_bytes: limits.queue_feed_bytes.as_usize(),
+            // What one connection does not read must not be what all publishers wait for.
+            unsent_bytes_max: limits.unsent_bytes.as_usize().min(mark_bytes / UNSENT_SHARE_OF_MARK),
+            inboxes_max: INBOXES_MAX,
+        },
+        write: config.cells.write,
+        gate: Arc::new(gate(config)),
+        spin: Duration::from_micros(u64::from(config.cells.spin_us)),
+        trusts_network: config.insecure_dev,
+    }
+}
+
+fn gate(config: &Config) -> Gate {
+    let is_on = |protocol: &ProtocolName| !config.listeners.of(Service::Messages(*protocol)).is_empty();
+    let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
+    Gate {
+        protocols: ProtocolName::ALL.into_iter().filter(is_on).collect(),
+        origins: config.ws.origins.clone(),
+        host_names: config.broker.host_names.clone(),
+        message_bytes_max: message_bytes as u64 + WEBSOCKET_SLACK_BYTES,
+        login_timeout: config.limits.login_timeout_s.duration(),
+    }
+}

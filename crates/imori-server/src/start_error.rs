@@ -1,0 +1,68 @@
+//! Why a broker does not start, and how to mend it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use crate::config::{ExposedListener, ListenAddress, Service};
+use crate::store::StoreError;
+
+/// Why a server does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// A listener is open to others than this machine, and there are no users.
+    Exposed(ExposedListener),
+    /// An address cannot be listened on.
+    Bind {
+        /// What it would have been for.
+        service: Service,
+        /// The address.
+        address: ListenAddress,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// No address is left to listen on.
+    NoListener,
+    /// The system gives no random bytes.
+    Random(String),
+    /// A thread cannot be started.
+    Thread(io::Error),
+    /// The largest message does not fit into a journal file.
+    FilesTooSmall {
+        /// Bytes of a file.
+        file_bytes: usize,
+        /// Bytes of the largest message with its headers.
+        message_bytes: usize,
+    },
+    /// The store cannot be opened.
+    Store(Box<StoreError>),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Exposed(exposed) => write!(f, "{exposed}"),
+            StartError::Bind { service, address, error } => {
+                write!(
+                    f,
+                    "cannot listen on `{service}={address}`: {error}; stop what listens there or choose another port"
+                )
+            }
+            StartError::NoListener => {
+                f.write_str("there is no address to listen on; set `listeners.stomp` or `listeners.nats`")
+            }
+            StartError::Random(error) => write!(f, "the system gives no random bytes: {error}"),
+            StartError::Thread(error) => {
+                write!(f, "a thread cannot be started: {error}; lower `cells.count`")
+            }
+            StartError::FilesTooSmall { file_bytes, message_bytes } => write!(
+                f,
+                "a message of `{message_bytes}` bytes with its headers does not fit into a journal file of \
+                 `{file_bytes}`; raise `journal.file_bytes` or lower `limits.message_bytes`"
+            ),
+            StartError::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for StartError {}
