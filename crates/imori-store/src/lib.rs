@@ -44,6 +44,8 @@ pub mod disk;
 pub mod whole_file;
 pub mod limits;
 #[cfg(test)]
+mod written;
+#[cfg(test)]
 mod faltering;
 #[cfg(test)]
 mod scarce;

@@ -293,4 +293,4 @@ fn rewrites<F: DiskFile>(
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -137,8 +137,8 @@ fn with_pages() -> (Queue, Vec<GonePage>) {
     let mut restore = Restore::new(Gauge::default(), TestWorld::new().now(), true);
     let world = TestWorld::new();
     let definition = Definition::Queue { vhost: vhost(&world), name: "q".into(), settings: durable() };
-    restore.definition(Lsn(1), &definition.encode()).unwrap();
-    restore.define().unwrap();
+    restore.definition(Lsn(1), &definition.encode()).expect("the core wrote it");
+    restore.define().expect("the core wrote it");
     let state = |segment| SegmentState { segment, page_count: 1, gone: Vec::new() };
     restore.checkpoint(Checkpoint {
         next_segment: 9,
@@ -170,7 +170,7 @@ fn with_pages() -> (Queue, Vec<GonePage>) {
             Some(QueueId { slot: 0, generation: 0 })
         })
     });
-    (queues.pop().unwrap(), gone)
+    (queues.pop().expect("it is durable"), gone)
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn below_a_checkpoint_nothing_is_missed() {
 /// As many records as have room in a block may have stood in each that is cut off.
 #[test]
 fn no_number_that_a_cut_took_is_given_again_however_small_the_records_were() {
-    use crate::recover::tests::{Unit, message, written};
+    use crate::written::{Unit, message, written};
 
     for (len, records) in [(0, 470), (8, 360), (100, 90), (3000, 3)] {
         let units = (0..3).map(|_| Unit::Each((0..records / 3).map(|_| message(7, len)).collect()));

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::crash::settings;
 use crate::record::Record;
-use crate::recover::tests::{Unit, hurt, message, scan, written};
 use crate::sim_disk::State;
+use crate::written::{Unit, hurt, message, scan, written};
 
 use super::{BLOCK_BYTES, Lsn, LsnRange, RecordType, Scanned, batch, record};
 
