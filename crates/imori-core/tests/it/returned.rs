@@ -209,3 +209,31 @@ fn a_record_that_cannot_be_read_is_told_in_words() {
     let unknown = [&definition[..1], &[99], &definition[2..]].concat();
     assert!(told(&unknown).ends_with("means nothing here"), "{}", told(&unknown));
 }
+
+#[test]
+fn each_message_of_a_run_has_a_record_of_its_own() {
+    use imori_core::broker::{self, Repetition};
+    use imori_core::message::{Address, Publication};
+
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    for name in ["p", "q"] {
+        let queue = client.declare_with(name, &durable()).unwrap();
+        client.bind("amq.fanout", "", queue).unwrap();
+    }
+    let head = Mail::default().head();
+    let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+    let (address, mut repetition) = (Address::new(b"amq.fanout", b""), Repetition::default());
+    broker::publish_again(&world, &client.actor(), &address, &run, &mut repetition).unwrap();
+    client.consume("p", "c", 9);
+    assert_eq!(client.read_all(), "c:1;c:2;c:3;");
+    client.settle(imori_core::outbound::Numbers::One(2), imori_core::delivery::Outcome::Accept).unwrap();
+    let back = crate::restored::restored(&journal(&world), world.now());
+    let left = |name| -> Vec<String> {
+        crate::restored::ready(&back, name).into_iter().map(|(_, text)| text[..1].to_string()).collect()
+    };
+    assert_eq!(
+        (left("p"), left("q")),
+        (vec!["1".into(), "3".into()], vec!["1".into(), "2".into(), "3".into()])
+    );
+}
