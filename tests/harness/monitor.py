@@ -3,13 +3,20 @@
 import json
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, Protocol
 
 from harness.deadline import DEADLINE_S
-from harness.imori import Imori
 
 
-def asked(imori: Imori, path: str) -> tuple[int, str]:
+class Monitored(Protocol):
+    """A broker of which it is known where its monitor listens."""
+
+    @property
+    def monitor(self) -> tuple[str, int] | None:
+        """The address, if it has one."""
+
+
+def asked(imori: Monitored, path: str) -> tuple[int, str]:
     """The status and the body of an answer."""
     assert imori.monitor is not None
     host, port = imori.monitor
@@ -21,7 +28,7 @@ def asked(imori: Imori, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def page(imori: Imori, path: str) -> dict[str, Any]:
+def page(imori: Monitored, path: str) -> dict[str, Any]:
     """A page of JSON."""
     status, body = asked(imori, path)
     assert status == 200, body
@@ -29,7 +36,7 @@ def page(imori: Imori, path: str) -> dict[str, Any]:
     return page
 
 
-def metric(imori: Imori, name: str) -> float:
+def metric(imori: Monitored, name: str) -> float:
     """A number of `/metrics`, by its name with its labels."""
     _, body = asked(imori, "/metrics")
     line = next(line for line in body.splitlines() if line.startswith(f"{name} "))

@@ -78,3 +78,7 @@ pub const PAGE_BYTES_GOAL: usize = 256 << 10;
 /// Bytes that a queue sends to disk at once: a write and a sync that are worth their calls, and what memory has to
 /// be spared for meanwhile.
 pub const PAGED_BYTES_GOAL: usize = 16 << 20;
+
+/// Counts of records that a queue needs in the journal, 16 bytes each. More: neighbours are counted together, and the
+/// journal is held for a part of the queue that is at most four times one through this.
+pub const RECORD_BUCKETS_MAX: usize = 1024;

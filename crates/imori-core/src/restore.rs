@@ -18,9 +18,10 @@ use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
 use crate::queue::{Arrival, Entry, GonePage, PageFacts, PagePlace, Queue};
 use crate::record::{
-    Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_seen, decode_settle,
+    Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_delayed_entry,
+    decode_seen, decode_settle,
 };
-use crate::restore_pages::{RestoredPages, put_in_order};
+use crate::restore_pages::{PagesOfQueue, RestoredPages, put_in_order};
 use crate::route::{BindingKey, ExchangeKind, Settings};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -52,6 +53,8 @@ pub struct Restore {
     now: Time,
     was_clean: bool,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
+    /// What rows were that definitions of the journal changed.
+    amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
     queues: BTreeMap<DurableQueueId, (Queue, Vec<Entry>)>,
     pages: RestoredPages,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
@@ -70,6 +73,7 @@ impl Restore {
             now,
             was_clean,
             rows: BTreeMap::new(),
+            amended: BTreeMap::new(),
             queues: BTreeMap::new(),
             pages: RestoredPages::default(),
             exchanges: Vec::new(),
@@ -92,13 +96,26 @@ impl Restore {
     pub fn definition(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
         for row in Definition::decode(payload)?.rows(lsn) {
             match row {
-                Row::Put { table, key, value } => self.row(table, key, value),
+                Row::Put { table, key, value } => {
+                    let before = self.rows.insert((table, key.clone()), value);
+                    self.amended.entry((table, key)).or_insert(before);
+                }
                 Row::Gone { table, prefix } => {
-                    self.rows.retain(|(other, key), _| *other != table || !key.starts_with(&prefix));
+                    let is_gone =
+                        |(other, key): &(Table, Vec<u8>)| *other == table && key.starts_with(&prefix);
+                    for (place, before) in self.rows.extract_if(.., |place, _| is_gone(place)) {
+                        self.amended.entry(place).or_insert(Some(before));
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Tells whether the definitions of the journal make of the rows something else than they were, to be asked
+    /// before [`Restore::define`].
+    pub fn amends(&self) -> bool {
+        self.amended.iter().any(|(place, before)| self.rows.get(place) != before.as_ref())
     }
 
     /// Makes of the rows what is defined. No definition follows.
@@ -153,6 +170,32 @@ impl Restore {
     /// Takes a page that was found, once all is defined.
     pub fn page(&mut self, facts: PageFacts) {
         self.pages.add(facts, self.queues.contains_key(&facts.queue));
+    }
+
+    /// The pages of delayed messages, to be read once it has what queues are done with, before any is listed.
+    pub fn delayed_pages(&self) -> Vec<PagePlace> {
+        self.pages.delayed_places()
+    }
+
+    /// Takes the entries of a page of delayed messages, each with the number of its record. Those of a page that
+    /// cannot be read stay there for the next start.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn delayed_page<'a>(
+        &mut self,
+        place: PagePlace,
+        entries: impl Iterator<Item = (Lsn, &'a [u8])>,
+    ) -> Result<(), RecordError> {
+        let decode = |(lsn, payload)| decode_delayed_entry(lsn, payload);
+        let found = entries.map(decode).collect::<Result<Vec<_>, _>>()?;
+        let highest = found.iter().map(|found| found.sequence).max();
+        let queue = self.pages.owner(place).and_then(|queue| self.queues.get_mut(&queue));
+        if let Some(((queue, _), highest)) = queue.zip(highest) {
+            queue.number_above(highest);
+        }
+        self.pages.list_delayed(place, found, &self.settled);
+        Ok(())
     }
 
     /// The pages of which the numbers of records are needed, once it has what queues are done with and what is known
@@ -248,7 +291,8 @@ impl Restore {
                 of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
             }
             queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
-            let mut pages = pages.remove(&durable).unwrap_or_default();
+            let PagesOfQueue { ready: mut pages, delayed } = pages.remove(&durable).unwrap_or_default();
+            delayed.into_iter().for_each(|(page, found)| queue.restore_delayed(page, found, self.now));
             let mut of_priority: BTreeMap<u8, Vec<Entry>> = BTreeMap::new();
             for entry in entries {
                 of_priority.entry(entry.envelope.priority).or_default().push(entry);

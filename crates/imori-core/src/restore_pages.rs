@@ -11,7 +11,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding};
 use crate::id::DurableQueueId;
-use crate::queue::{Entry, Found, FoundPage, GonePage, PageFacts, PagePlace, Ranges};
+use crate::queue::{Entry, Found, FoundDelayed, FoundPage, GonePage, PageFacts, PagePlace, Ranges};
 use crate::record::Checkpoint;
 
 /// The pages of a restoration.
@@ -22,7 +22,16 @@ pub(crate) struct RestoredPages {
     doubtful_below: u32,
     /// Records that are in pages whose numbers were read.
     listed: HashSet<Holding, FixedState>,
+    /// Records that are in pages of delayed messages, and where.
+    delayed: HashMap<Holding, PagePlace, FixedState>,
     gone: Vec<GonePage>,
+}
+
+/// The pages of a queue: of each priority in their order, and those of delayed messages with what is in them.
+#[derive(Debug, Default)]
+pub(crate) struct PagesOfQueue {
+    pub(crate) ready: BTreeMap<u8, Vec<FoundPage>>,
+    pub(crate) delayed: Vec<(FoundPage, Vec<FoundDelayed>)>,
 }
 
 #[derive(Debug)]
@@ -30,6 +39,8 @@ struct RestoredPage {
     facts: PageFacts,
     live: u32,
     settled: Ranges,
+    /// What is in it, if that is delayed messages.
+    delayed: Vec<FoundDelayed>,
 }
 
 impl RestoredPages {
@@ -47,8 +58,44 @@ impl RestoredPages {
         let live = if is_there { u32::try_from(live).unwrap_or(0) } else { 0 };
         match live {
             0 => self.gone.push(GonePage { place, is_durable: true }),
-            _ => drop(self.pages.insert(place, RestoredPage { facts, live, settled })),
+            _ => drop(self.pages.insert(place, RestoredPage { facts, live, settled, delayed: Vec::new() })),
         }
+    }
+
+    /// The pages of delayed messages, which have to be read: somebody may name one of these at any time.
+    pub(crate) fn delayed_places(&self) -> Vec<PagePlace> {
+        let delayed = self.pages.iter().filter(|(_, page)| page.facts.is_delayed());
+        delayed.map(|(place, _)| *place).collect()
+    }
+
+    /// Whose page it is.
+    pub(crate) fn owner(&self, place: PagePlace) -> Option<DurableQueueId> {
+        self.pages.get(&place).map(|page| page.facts.queue)
+    }
+
+    /// Takes what verifies of a page of delayed messages, before any page is listed.
+    pub(crate) fn list_delayed(
+        &mut self,
+        place: PagePlace,
+        found: Vec<FoundDelayed>,
+        settled: &HashSet<Holding, FixedState>,
+    ) {
+        let Some(page) = self.pages.get_mut(&place) else { return };
+        let mut live = 0;
+        for FoundDelayed { lsn, .. } in &found {
+            let holding = Holding { queue: page.facts.queue, lsn: *lsn };
+            if page.settled.contains(lsn.0) {
+                continue;
+            }
+            if settled.contains(&holding) || self.delayed.contains_key(&holding) {
+                page.settled.insert(lsn.0);
+                continue;
+            }
+            self.delayed.insert(holding, place);
+            live += 1;
+        }
+        (page.live, page.delayed) = (live, found);
+        self.forget_if_gone(place);
     }
 
     /// The pages whose numbers have to be read: those with records that the journal may have too, and those of
@@ -56,14 +103,15 @@ impl RestoredPages {
     pub(crate) fn to_list(&self, floor: Lsn, told: impl Iterator<Item = Holding>) -> Vec<PagePlace> {
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
         if !self.pages.is_empty() {
-            for Holding { queue, lsn } in told {
+            // One that is ready since may be in a page of its priority too.
+            for Holding { queue, lsn } in told.chain(self.delayed.keys().copied()) {
                 lsns.entry(queue).or_default().insert(lsn);
             }
         }
         let is_told = |facts: &PageFacts| {
             lsns.get(&facts.queue).is_some_and(|lsns| lsns.range(facts.first..=facts.last).next().is_some())
         };
-        let pages = self.pages.values().map(|page| page.facts);
+        let pages = self.pages.values().map(|page| page.facts).filter(|facts| !facts.is_delayed());
         pages.filter(|facts| facts.last >= floor || is_told(facts)).map(|facts| facts.place).collect()
     }
 
@@ -71,7 +119,7 @@ impl RestoredPages {
     pub(crate) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &HashSet<Holding, FixedState>) {
         let Some(page) = self.pages.get_mut(&place) else { return };
         let queue = page.facts.queue;
-        let mut live = 0;
+        let (mut live, mut moved) = (0, Vec::new());
         for lsn in lsns {
             let holding = Holding { queue, lsn: *lsn };
             let is_twice = !self.listed.insert(holding);
@@ -79,9 +127,21 @@ impl RestoredPages {
                 page.settled.insert(lsn.0);
             }
             live += u32::from(!page.settled.contains(lsn.0));
+            moved.extend(self.delayed.remove(&holding).map(|before| (before, *lsn)));
         }
         page.live = live;
-        if live == 0 {
+        self.forget_if_gone(place);
+        for (before, lsn) in moved {
+            if let Some(page) = self.pages.get_mut(&before) {
+                page.settled.insert(lsn.0);
+                page.live = page.live.saturating_sub(1);
+            }
+            self.forget_if_gone(before);
+        }
+    }
+
+    fn forget_if_gone(&mut self, place: PagePlace) {
+        if self.pages.get(&place).is_some_and(|page| page.live == 0) {
             self.pages.remove(&place);
             self.gone.push(GonePage { place, is_durable: true });
         }
@@ -89,7 +149,7 @@ impl RestoredPages {
 
     /// Tells whether a record is in a page.
     pub(crate) fn has(&self, holding: &Holding) -> bool {
-        self.listed.contains(holding)
+        self.listed.contains(holding) || self.delayed.contains_key(holding)
     }
 
     /// What is known of the deliveries of messages that are in pages.
@@ -104,15 +164,19 @@ impl RestoredPages {
         of_queue
     }
 
-    /// Takes out the pages of each queue and priority, in their order.
-    pub(crate) fn take(&mut self, was_clean: bool) -> BTreeMap<DurableQueueId, BTreeMap<u8, Vec<FoundPage>>> {
-        let mut all: BTreeMap<DurableQueueId, BTreeMap<u8, Vec<FoundPage>>> = BTreeMap::new();
-        for (place, RestoredPage { facts, live, settled }) in std::mem::take(&mut self.pages) {
+    /// Takes out the pages of each queue.
+    pub(crate) fn take(&mut self, was_clean: bool) -> BTreeMap<DurableQueueId, PagesOfQueue> {
+        let mut all: BTreeMap<DurableQueueId, PagesOfQueue> = BTreeMap::new();
+        for (place, RestoredPage { facts, live, settled, delayed }) in std::mem::take(&mut self.pages) {
             let is_doubtful = !was_clean || place.segment < self.doubtful_below;
             let of_queue = all.entry(facts.queue).or_default();
-            of_queue.entry(facts.priority).or_default().push(FoundPage { facts, live, settled, is_doubtful });
+            let page = FoundPage { facts, live, settled, is_doubtful };
+            match facts.is_delayed() {
+                true => of_queue.delayed.push((page, delayed)),
+                false => of_queue.ready.entry(facts.priority).or_default().push(page),
+            }
         }
-        for pages in all.values_mut().flat_map(BTreeMap::values_mut) {
+        for pages in all.values_mut().flat_map(|of_queue| of_queue.ready.values_mut()) {
             pages.sort_by_key(|FoundPage { facts, .. }| {
                 (facts.first_position, facts.last_position, facts.place)
             });

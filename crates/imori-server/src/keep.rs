@@ -10,32 +10,64 @@ use std::time::{Duration, Instant};
 
 use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
-use imori_core::id::DurableQueueId;
-use imori_core::queue::{GonePage, PageDraft, PagePlace, Ranges};
+use imori_core::queue::{GonePage, PagePlace, Ranges};
 use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts};
-use imori_store::limits::SEGMENT_BYTES_GOAL;
 use tracing::debug;
 
-use crate::limits::{CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, KEEPER_LOOK_EVERY};
+use crate::limits::{
+    CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY, SPILL_AGAIN,
+};
 use crate::shared::Shared;
 use crate::slots::SlotKey;
+use crate::spill::{exchange, spill};
 
 /// Runs the keeper until it is told to end.
 pub(crate) fn keep(shared: &Arc<Shared>) {
     let keeper = &shared.keeper;
-    loop {
-        let is_ending = keeper.is_ending();
-        let is_full = shared.journal.live_files() > keeper.files_max;
-        // Where space is short each page that goes may be what publishers wait for.
-        let spared_min = if shared.journal.is_space_low() { 1 } else { CHECKPOINT_PAGES };
-        if is_ending || is_full || keeper.spared() >= spared_min {
-            checkpoint(shared, is_full && !is_ending);
-        }
-        if is_ending {
-            return;
-        }
+    let mut spills_again = Instant::now();
+    while !keeper.is_ending() {
+        keep_once(shared, &mut spills_again);
         keeper.wait(KEEPER_LOOK_EVERY);
     }
+    checkpoint(shared, Spills::Nothing);
+}
+
+/// What is copied to segments before a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spills {
+    Nothing,
+    /// The older half of what the journal has.
+    Half,
+    /// What is needed of the oldest file, for the space that this takes.
+    Oldest,
+}
+
+/// Makes a checkpoint if something goes with it. One that frees nothing would only fill the journal.
+fn keep_once(shared: &Shared, spills_again: &mut Instant) {
+    let (journal, keeper) = (&shared.journal, &shared.keeper);
+    // Where space is short each file and page that goes may be what publishers wait for.
+    let is_short = journal.is_space_low() || journal.is_out_of_space();
+    let (files_max, spared_min) =
+        if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (keeper.files_max, CHECKPOINT_PAGES) };
+    let is_full = journal.live_files() > files_max;
+    let frees = keeper.spared() >= spared_min || is_full && frees_a_file(shared);
+    if frees {
+        checkpoint(shared, Spills::Nothing);
+    } else if is_full && Instant::now() >= *spills_again {
+        let spills = if is_short { Spills::Oldest } else { Spills::Half };
+        if !checkpoint(shared, spills) {
+            *spills_again = Instant::now() + SPILL_AGAIN;
+        }
+    }
+}
+
+/// Tells whether nobody needs anything of the oldest file, as far as that is known now.
+fn frees_a_file(shared: &Shared) -> bool {
+    let Some(oldest) = shared.journal.oldest_sealed() else { return false };
+    let is_above = |floor: Option<Lsn>| floor.is_none_or(|floor| floor > oldest);
+    let of_queue = |key| shared.queues.with(key, |queue| queue.floor()).flatten();
+    is_above(shared.journal.first_definition())
+        && queues(shared).into_iter().all(|key| is_above(of_queue(key)))
 }
 
 /// What was gathered from all queues.
@@ -46,12 +78,19 @@ struct Gathered {
     gone: Vec<GonePage>,
 }
 
-/// Makes a checkpoint; with `spills` the older half of what the journal has is copied first.
-fn checkpoint(shared: &Shared, spills: bool) {
-    let Some(next) = shared.journal.next_lsn() else { return };
+/// Makes a checkpoint; false where what was to be copied first was not, and nothing goes.
+fn checkpoint(shared: &Shared, spills: Spills) -> bool {
+    let Some(next) = shared.journal.next_lsn() else { return false };
     pass(shared);
-    if spills && let Some(oldest) = shared.journal.oldest_sealed() {
-        spill(shared, oldest.max(Lsn(oldest.0.midpoint(next.0))));
+    if let Some(oldest) = shared.journal.oldest_sealed() {
+        match spills {
+            Spills::Nothing => {}
+            Spills::Half => spill(shared, oldest.max(Lsn(oldest.0.midpoint(next.0)))),
+            Spills::Oldest => exchange(shared, oldest),
+        }
+        if spills != Spills::Nothing && !frees_a_file(shared) {
+            return false;
+        }
     }
     let mut gathered = gather(shared);
     gathered.gone.append(&mut shared.keeper.gone());
@@ -60,19 +99,23 @@ fn checkpoint(shared: &Shared, spills: bool) {
     renew_seen(shared, floor);
     pass(shared);
     let payload = payload(shared, &gathered).encode();
-    let Some(lsn) = shared.journal.append_checkpoint(floor, &payload) else { return };
+    let Some(lsn) = shared.journal.append_checkpoint(floor, &payload) else { return false };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
     let begin = Instant::now();
     while shared.journal.waiters().progress().synced < lsn {
         // A disk without room may never have it; what it does not have the next start does without.
         let is_late = shared.keeper.is_ending() && begin.elapsed() > CHECKPOINT_AT_END_MAX;
         if shared.journal.has_failed() || is_late {
-            return;
+            return false;
         }
         // This thread has time, and nobody waits for it.
         std::thread::sleep(Duration::from_millis(1));
     }
     shared.pager.discard_now(&gathered.gone);
+    if shared.journal.is_space_low() {
+        shared.pager.give_back();
+    }
+    true
 }
 
 /// Waits until every cell has ended the turn that it is in.
@@ -88,62 +131,6 @@ fn pass(shared: &Shared) {
 
 fn queues(shared: &Shared) -> Vec<SlotKey> {
     shared.queues.keys()
-}
-
-/// Copies messages whose records are up to `through` to segments, those of several queues to one.
-fn spill(shared: &Shared, through: Lsn) {
-    let mut drafts: Vec<(SlotKey, DurableQueueId, PageDraft)> = Vec::new();
-    let mut bytes = 0;
-    for key in queues(shared) {
-        loop {
-            let room = SEGMENT_BYTES_GOAL.saturating_sub(bytes).max(1);
-            let spilled = shared.queues.with(key, |queue| {
-                let owner = queue.durability()?.id;
-                Some((owner, queue.spill(through, room)))
-            });
-            let Some(Some((owner, spilled))) = spilled else { break };
-            if spilled.is_empty() {
-                break;
-            }
-            bytes += spilled.iter().map(PageDraft::bytes).sum::<usize>();
-            drafts.extend(spilled.into_iter().map(|draft| (key, owner, draft)));
-            if bytes >= SEGMENT_BYTES_GOAL {
-                if !write(shared, std::mem::take(&mut drafts)) {
-                    return;
-                }
-                bytes = 0;
-            }
-        }
-    }
-    write(shared, drafts);
-}
-
-fn write(shared: &Shared, drafts: Vec<(SlotKey, DurableQueueId, PageDraft)>) -> bool {
-    if drafts.is_empty() {
-        return true;
-    }
-    let pages = drafts.iter().map(|(_, owner, draft)| (owner.0, draft));
-    let places = shared.pager.write_now(pages);
-    let now = shared.clock.now();
-    let is_written = places.is_some();
-    let mut places = places.unwrap_or_default().into_iter();
-    for (key, _, draft) in drafts {
-        let place = places.next();
-        let told = shared.queues.with(key, |queue| match place {
-            Some(place) => {
-                queue.page_written(&draft, place);
-                None
-            }
-            None => Some(draft),
-        });
-        if let Some(Some(draft)) = told {
-            shared.queues.with(key, |queue| queue.page_failed(draft, now));
-        } else if let (None, Some(place)) = (told, place) {
-            // The queue went meanwhile.
-            shared.keeper.take_gone(vec![GonePage { place, is_durable: true }]);
-        }
-    }
-    is_written
 }
 
 fn gather(shared: &Shared) -> Gathered {

@@ -10,6 +10,7 @@ mod connection;
 mod socket;
 mod stalled;
 mod keep;
+mod spill;
 mod watch;
 mod cell;
 mod shared;

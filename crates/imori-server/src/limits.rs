@@ -130,6 +130,14 @@ pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
 /// How often the keeper looks whether the journal has too many files. Longer would let it have more of them.
 pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// Journal files that may be live while space is short: the one that is written to. Each of the others may be what
+/// publishers wait for.
+pub(crate) const FILES_MAX_WHEN_SHORT: usize = 1;
+
+/// How long after a copy to segments for which there was no room the next is tried: it looks at all that waits in
+/// memory, and only what consumers take meanwhile makes room.
+pub(crate) const SPILL_AGAIN: Duration = Duration::from_millis(250);
+
 /// Pages that nobody needs, for which alone a checkpoint is made: 64 MiB of the disk, and they are found in its payload
 /// until then.
 pub(crate) const CHECKPOINT_PAGES: usize = 256;

@@ -16,6 +16,7 @@ use imori_core::topology::Topology;
 use imori_stomp::heart_beat::HeartBeat;
 use imori_store::open::Opened;
 use imori_store::settings::OnDamage;
+use imori_store::space::Space;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -82,6 +83,7 @@ pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartEr
         let Restored { queues, messages, passed_over } = restored;
         info!(queues, messages, passed_over, "queues are restored");
     }
+    pager.leave(Space::new(config.journal.reserve_bytes.as_usize() as u64, journal.file_bytes()));
     let shared = Shared {
         clock,
         table: Arc::new(ArcSwap::from_pointee(topology.table().clone())),

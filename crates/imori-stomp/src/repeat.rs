@@ -143,14 +143,15 @@ impl Known {
         }
         let destination = Destination::parse(read.destination?).ok()?;
         let (exchange, subject) = destination.address()?;
+        let declares = matches!(destination, Destination::Queue(_) | Destination::AmqQueue(_));
         Some(Known {
             head: head.to_vec(),
             body_len: frame.body.len(),
             properties: read.head,
             text,
             address: Address::new(exchange, subject),
-            declares: matches!(destination, Destination::Queue(_) | Destination::AmqQueue(_)),
-            repetition: Repetition::default(),
+            declares,
+            repetition: Repetition::new(declares),
         })
     }
 }

@@ -87,39 +87,33 @@ fn publish<W: World>(
 ) -> Result<PublishReport, Complaint> {
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let actor = session.actor();
-    let report = match broker::publish(world, &actor, exchange, subject, publication) {
-        // Nobody keeps it until it is due, as long as its queue is not made.
-        Err(BrokerError::NotKept(_)) if matches!(destination, Destination::Queue(name) if declares(name)) => {
-            PublishReport::default()
-        }
-        report => report?,
-    };
-    if report.receivers == 0 && report.refused_by.is_none() {
-        return found_nobody(session, world, destination, publication, report);
-    }
-    Ok(report)
-}
-
-/// A queue that SEND declares is made now and the message sent again: so a queue that is there, which is
-/// nearly always so, costs no look-up of its own, and one that was deleted comes back.
-#[cold]
-fn found_nobody<W: World>(
-    session: &Session,
-    world: &W,
-    destination: &Destination<'_>,
-    publication: &Publication<'_>,
-    report: PublishReport,
-) -> Result<PublishReport, Complaint> {
-    match destination {
-        Destination::Queue(name) if declares(name) => {
-            let declared = make_sure(session, world, name)?;
-            let report = broker::publish(world, &session.actor(), b"", name, publication)?;
-            Ok(PublishReport { confirm: report.confirm.after(declared), ..report })
-        }
+    let Destination::Queue(name) = destination else {
         // As in RabbitMQ a message vanishes that is sent to a queue which somebody else should have
         // made, or to an inbox that is gone; who sent it is not to blame.
-        _ => Ok(report),
+        return Ok(broker::publish(world, &actor, exchange, subject, publication)?);
+    };
+    if !declares(name) {
+        return Ok(broker::publish(world, &actor, exchange, subject, publication)?);
     }
+    match broker::publish_to_queue(world, &actor, exchange, subject, publication)? {
+        Some(report) if report.receivers > 0 || report.refused_by.is_some() => Ok(report),
+        // None was there, or it is being deleted.
+        Some(_) | None => make_and_send(session, world, name, publication),
+    }
+}
+
+/// A queue that SEND declares is made now and the message sent to it: so a queue that is there, which is
+/// nearly always so, costs no look-up of its own, and one that was deleted comes back.
+#[cold]
+fn make_and_send<W: World>(
+    session: &Session,
+    world: &W,
+    name: &[u8],
+    publication: &Publication<'_>,
+) -> Result<PublishReport, Complaint> {
+    let declared = make_sure(session, world, name)?;
+    let report = broker::publish(world, &session.actor(), b"", name, publication)?;
+    Ok(PublishReport { confirm: report.confirm.after(declared), ..report })
 }
 
 /// Says that a name is not that of an inbox, which nobody declares.

@@ -189,12 +189,16 @@ impl<D: Disk> Committer<D> {
         let free_bytes = self.shared.disk.free_bytes()?;
         let mut state = self.shared.lock();
         let is_stalled = state.pool.is_stalled();
+        let watermark = space.look(free_bytes, is_stalled);
+        state.pool.be_short(watermark == Watermark::High);
         if is_stalled && space.has_room(free_bytes) {
             state.pool.retry();
             self.shared.note_stall(&state);
-            self.shared.room.notify_one();
         }
-        Ok(space.look(free_bytes, is_stalled))
+        state.pool.retry_urgently();
+        // What is ready beyond the reserve may go now.
+        self.shared.room.notify_one();
+        Ok(watermark)
     }
 
     /// The files in which something is needed, with the one that is written to.
@@ -283,8 +287,12 @@ impl<D: Disk> Shared<D> {
         }
         if journal.needs_file() {
             self.wait(|state| {
-                let is_hopeless = state.is_ending && state.pool.is_stalled();
+                let is_hopeless = state.is_ending && state.pool.is_hopeless();
                 let has_rolled = journal.roll(&mut state.pool);
+                if !has_rolled {
+                    // None is being made perhaps, for want of space that this one may have.
+                    self.room.notify_one();
+                }
                 (state.live_files, state.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
                 has_rolled || is_hopeless
             })?;

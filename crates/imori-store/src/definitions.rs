@@ -36,6 +36,8 @@ pub struct DefinitionsLook {
     pub applied: Lsn,
     /// How many rows verify, by table.
     pub rows: Vec<(Table, usize)>,
+    /// Those of the queues.
+    pub queues: Vec<Row>,
     /// What does not.
     pub damage: DefinitionsDamage,
 }
@@ -62,7 +64,8 @@ pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>
     let Some(name) = name else { return Ok(None) };
     let Content { head, tables, damage } = read_whole(disk, name, store)?;
     let rows = tables.iter().map(|(table, rows)| (*table, rows.len())).collect();
-    Ok(Some(DefinitionsLook { applied: head.applied, rows, damage }))
+    let queues = tables.into_iter().filter(|(table, _)| *table == Table::Queues).flat_map(|(_, rows)| rows);
+    Ok(Some(DefinitionsLook { applied: head.applied, rows, queues: queues.collect(), damage }))
 }
 
 impl Definitions {

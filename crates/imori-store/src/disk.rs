@@ -4,12 +4,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::whole_file::{self, ReadFrom};
@@ -72,6 +74,11 @@ pub trait DiskFile: Send + Sync + 'static {
 
     /// Cuts it off, or adds zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Gives the space of a part of it back, which reads as zeros then; false where the disk has no such thing.
+    fn give_back(&self, _part: Range<u64>) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 /// A folder of the operating system.
@@ -163,6 +170,15 @@ impl DiskFile for File {
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
     }
+
+    fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(self, hole, part.start, part.end.saturating_sub(part.start)) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
 }
 
 /// Tells whether something is lacking that can come back: space, or descriptors of the process.
@@ -210,4 +226,31 @@ pub(crate) fn read_up_to(file: &impl DiskFile, bytes: &mut [u8], offset: u64) ->
         }
     }
     Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn the_space_of_a_part_is_given_back_where_the_disk_has_holes() {
+        let folder = std::env::temp_dir().join(format!("imori-holes-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("there is a folder for temporary files");
+        let file = RealDisk::new(folder.clone()).create("a").expect("it takes a file");
+        write_all(&file, &[7; 64 << 10], 0).expect("the disk is well");
+        file.sync_data().expect("the disk is well");
+        let blocks = |file: &File| file.metadata().expect("it is there").blocks();
+        let before = blocks(&file);
+        let is_given_back = file.give_back(8 << 10..40 << 10).expect("the disk is well");
+        let mut bytes = vec![1; 64 << 10];
+        read_up_to(&file, &mut bytes, 0).expect("the disk is well");
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        let byte = if is_given_back { 0 } else { 7 };
+        assert!(bytes[8 << 10..40 << 10].iter().all(|found| *found == byte));
+        assert!(bytes[..8 << 10].iter().chain(&bytes[40 << 10..]).all(|found| *found == 7));
+        assert_eq!(file.size().ok(), Some(64 << 10));
+        assert!(!is_given_back || blocks(&file) < before, "{} blocks of {before}", blocks(&file));
+    }
 }

@@ -29,6 +29,10 @@ pub const READY_FILES: usize = 3;
 /// back.
 pub const SPARE_FILES_MAX: usize = 7;
 
+/// Files that are kept ready at most while space is short: publishers were stopped as a third could not be made.
+/// What is freed beyond is removed: it may have been copied to a segment for that.
+pub const SHORT_FILES_MAX: usize = 2;
+
 /// Files beyond the reserve for which there has to be space, or publishers are stopped: one that is being
 /// made, and one for segments of what it replaces.
 pub const SPACE_HIGH_FILES: u64 = 2;

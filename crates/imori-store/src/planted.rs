@@ -57,6 +57,8 @@ pub(crate) enum Fault {
     SegmentComesBack,
     /// A segment goes with the first of its pages.
     RemoveWithFirstPage,
+    /// With the space between pages that are needed the blocks go that they share with it.
+    GiveBackNeighbours,
     /// The census has a number as past while its segment is being written.
     CensusSkipsUnderWay,
     /// What failed to be written is left under its name.

@@ -8,9 +8,10 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::{self, Disk, DiskFile};
-use crate::limits::{FILL_BYTES, READY_FILES, SPARE_FILES_MAX};
+use crate::limits::{FILL_BYTES, READY_FILES, SHORT_FILES_MAX, SPARE_FILES_MAX};
 use crate::planted::Fault;
 use crate::settings::Settings;
+use crate::space::Space;
 
 /// What a file is called that is not yet whole.
 const NEW: &str = ".new";
@@ -33,8 +34,16 @@ pub struct Pool<F> {
     next_generation: u32,
     next_number: u32,
     is_working: bool,
+    /// It works on a file that somebody waits for.
+    is_working_urgently: bool,
     /// The disk was full when a file was to be made; none is until somebody says that there is space.
     is_stalled: bool,
+    /// Space is scarce: no more files are kept than settles need.
+    is_short: bool,
+    /// Somebody waits for a file, and none is ready.
+    is_urgent: bool,
+    /// There was no space even for that one.
+    is_hopeless: bool,
 }
 
 /// Something to do so that a file is ready.
@@ -47,7 +56,7 @@ pub struct Job<F> {
 
 #[derive(Debug)]
 enum JobKind<F> {
-    Make { number: u32 },
+    Make { number: u32, is_urgent: bool },
     Renew(JournalFile<F>),
     Remove(u32),
 }
@@ -67,8 +76,19 @@ impl<F: DiskFile> Pool<F> {
     /// An empty pool, whose next file has these.
     pub(crate) fn new(settings: Settings, next_generation: u32, next_number: u32) -> Pool<F> {
         let (ready, free) = (VecDeque::new(), VecDeque::new());
-        let (is_working, is_stalled) = (false, false);
-        Pool { settings, ready, free, next_generation, next_number, is_working, is_stalled }
+        Pool {
+            settings,
+            ready,
+            free,
+            next_generation,
+            next_number,
+            is_working: false,
+            is_working_urgently: false,
+            is_stalled: false,
+            is_short: false,
+            is_urgent: false,
+            is_hopeless: false,
+        }
     }
 
     /// Takes a file that nothing needs any more.
@@ -76,9 +96,12 @@ impl<F: DiskFile> Pool<F> {
         self.free.push_back(file);
     }
 
-    /// Gives a file that is ready.
+    /// Gives a file that is ready; whoever gets none waits for one.
     pub(crate) fn take(&mut self) -> Option<JournalFile<F>> {
-        self.ready.pop_front()
+        let file = self.ready.pop_front();
+        self.is_urgent = file.is_none();
+        self.is_hopeless &= self.is_urgent;
+        file
     }
 
     pub(crate) fn has_free(&self) -> bool {
@@ -91,15 +114,32 @@ impl<F: DiskFile> Pool<F> {
         !self.ready.is_empty()
     }
 
-    /// Tells whether files are missing because there is no space for them.
+    /// Tells whether there was no space for a file. What is freed meanwhile is for settles: were publishers let on
+    /// by it, what is copied to segments so that it is free would take the rest of the disk.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
-        self.is_stalled && self.ready.len() < READY_FILES
+        self.is_stalled
+    }
+
+    /// Tells whether there is no space even for a file that somebody waits for.
+    #[must_use]
+    pub fn is_hopeless(&self) -> bool {
+        self.is_stalled() && self.is_hopeless
     }
 
     /// Tries again to make files, because there may be space.
     pub fn retry(&mut self) {
         self.is_stalled = false;
+    }
+
+    /// Tries again to make the one that somebody waits for.
+    pub fn retry_urgently(&mut self) {
+        self.is_hopeless = false;
+    }
+
+    /// Says whether space is scarce: what is ready beyond what settles need is then given up.
+    pub fn be_short(&mut self, is_short: bool) {
+        self.is_short = is_short;
     }
 
     /// Says what is to be done next: what is free is renewed, or removed if there is more than enough,
@@ -108,13 +148,23 @@ impl<F: DiskFile> Pool<F> {
         if self.is_working {
             return None;
         }
-        let is_enough = self.ready.len() >= SPARE_FILES_MAX;
+        let (ready_min, spare_max) = match self.is_short || self.is_stalled {
+            true => (SHORT_FILES_MAX, SHORT_FILES_MAX),
+            false => (READY_FILES, SPARE_FILES_MAX),
+        };
+        if self.ready.len() > spare_max {
+            self.free.extend(self.ready.pop_back());
+        }
+        let is_enough = self.ready.len() >= spare_max;
+        let is_urgent = self.is_urgent && self.ready.is_empty();
+        let may_make = !self.is_stalled || is_urgent && !self.is_hopeless;
         let kind = match self.free.pop_front() {
             Some(file) if is_enough => JobKind::Remove(file.number),
             Some(file) => JobKind::Renew(file),
-            None if self.ready.len() < READY_FILES && !self.is_stalled => {
+            None if self.ready.len() < ready_min && may_make => {
                 self.next_number += 1;
-                JobKind::Make { number: self.next_number - 1 }
+                self.is_working_urgently = is_urgent;
+                JobKind::Make { number: self.next_number - 1, is_urgent }
             }
             None => return None,
         };
@@ -126,11 +176,12 @@ impl<F: DiskFile> Pool<F> {
 
     /// Takes what came of a job.
     pub fn done(&mut self, made: Made<F>) {
+        let was_urgent = std::mem::take(&mut self.is_working_urgently);
         self.is_working = false;
         match made {
             Made::Ready(file) => self.ready.push_back(file),
             Made::Removed => {}
-            Made::NoSpace => self.is_stalled = true,
+            Made::NoSpace => (self.is_stalled, self.is_hopeless) = (true, self.is_hopeless || was_urgent),
         }
     }
 }
@@ -145,8 +196,10 @@ impl<F: DiskFile> Job<F> {
             ));
         }
         match self.kind {
-            JobKind::Make { .. } if !has_room(disk.free_bytes()?, &self.settings) => Ok(Made::NoSpace),
-            JobKind::Make { number } => {
+            JobKind::Make { is_urgent, .. } if !has_room(disk.free_bytes()?, &self.settings, is_urgent) => {
+                Ok(Made::NoSpace)
+            }
+            JobKind::Make { number, .. } => {
                 match make(disk, &self.settings, number, self.generation, is_wanted) {
                     Ok(None) => give_up(disk, number).map(|()| Made::NoSpace),
                     Err(error)
@@ -215,10 +268,12 @@ fn make<D: Disk>(
     Ok(Some(JournalFile { file: Arc::new(file), number, generation }))
 }
 
-/// Tells whether a new file leaves to others what is theirs.
-fn has_room(free_bytes: u64, settings: &Settings) -> bool {
-    let needed = settings.reserve_bytes.saturating_add(settings.file_bytes as u64);
-    settings.reserve_bytes == 0 || free_bytes >= needed
+/// Tells whether a new file leaves to others what is theirs, and to the keeper the space of one that it copies from.
+/// One that somebody waits for does not have to: without it nothing that settles is written, and no file goes.
+fn has_room(free_bytes: u64, settings: &Settings, is_urgent: bool) -> bool {
+    let file_bytes = settings.file_bytes as u64;
+    let space = Space::new(settings.reserve_bytes, file_bytes);
+    settings.reserve_bytes == 0 || space.has_room(free_bytes) || is_urgent && free_bytes >= file_bytes
 }
 
 /// Takes away what there is of a file for which there was no space.
@@ -261,14 +316,17 @@ mod tests {
     #[test]
     fn a_new_file_leaves_the_reserve_to_others() {
         let file_bytes = settings(None).file_bytes as u64;
-        for (reserve_bytes, free_bytes, is_made) in [
-            (0, 0, true),
-            (100, file_bytes + 100, true),
-            (100, file_bytes + 99, false),
-            (u64::MAX, u64::MAX - 1, false),
+        for (reserve_bytes, free_bytes, is_made, is_made_urgently) in [
+            (0, 0, true, true),
+            (100, 2 * file_bytes + 100, true, true),
+            (100, 2 * file_bytes + 99, false, true),
+            (100, file_bytes, false, true),
+            (100, file_bytes - 1, false, false),
+            (u64::MAX, u64::MAX - 1, false, true),
         ] {
             let settings = settings(None).keeping_free(reserve_bytes);
-            assert_eq!(has_room(free_bytes, &settings), is_made, "{reserve_bytes} of {free_bytes}");
+            let found = [false, true].map(|is_urgent| has_room(free_bytes, &settings, is_urgent));
+            assert_eq!(found, [is_made, is_made_urgently], "{reserve_bytes} of {free_bytes}");
         }
     }
 
@@ -324,6 +382,32 @@ mod tests {
             pool.done(job.run(&disk, &|| true).expect("the disk is well"));
         }
         assert_eq!((pool.ready.len(), disk.state().names().len()), (SPARE_FILES_MAX, SPARE_FILES_MAX));
+    }
+
+    #[test]
+    fn while_space_is_short_what_is_ready_beyond_the_reserve_is_removed_too() {
+        let disk = SimDisk::default();
+        let mut pool = Pool::new(settings(None), 1, 1);
+        let work = |pool: &mut Pool<_>| {
+            while let Some(job) = pool.next_job() {
+                pool.done(job.run(&disk, &|| true).expect("the disk is well"));
+            }
+        };
+        let mut used = Vec::new();
+        for _ in 0..SPARE_FILES_MAX {
+            work(&mut pool);
+            used.extend(pool.take());
+        }
+        used.into_iter().for_each(|file| pool.free(file));
+        work(&mut pool);
+        assert_eq!(pool.ready.len(), SPARE_FILES_MAX);
+        pool.be_short(true);
+        work(&mut pool);
+        assert_eq!((pool.ready.len(), disk.state().names().len()), (SHORT_FILES_MAX, SHORT_FILES_MAX));
+        let used = pool.take().expect("some are ready");
+        pool.free(used);
+        work(&mut pool);
+        assert_eq!(pool.ready.len(), SHORT_FILES_MAX, "what settles need is kept");
     }
 
     #[test]

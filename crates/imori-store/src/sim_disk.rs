@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -443,6 +444,11 @@ impl DiskFile for SimFile {
         Arc::make_mut(&mut inode.dirty).retain(|sector, _| sector * SECTOR < len);
         shared.snapshot();
         Ok(())
+    }
+
+    fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+        let zeros = vec![0; usize::try_from(part.end - part.start).map_err(io::Error::other)?];
+        self.write_at(&zeros, part.start).map(|_| true)
     }
 
     fn size(&self) -> io::Result<u64> {

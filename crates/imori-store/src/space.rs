@@ -15,7 +15,7 @@ pub enum Watermark {
 }
 
 /// The space of a store.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Space {
     reserve_bytes: u64,
     file_bytes: u64,
@@ -39,10 +39,10 @@ impl Space {
         self.watermark
     }
 
-    /// Tells whether there is space for one more file.
+    /// Tells whether there is space for one more file, and for segments of what it replaces.
     #[must_use]
     pub fn has_room(&self, free_bytes: u64) -> bool {
-        free_bytes >= self.mark(1)
+        free_bytes >= self.mark(SPACE_HIGH_FILES)
     }
 
     /// The space in which so many files find room, and what is kept for others.

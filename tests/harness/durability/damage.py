@@ -13,6 +13,10 @@ SECTOR = 512
 # What each batch of the journal is aligned to; those of these tests are no longer.
 BATCH = 4096
 
+# The first bytes of a file of the journal, and where the number of its first record stands in them.
+MAGIC = b"imorijnl"
+FIRST = slice(36, 44)
+
 # What is written before the bytes of a message for it alone: heads of record and batch, headers.
 HEAD = 1024
 
@@ -117,10 +121,19 @@ class Store:
                 yield name, at - HEAD, at + len(body)
                 at = data.find(body, at + 1)
 
+    def last_written(self) -> str | None:
+        """The file of the journal that was written to last: that of the highest numbers."""
+        firsts = {
+            name: int.from_bytes(data[FIRST], "little")
+            for name, data in self.files.items()
+            if name.startswith("journal/") and data.startswith(MAGIC)
+        }
+        return max(firsts, key=lambda name: firsts[name], default=None)
+
     def is_in_last_batch(self, damage: Damage) -> bool:
-        """Whether some damage is in the last batch of a journal file that was written to."""
+        """Whether some damage is in the last batch of all of the journal."""
         blocks = self.blocks.get(damage.file, [])
-        if not damage.file.startswith("journal/") or not blocks or blocks[-1] < BATCH:
+        if damage.file != self.last_written() or not blocks or blocks[-1] < BATCH:
             return False
         begin = blocks[-1] - blocks[-1] % BATCH
         return damage.touches(begin, begin + BATCH)

@@ -1,4 +1,4 @@
-"""File systems that are small, or can be frozen."""
+"""File systems that are small, can be frozen, or take no writes any more."""
 
 from __future__ import annotations
 
@@ -35,19 +35,58 @@ def tmpfs(mount: Path, size: int) -> Iterator[Path]:
 
 
 @contextmanager
-def looped(folder: Path, kind: str, size: int) -> Iterator[Path]:
+def looped(folder: Path, kind: str, size: int, options: str = "loop") -> Iterator[Path]:
     """A file system in a file of so many bytes."""
     folder.mkdir(parents=True)
-    image, mount = folder / "image", folder / "mount"
-    mount.mkdir()
+    image = folder / "image"
     with image.open("wb") as file:
         file.truncate(size)
     run(*FILE_SYSTEMS[kind][1], image)
-    run("mount", "-t", kind, "-o", "loop", image, mount)
+    with looped_again(folder, kind, options) as mount:
+        yield mount
+
+
+@contextmanager
+def looped_again(folder: Path, kind: str, options: str = "loop") -> Iterator[Path]:
+    """The file system that was made in this folder before."""
+    mount = folder / "mount"
+    mount.mkdir(exist_ok=True)
+    run("mount", "-t", kind, "-o", options, folder / "image", mount)
     try:
         yield mount
     finally:
         run("umount", mount)
+
+
+def mend(folder: Path) -> None:
+    """Mends an ext4 that is not mounted, as a start of the machine does."""
+    done = subprocess.run(["e2fsck", "-fp", str(folder / "image")], capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stdout
+
+
+def turn_read_only(mount: Path) -> str:
+    """Has an ext4 with `errors=remount-ro` take no writes any more; gives how.
+
+    The system refuses to remount one that somebody writes to, but does so itself after an error.
+    """
+    command = ["mount", "-o", "remount,ro", str(mount)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return "remounted"
+    assert "busy" in done.stderr, done.stderr
+    _trigger(mount).write_text("a test")
+    return "after an error of the file system"
+
+
+def cannot_turn_read_only(mount: Path) -> str | None:
+    """Says why a file system in use cannot be made to take no writes here, if that is so."""
+    trigger = _trigger(mount)
+    return None if os.access(trigger, os.W_OK) else f"`{trigger}` cannot be written"
+
+
+def _trigger(mount: Path) -> Path:
+    device = run("findmnt", "--noheadings", "--output", "SOURCE", mount).strip()
+    return Path("/sys/fs/ext4") / Path(device).name / "trigger_fs_error"
 
 
 @dataclass

@@ -48,6 +48,8 @@ class Server:
     starts: int = 0
     process: subprocess.Popen[str] | None = None
     address: tuple[str, int] = ("127.0.0.1", 0)
+    # Where its monitor listens, if the command says that it does.
+    monitor: tuple[str, int] | None = None
     # How long the last start took.
     start_s: float = 0.0
     # What the process prints.
@@ -111,6 +113,9 @@ class Server:
             if line.startswith("listening stomp "):
                 host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
                 self.address = (host, int(port))
+            if line.startswith("listening nats-monitor "):
+                host, port = line.rsplit(" ", 1)[1].rsplit(":", 1)
+                self.monitor = (host, int(port))
         self.start_s = time.monotonic() - began
         return self
 

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{PublishReport, bury, check_kept, distribute_live, live_receivers, reply, resolve};
+use super::distribute::{
+    Move, PublishReport, bury, check_kept, distribute_live, live_receivers, reply, resolve,
+};
 use super::letter::Letter;
 use super::once::{Sifted, find, note, sift};
-use super::record::{Keepers, message_record, record_effects};
+use super::record::{Keepers, message_record, record_counts, record_effects};
 use crate::authorize::{Action, Object, authorize};
 use crate::confirm::{Confirm, Level, Lsn};
-use crate::delivery::{Holding, Outcome};
+use crate::delivery::{Holding, Outcome, Place};
 use crate::error::BrokerError;
 use crate::id::{DurableQueueId, QueueId};
 use crate::message::{Address, AddressView, Message, Property, Publication};
@@ -52,27 +54,31 @@ struct Resolved<'a> {
     route: Option<Arc<Route>>,
 }
 
+/// Deliveries that are to be settled, and how.
+type Settles = Vec<(Place, Outcome)>;
+
 /// Commits a transaction (ARCHITECTURE, transactions): checks everything, then applies all of it to the
 /// queues, locked together, then delivers. Readers may see one queue's part before another's.
 ///
 /// # Errors
 /// What the first step that is not possible would have met; then nothing was done.
 pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<PublishReport, BrokerError> {
-    let (resolved, queues_of_settles) = check(world, actor, steps)?;
+    let now = world.now();
+    let (resolved, settled) = check(world, actor, steps)?;
+    let mut moves = moves(world, actor, &settled, now);
     let mut settles: Option<Level> = None;
     let mut ids: Vec<QueueId> = resolved
         .iter()
         .flat_map(|publish| publish.route.iter())
         .flat_map(|route| route.queues.iter().copied())
         .collect();
-    ids.extend(queues_of_settles);
+    ids.extend(settled.iter().map(|(place, _)| place.queue));
     ids.sort_unstable();
     ids.dedup();
 
-    let now = world.now();
     let mut report = PublishReport::default();
     let mut effects = Effects::default();
-    let mut wakes = Vec::new();
+    let (mut wakes, mut moved, mut lsns_of_moves) = (Vec::new(), Vec::new(), Vec::new());
     world.with_queues(&ids, |queues| {
         let sifted = sift_all(&ids, queues, &resolved, now);
         let mut arriving = BTreeMap::<QueueId, (u64, u64)>::new();
@@ -100,6 +106,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
             messages.push(Kept { record, level: is_new.then_some(keepers.level), keepers });
         }
         let records = messages.iter().filter_map(|kept| kept.record.as_ref());
+        let records = records.chain(moves.values().filter_map(|moved| moved.record.as_ref()));
         let bytes = records.map(|record| record.payload.len() + 64).sum::<usize>();
         let bytes_max = world.group_bytes_max() / 2;
         if bytes > bytes_max {
@@ -114,14 +121,25 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
                 wakes.extend(woken);
                 for unsettled in settled {
                     if let Some(queue) = find((&ids, queues), unsettled.place.queue) {
+                        let died = effects.dead.len();
                         queue.settle(unsettled.place.sequence, *outcome, now, &mut effects);
+                        // What dies moves by the records of the transaction.
+                        if effects.dead.len() > died
+                            && let Some(prepared) = moves.remove(&unsettled.place)
+                        {
+                            effects.dead.pop();
+                            moved.push(prepared);
+                        }
                         settles = settles.max(queue.durability().map(|durability| durability.level));
                     }
                 }
             }
         }
-        let settled = std::mem::take(&mut effects.settled);
-        let (lsns, confirm) = record_all(world, &mut messages, &settled, settles);
+        let mut settled = std::mem::take(&mut effects.settled);
+        settled.extend(moved.iter().filter_map(Move::holding));
+        let (lsns, confirm) = record_all(world, &mut messages, &mut moved, &settled, settles);
+        let (lsns, of_moves) = lsns.split_at(messages.len());
+        lsns_of_moves.extend_from_slice(of_moves);
         let is_any_new = messages.iter().any(|kept| kept.level.is_some());
         let had = sifted.iter().filter_map(|sifted| sifted.confirm).reduce(Confirm::and);
         report.confirm = match had {
@@ -130,7 +148,9 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
             Some(had) => had.after(confirm),
             None => confirm,
         };
-        for (((publish, sifted), kept), lsn) in resolved.iter().zip(&sifted).zip(&messages).zip(lsns) {
+        for (((publish, sifted), kept), lsn) in
+            resolved.iter().zip(&sifted).zip(&messages).zip(lsns.iter().copied())
+        {
             let Some(route) = &publish.route else { continue };
             let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, lsn, now };
             report.receivers += sifted.had_by;
@@ -142,6 +162,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
                 }
             }
         }
+        record_counts(world, &mut effects);
         Ok(())
     })?;
 
@@ -167,10 +188,13 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         change_and_deliver(world, id, |_, _| ());
     }
     wake_consumers(world, actor.connection, &wakes);
-    let dead = record_effects(world, effects);
+    let mut dead = record_effects(world, effects);
+    for (moved, lsn) in moved.iter().zip(lsns_of_moves) {
+        moved.send(world, actor.vhost, lsn, &mut |more| dead.extend(more));
+    }
     bury(world, actor.vhost, dead);
     if let Some(level) = settles {
-        // What it rejected has moved by records of its own, which are among those up to now.
+        // What it caused has moved by records of its own, which are among those up to now.
         report.confirm = report.confirm.after(Confirm::of(level, world.appended()));
     }
     Ok(report)
@@ -209,10 +233,28 @@ fn sift_all<'a>(
     resolved.iter().map(&mut sift_one).collect()
 }
 
-/// Records all that a transaction does, as one; gives the numbers of its messages and what its confirm waits for.
+/// Finds where those go that die by being settled so.
+fn moves<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    settled: &[(Place, Outcome)],
+    now: Time,
+) -> BTreeMap<Place, Move> {
+    let mut moves = BTreeMap::new();
+    for (place, outcome) in settled.iter().filter(|(_, outcome)| *outcome != Outcome::Accept) {
+        let death = world.with_queue(place.queue, |queue| queue.death(place.sequence, *outcome, now));
+        let moved = death.flatten().map(|dead| Move::of(world, actor.vhost, dead));
+        moves.extend(moved.map(|moved| (*place, moved)));
+    }
+    moves
+}
+
+/// Records all that a transaction does, as one; gives the numbers of its messages, then of its dead letters, and what
+/// its confirm waits for.
 fn record_all<W: World>(
     world: &W,
     messages: &mut [Kept],
+    moved: &mut [Move],
     settled: &[Holding],
     settles: Option<Level>,
 ) -> (Vec<Lsn>, Confirm) {
@@ -224,6 +266,12 @@ fn record_all<W: World>(
         level = [level, message.level].into_iter().flatten().min();
         places.push(message.record.take().map(|record| {
             wait = wait.max(message.keepers.wait);
+            records.push(record);
+            records.len() - 1
+        }));
+    }
+    for moved in moved {
+        places.push(moved.record.take().map(|record| {
             records.push(record);
             records.len() - 1
         }));
@@ -255,13 +303,13 @@ impl<'a> Resolved<'a> {
 }
 
 /// Looks at every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the
-/// queues of the deliveries that are to be settled.
+/// deliveries that are to be settled, and how.
 fn check<'a, W: World>(
     world: &W,
     actor: &Actor<'_>,
     steps: &'a [Step],
-) -> Result<(Vec<Resolved<'a>>, BTreeSet<QueueId>), BrokerError> {
-    let (mut resolved, mut queues) = (Vec::new(), BTreeSet::new());
+) -> Result<(Vec<Resolved<'a>>, Settles), BrokerError> {
+    let (mut resolved, mut settles) = (Vec::new(), Settles::new());
     // What an earlier step settles is not there for a later one.
     let mut settled = BTreeSet::<(SessionId, u64)>::new();
     for step in steps {
@@ -281,7 +329,7 @@ fn check<'a, W: World>(
                 };
                 resolved.push(Resolved { message, subject, route });
             }
-            Step::Settle { session, numbers, .. } => {
+            Step::Settle { session, numbers, outcome } => {
                 authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
                 let number = numbers.last();
                 let (is_known, meant) = world
@@ -293,10 +341,10 @@ fn check<'a, W: World>(
                 if !is_known || settled.contains(&(*session, number)) {
                     return Err(BrokerError::NoDelivery(number));
                 }
-                queues.extend(meant.iter().map(|unsettled| unsettled.place.queue));
+                settles.extend(meant.iter().map(|unsettled| (unsettled.place, *outcome)));
                 settled.extend(meant.iter().map(|unsettled| (*session, unsettled.number)));
             }
         }
     }
-    Ok((resolved, queues))
+    Ok((resolved, settles))
 }

@@ -2,7 +2,7 @@
 
 use super::distribute::bury;
 use super::offer::offer;
-use super::record::record_effects;
+use super::record::{record_counts, record_effects};
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::outbound::Wake;
 use crate::queue::{Effects, GonePage, PageWork, Queue};
@@ -26,6 +26,7 @@ pub(super) fn change_and_deliver<W: World, R>(
             &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
             &mut effects,
         );
+        record_counts(world, &mut effects);
         (result, queue.vhost(), queue.new_wake_up(), queue.page_work(now, share))
     })?;
     work.into_iter().for_each(|work| world.page(id, work));

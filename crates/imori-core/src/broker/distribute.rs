@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::letter::Letter;
 use super::offer::offer;
-use super::record::{record_effects, record_move, record_settled};
+use super::record::{moved_record, record_counts, record_effects, record_move, record_settled};
 use crate::confirm::{Confirm, Lsn};
-use crate::delivery::About;
+use crate::delivery::{About, Holding};
 use crate::error::BrokerError;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
@@ -18,6 +18,7 @@ use crate::message::{AddressView, Head, HeaderReader, MessageView, Publication, 
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
 use crate::queue::{Arrival, Dead, Effects};
+use crate::record::NewRecord;
 use crate::route::{Headers, Route, Way};
 use crate::world::{Event, World};
 
@@ -166,11 +167,68 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
         let deaths = Some(Arc::clone(&letter.deaths));
         let mut sent = Letter { vhost, address: &address, run, deaths, first: Lsn::NONE, echo_to: None };
         sent.first = record_move(world, &route, &sent, letter.holding);
-        let mut shared = SharedHeaders::for_receivers(live_receivers(&route));
-        let report = distribute(world, &route, &sent, &mut shared, &mut |more| dead.extend(more));
-        if report.receivers == 0 {
+        send_dead(world, &route, &sent, &mut |more| dead.extend(more));
+    }
+}
+
+/// A dead letter whose move is one with something else.
+pub(super) struct Move {
+    dead: Dead,
+    /// None where it goes nowhere.
+    route: Option<Route>,
+    /// Of the message where it goes to, if that is kept there.
+    pub(super) record: Option<NewRecord>,
+}
+
+impl Move {
+    /// Finds where a dead letter goes, which nobody is told of yet.
+    pub(super) fn of<W: World>(world: &W, vhost: VhostId, dead: Dead) -> Move {
+        let route = if dead.deaths.len() > DEATHS_MAX { None } else { route_of(world, vhost, &dead) };
+        let mut moved = Move { dead, route, record: None };
+        moved.record =
+            moved.with_letter(vhost, Lsn::NONE, |route, letter| moved_record(world, route, letter)).flatten();
+        moved
+    }
+
+    /// The record that says where it was.
+    pub(super) fn holding(&self) -> Option<Holding> {
+        self.dead.holding
+    }
+
+    /// Sends it, once its record has this number. What leaves full queues goes to `bury`.
+    pub(super) fn send<W: World>(
+        &self,
+        world: &W,
+        vhost: VhostId,
+        first: Lsn,
+        bury: &mut dyn FnMut(Vec<Dead>),
+    ) {
+        world.count(Event::DeadLettered);
+        let sent = self.with_letter(vhost, first, |route, letter| send_dead(world, route, letter, bury));
+        if sent.is_none() {
             world.count(Event::DeadLetterDropped);
         }
+    }
+
+    fn with_letter<R>(
+        &self,
+        vhost: VhostId,
+        first: Lsn,
+        f: impl FnOnce(&Route, &Letter<'_>) -> R,
+    ) -> Option<R> {
+        let route = self.route.as_ref()?;
+        let publication = Publication::of_stored(&self.dead.message);
+        let (address, run) = (AddressView::new(&route.address), slice::from_ref(&publication));
+        let deaths = Some(Arc::clone(&self.dead.deaths));
+        Some(f(route, &Letter { vhost, address: &address, run, deaths, first, echo_to: None }))
+    }
+}
+
+/// Gives a dead letter, which is recorded, to all of its route.
+fn send_dead<W: World>(world: &W, route: &Route, letter: &Letter<'_>, bury: &mut dyn FnMut(Vec<Dead>)) {
+    let mut shared = SharedHeaders::for_receivers(live_receivers(route));
+    if distribute(world, route, letter, &mut shared, bury).receivers == 0 {
+        world.count(Event::DeadLetterDropped);
     }
 }
 
@@ -259,6 +317,7 @@ fn enqueue<W: World>(
             );
             refused += usize::from(published.is_err());
         }
+        record_counts(world, &mut effects);
         let refused_by = (refused > 0).then(|| queue.name().clone());
         Some((refused, refused_by, queue.new_wake_up(), queue.page_work(now, share)))
     });

@@ -3,6 +3,7 @@
 use super::delete::delete_idle;
 use super::deliver::{change_and_deliver, follow_up};
 use super::offer::offer;
+use super::record::record_counts;
 use crate::delivery::Outcome;
 use crate::id::QueueId;
 use crate::queue::Effects;
@@ -22,6 +23,7 @@ pub fn queue_woken<W: World>(world: &W, id: QueueId) {
             &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
             &mut effects,
         );
+        record_counts(world, &mut effects);
         let is_idle = queue.is_idle_too_long(now);
         let wake_up = if is_idle { None } else { queue.new_wake_up() };
         (is_idle, queue.vhost(), wake_up, queue.page_work(now, share))

@@ -37,5 +37,5 @@ pub use distribute::PublishReport;
 pub use expire::{queue_restored, queue_woken};
 pub use once::{renew_seen, renew_some_seen};
 pub use page::{page_failed, page_read, page_unreadable, page_written};
-pub use publish::{Repetition, notify, publish, publish_again};
+pub use publish::{Repetition, notify, publish, publish_again, publish_to_queue};
 pub use settle::settle;

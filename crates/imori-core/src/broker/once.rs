@@ -7,7 +7,7 @@
 use super::distribute::PublishReport;
 use super::letter::Letter;
 use super::offer::offer;
-use super::record::{Keepers, message_record, record_effects};
+use super::record::{Keepers, message_record, record_counts, record_effects};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
@@ -30,14 +30,6 @@ pub(super) struct Sifted {
     pub(super) had_by: usize,
     /// What its confirm waits for on their behalf, if there are any.
     pub(super) confirm: Option<Confirm>,
-}
-
-/// Tells whether a message has an id and some queue of the route looks at it. A dead letter is no repetition.
-#[inline]
-pub(super) fn is_for_once<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> bool {
-    let has_id = letter.run.first().is_some_and(|first| first.view().property(Property::MessageId).is_some());
-    let looks = |id: &QueueId| world.with_queue(*id, |queue| queue.dedup().is_some()).unwrap_or(false);
-    has_id && letter.deaths.is_none() && route.queues.iter().any(looks)
 }
 
 /// Tells which queues of a route have had a message of this id.
@@ -130,6 +122,7 @@ pub(super) fn enqueue_once<W: World>(
             report.receivers += 1;
             note(queue, message, now, keepers.lsn_in(queue, arrival.lsn));
         }
+        record_counts(world, &mut effects);
         wake_ups.extend(ids.iter().filter_map(|id| Some((*id, find((&ids, queues), *id)?.new_wake_up()?))));
         match confirm {
             Some(confirm) if takers.is_empty() => confirm,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::distribute::{
-    PublishReport, bury, check_kept, distribute, distribute_live, live_receivers, reply, resolve,
+    PublishReport, Resolved, bury, check_kept, distribute, distribute_live, live_receivers, reply, resolve,
     resolve_passing, send_to_own,
 };
 use super::letter::Letter;
-use super::once::{enqueue_once, is_for_once};
-use super::record::record_letter;
+use super::once::enqueue_once;
+use super::record::{Look, record_letter};
 use crate::authorize::{Action, Object, authorize};
 use crate::confirm::{Confirm, Lsn};
 use crate::error::BrokerError;
@@ -31,15 +31,56 @@ pub fn publish<W: World>(
     subject: &[u8],
     publication: &Publication<'_>,
 ) -> Result<PublishReport, BrokerError> {
-    world.count(Event::Published);
     if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
         authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
         check_kept(publication.view().head, &[], subject)?;
+        world.count(Event::Published);
         return Ok(reply(world, subject, publication));
     }
+    let found = find(world, actor, exchange, subject, publication)?;
+    publish_to(world, actor, subject, &found, publication)
+}
+
+/// The same for who makes the queue where there is none and publishes to that: `None` where none would get it, and
+/// then it is not published.
+///
+/// # Errors
+/// As [`publish`].
+pub fn publish_to_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+    publication: &Publication<'_>,
+) -> Result<Option<PublishReport>, BrokerError> {
+    let found = find(world, actor, exchange, subject, publication)?;
+    if found.route.queues.is_empty() {
+        return Ok(None);
+    }
+    publish_to(world, actor, subject, &found, publication).map(Some)
+}
+
+fn find<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+    publication: &Publication<'_>,
+) -> Result<Resolved, BrokerError> {
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
-    let found = resolve_passing(world, actor.vhost, exchange, subject, &publication.view())?;
+    resolve_passing(world, actor.vhost, exchange, subject, &publication.view())
+}
+
+#[inline]
+fn publish_to<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    subject: &[u8],
+    found: &Resolved,
+    publication: &Publication<'_>,
+) -> Result<PublishReport, BrokerError> {
     check_kept(publication.view().head, &found.route.queues, subject)?;
+    world.count(Event::Published);
     let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
     let run = slice::from_ref(publication);
     Ok(deliver(world, actor, &found.route, &found.address(subject), run, &mut shared))
@@ -69,9 +110,17 @@ pub struct Repetition {
     version: Option<u64>,
     route: Option<Arc<Route>>,
     shared: SharedHeaders,
+    /// Where no queue gets it, one is made and it is published to that.
+    makes_queue: bool,
 }
 
 impl Repetition {
+    /// What is not found yet. Of what makes its queue where there is none, nothing is published by
+    /// [`publish_again`] that no queue would get.
+    pub fn new(makes_queue: bool) -> Repetition {
+        Repetition { makes_queue, ..Repetition::default() }
+    }
+
     /// How many live receivers each message had last, if that is known.
     pub fn live_receivers(&self) -> Option<usize> {
         self.route.as_deref().map(live_receivers)
@@ -115,6 +164,9 @@ pub fn publish_again<W: World>(
         }
     };
     authorize(actor.identity, Action::Publish, actor.vhost, Object::Exchange { exchange, subject })?;
+    if repetition.makes_queue && route.queues.is_empty() {
+        return Ok(PublishReport::default());
+    }
     check_kept(head, &route.queues, subject)?;
     world.count_many(Event::Published, run.len());
     Ok(deliver(world, actor, route, &AddressView::new(&route.address), run, &mut repetition.shared))
@@ -132,10 +184,11 @@ fn deliver<W: World>(
     let echo_to = run.first().and_then(Publication::left_out);
     let mut letter = Letter { vhost: actor.vhost, address, run, deaths: None, first: Lsn::NONE, echo_to };
     let mut dead = Vec::new();
-    let (report, confirm) = if is_for_once(world, route, &letter) {
+    let look = Look::at(world, route, &letter);
+    let (report, confirm) = if look.is_for_once {
         deliver_once(world, route, &letter, shared, &mut dead)
     } else {
-        let (first, confirm) = record_letter(world, route, &letter);
+        let (first, confirm) = record_letter(world, &look, &letter);
         letter.first = first;
         (distribute(world, route, &letter, shared, &mut |more| dead.extend(more)), confirm)
     };

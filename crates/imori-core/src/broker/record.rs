@@ -5,22 +5,54 @@ use super::letter::Letter;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::Holding;
 use crate::id::DurableQueueId;
-use crate::message::{AddressView, Deaths, Publication};
+use crate::message::{AddressView, Deaths, Property, Publication};
 use crate::queue::{Dead, Durability, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_counts, encode_message, encode_settle};
 use crate::route::Route;
 use crate::world::World;
 
+/// What one look at each queue of a route tells, before any of them gets a letter.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// Who keeps it on disk.
+    keepers: Keepers,
+    /// It has an id, and some queue takes none twice. A dead letter is no repetition.
+    pub(super) is_for_once: bool,
+}
+
+impl Look {
+    /// Looks at the queues of a route, if a letter makes a difference between them.
+    #[inline]
+    pub(super) fn at<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> Look {
+        let Some(view) = letter.run.first().map(Publication::view) else { return Look::default() };
+        let has_id = letter.deaths.is_none() && view.property(Property::MessageId).is_some();
+        if route.queues.is_empty() || !view.head.is_persistent && !has_id {
+            return Look::default();
+        }
+        let mut is_for_once = false;
+        let durabilities = route.queues.iter().filter_map(|id| {
+            world.with_queue(*id, |queue| {
+                let is_circle = letter.deaths.as_ref().is_some_and(|deaths| deaths.is_cycle(queue.name()));
+                is_for_once |= has_id && queue.dedup().is_some();
+                queue.durability().filter(|_| !is_circle)
+            })
+        });
+        let keepers = Keepers::among(durabilities);
+        let keepers = if view.head.is_persistent { keepers } else { Keepers::default() };
+        Look { keepers, is_for_once }
+    }
+}
+
 /// Records the messages of a letter for the durable queues of its route; gives the number of the first and
 /// what their confirm waits for.
-pub(super) fn record_letter<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> (Lsn, Confirm) {
-    let Keepers { queues, level, wait } = keepers(world, route, letter);
+pub(super) fn record_letter<W: World>(world: &W, look: &Look, letter: &Letter<'_>) -> (Lsn, Confirm) {
+    let Keepers { queues, level, wait } = &look.keepers;
     if queues.is_empty() {
         return (Lsn::NONE, Confirm::NOW);
     }
-    let records = letter.run.iter().map(|publication| message(world, publication, letter, &queues));
+    let records = letter.run.iter().map(|publication| message(world, publication, letter, queues));
     let appended = world.append(records.collect());
-    (appended.first, Confirm { level, ..Confirm::of(wait, appended.through) })
+    (appended.first, Confirm { level: *level, ..Confirm::of(*wait, appended.through) })
 }
 
 /// Records that a dead letter leaves a queue and comes to those of its route, in one; gives the number of its record
@@ -31,12 +63,10 @@ pub(super) fn record_move<W: World>(
     letter: &Letter<'_>,
     from: Option<Holding>,
 ) -> Lsn {
-    let queues = keepers(world, route, letter).queues;
-    let Some(publication) = letter.run.first().filter(|_| !queues.is_empty()) else {
+    let Some(message) = moved_record(world, route, letter) else {
         record_settled(world, from.as_slice());
         return Lsn::NONE;
     };
-    let message = message(world, publication, letter, &queues);
     match from {
         None => world.append(vec![message]).first,
         Some(from) => {
@@ -46,14 +76,29 @@ pub(super) fn record_move<W: World>(
     }
 }
 
-/// Records what follows from a change of a queue, and gives the dead letters, whose records move with them.
+/// The record of a dead letter in the durable queues of its route, if there are any.
+pub(super) fn moved_record<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> Option<NewRecord> {
+    let queues = Look::at(world, route, letter).keepers.queues;
+    let publication = letter.run.first().filter(|_| !queues.is_empty())?;
+    Some(message(world, publication, letter, &queues))
+}
+
+/// Records what follows from a change of a queue but for what [`record_counts`] does, and gives the dead letters, whose
+/// records move with them.
 pub(super) fn record_effects<W: World>(world: &W, effects: Effects) -> Vec<Dead> {
     let Effects { dead, settled, counted } = effects;
-    if !counted.is_empty() {
-        world.append(vec![NewRecord::new(RecordKind::Count, encode_counts(&counted))]);
-    }
+    debug_assert!(counted.is_empty(), "they are recorded while their queue is locked");
     record_settled(world, &settled);
     dead
+}
+
+/// Records what is known of deliveries, for whoever has the queue locked: of two records of one message the later
+/// counts, and it has to be the one of what came later.
+pub(super) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
+    if !effects.counted.is_empty() {
+        let counted = std::mem::take(&mut effects.counted);
+        world.append(vec![NewRecord::new(RecordKind::Count, encode_counts(&counted))]);
+    }
 }
 
 /// Records that queues are done with these messages; gives the number of the record.
@@ -117,17 +162,4 @@ impl Keepers {
         let is_kept = queue.durability().is_some_and(|durability| self.queues.contains(&durability.id));
         if is_kept { lsn } else { Lsn::NONE }
     }
-}
-
-fn keepers<W: World>(world: &W, route: &Route, letter: &Letter<'_>) -> Keepers {
-    let is_persistent = letter.run.first().is_some_and(|first| first.view().head.is_persistent);
-    if !is_persistent || route.queues.is_empty() {
-        return Keepers::default();
-    }
-    Keepers::among(route.queues.iter().filter_map(|id| {
-        world.with_queue(*id, |queue| {
-            let is_circle = letter.deaths.as_ref().is_some_and(|deaths| deaths.is_cycle(queue.name()));
-            queue.durability().filter(|_| !is_circle)
-        })
-    }))
 }

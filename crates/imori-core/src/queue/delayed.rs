@@ -1,86 +1,259 @@
 //! The messages of a queue that nobody is given yet, by the time when they are due.
 //!
 //! They are in the queue as any other, on disk too, and those of a publisher's own name can be
-//! cancelled until then. What is due is the queue's to see: here nothing knows the time.
+//! cancelled until then. Of one that is on disk alone there is a stub here: when it is due, what its
+//! publisher calls it, and its page. What is due is the queue's to see: here nothing knows the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::size_of;
 
 use super::entry::Entry;
+use super::level::Front;
+use super::pages::{DuePlace, PageId, PagePlace, Pages};
+use crate::confirm::Lsn;
 use crate::message::Property;
 use crate::time::Time;
 
 /// Bytes of an element of a tree besides the element: its nodes are two thirds full.
 const TREE_OVERHEAD: usize = 16;
 
-/// When a message is due, and the sequence number that it got when it came.
-type Place = (Time, u64);
+/// Bytes that a message keeps in memory besides itself.
+const ENTRY_CHARGE: usize = Entry::CHARGE + size_of::<DuePlace>() + TREE_OVERHEAD;
+
+/// Bytes that a message keeps in memory while it is on disk, its place in its page included.
+const STUB_CHARGE: usize = size_of::<Stub>() + 2 * size_of::<DuePlace>() + TREE_OVERHEAD;
+
+/// Pages that are read at once: what is due first is in few of them.
+const ASKED_MAX: usize = 4;
+
+/// Stubs that are looked at for these pages.
+const LOOKED_MAX: usize = 1024;
+
+/// A message that is on disk alone, or on its way there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stub {
+    pub(super) page: PageId,
+    pub(super) lsn: Lsn,
+    pub(super) body_bytes: u64,
+    /// Perhaps it was given out before the broker was away.
+    pub(super) is_redelivered: bool,
+}
+
+/// A message that was taken out.
+#[derive(Debug)]
+pub(super) enum TakenOut {
+    /// It was in memory.
+    Entry(Entry),
+    /// It is on disk.
+    Stub(Stub),
+}
+
+impl TakenOut {
+    /// The record of it.
+    pub(super) fn lsn(&self) -> Lsn {
+        match self {
+            TakenOut::Entry(entry) => entry.envelope.lsn,
+            TakenOut::Stub(stub) => stub.lsn,
+        }
+    }
+}
 
 /// Messages that wait for their time: the first that is due first, then by their coming.
 #[derive(Debug, Default)]
 pub(super) struct Delayed {
-    by_due: BTreeMap<Place, Entry>,
+    in_memory: BTreeMap<DuePlace, Entry>,
+    on_disk: BTreeMap<DuePlace, Stub>,
     /// Those that have a name.
-    by_name: BTreeSet<(Box<[u8]>, Place)>,
+    by_name: BTreeSet<(Box<[u8]>, DuePlace)>,
     body_bytes: u64,
-    charge: usize,
+    /// Bytes of those in memory, their messages included.
+    memory: usize,
+    /// Bytes that the names keep.
+    names_charge: usize,
+    /// Pages that are being read.
+    asked: Vec<PageId>,
+    /// The first is due and has to be read.
+    is_blocked: bool,
 }
 
 impl Delayed {
     pub(super) fn len(&self) -> usize {
-        self.by_due.len()
+        self.in_memory.len() + self.on_disk.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.by_due.is_empty()
+        self.len() == 0
     }
 
-    /// Bytes of all bodies that wait here.
+    /// Bytes of all bodies that wait here, in memory or not.
     pub(super) fn body_bytes(&self) -> u64 {
         self.body_bytes
     }
 
     /// Bytes of memory that these messages keep besides the messages.
     pub(super) fn charge(&self) -> usize {
-        self.charge
+        self.in_memory.len() * ENTRY_CHARGE + self.on_disk.len() * STUB_CHARGE + self.names_charge
     }
 
-    /// When the first is due.
+    /// Bytes of memory that those keep that are there, with their messages.
+    pub(super) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// When the first is due; not where that waits for the disk.
     pub(super) fn next_due(&self) -> Option<Time> {
-        self.by_due.first_key_value().map(|((due, _), _)| *due)
+        self.first().filter(|_| !self.is_blocked).map(|(due, _)| due)
     }
 
     pub(super) fn insert(&mut self, due: Time, entry: Entry) {
-        self.charge += charge(&entry);
-        self.body_bytes += entry.body_bytes();
         let place = (due, entry.envelope.sequence);
-        if let Some(name) = name(&entry) {
-            self.by_name.insert((name.into(), place));
-        }
-        self.by_due.insert(place, entry);
+        self.body_bytes += entry.body_bytes();
+        self.name(name(&entry), place);
+        self.keep(place, entry);
     }
 
     /// Takes the first message that is due by `now`.
-    pub(super) fn pop_due(&mut self, now: Time) -> Option<Entry> {
-        let (place, _) = self.by_due.first_key_value().filter(|((due, _), _)| *due <= now)?;
-        self.remove(*place)
+    pub(super) fn pop_due(&mut self, now: Time) -> Front<Entry> {
+        let Some(place) = self.first().filter(|(due, _)| *due <= now) else { return Front::Nothing };
+        let entry = self.take(place);
+        self.is_blocked = entry.is_none();
+        entry.map_or(Front::OnDisk, Front::Entry)
     }
 
-    /// Takes the message of this name that is due first.
-    pub(super) fn pop_named(&mut self, name: &[u8]) -> Option<Entry> {
-        let first = (Box::from(name), (Time::default(), 0));
+    /// Takes the message of this name that is due first after `now`.
+    pub(super) fn pop_named(&mut self, name: &[u8], now: Time) -> Option<TakenOut> {
+        let first = (Box::from(name), (Time(now.0.saturating_add(1)), 0));
         let (_, place) = self.by_name.range(first..).next().filter(|(other, _)| **other == *name)?;
-        self.remove(*place)
+        let place = *place;
+        if let Some(entry) = self.take(place) {
+            return Some(TakenOut::Entry(entry));
+        }
+        self.unname(name, place);
+        let stub = self.on_disk.remove(&place)?;
+        self.body_bytes -= stub.body_bytes;
+        self.is_blocked = false;
+        Some(TakenOut::Stub(stub))
     }
 
-    fn remove(&mut self, place: Place) -> Option<Entry> {
-        let entry = self.by_due.remove(&place)?;
-        if let Some(name) = name(&entry) {
-            self.by_name.remove(&(name.into(), place));
-        }
+    /// Takes a message that is in memory.
+    pub(super) fn take(&mut self, place: DuePlace) -> Option<Entry> {
+        let entry = self.in_memory.remove(&place)?;
+        self.memory -= entry.memory();
         self.body_bytes -= entry.body_bytes();
-        self.charge -= charge(&entry);
+        if let Some(name) = name(&entry) {
+            self.unname(name, place);
+        }
         Some(entry)
+    }
+
+    /// Takes all of them.
+    pub(super) fn take_all(&mut self) -> Vec<TakenOut> {
+        let Delayed { in_memory, on_disk, .. } = std::mem::take(self);
+        let stubs = on_disk.into_values().map(TakenOut::Stub);
+        in_memory.into_values().map(TakenOut::Entry).chain(stubs).collect()
+    }
+
+    /// Those that are in memory, the first that is due first.
+    pub(super) fn in_memory(&self) -> impl DoubleEndedIterator<Item = (DuePlace, &Entry)> {
+        self.in_memory.iter().map(|(place, entry)| (*place, entry))
+    }
+
+    /// One that is in memory.
+    pub(super) fn entry_mut(&mut self, place: DuePlace) -> Option<&mut Entry> {
+        self.in_memory.get_mut(&place)
+    }
+
+    /// Takes a message out of memory that is in this page, or is going to be.
+    pub(super) fn shelve(&mut self, place: DuePlace, page: PageId) -> Option<Entry> {
+        let entry = self.in_memory.remove(&place)?;
+        self.memory -= entry.memory();
+        let (lsn, is_redelivered) = (entry.envelope.lsn, entry.envelope.is_redelivered);
+        self.on_disk.insert(place, Stub { page, lsn, body_bytes: entry.body_bytes(), is_redelivered });
+        Some(entry)
+    }
+
+    /// Tells whether a message is in this page alone.
+    pub(super) fn is_shelved(&self, place: DuePlace, page: PageId) -> bool {
+        self.on_disk.get(&place).is_some_and(|stub| stub.page == page)
+    }
+
+    /// Takes a message back into memory that was read, or that could not be written.
+    pub(super) fn unshelve(&mut self, place: DuePlace, mut entry: Entry) {
+        if let Some(stub) = self.on_disk.remove(&place) {
+            entry.envelope.is_redelivered |= stub.is_redelivered;
+            self.is_blocked = false;
+            self.keep(place, entry);
+        }
+    }
+
+    /// Takes a message that is on disk, as after a restart.
+    pub(super) fn restore(&mut self, place: DuePlace, stub: Stub, name: Option<&[u8]>) {
+        self.body_bytes += stub.body_bytes;
+        self.name(name, place);
+        self.on_disk.insert(place, stub);
+    }
+
+    /// Forgets messages that are on disk and cannot be read.
+    pub(super) fn forget(&mut self, places: &BTreeSet<DuePlace>) {
+        for place in places {
+            self.body_bytes -= self.on_disk.remove(place).map_or(0, |stub| stub.body_bytes);
+        }
+        let charge = &mut self.names_charge;
+        self.by_name.retain(|(name, place)| {
+            let is_kept = !places.contains(place);
+            *charge -= if is_kept { 0 } else { name_charge(name) };
+            is_kept
+        });
+        self.is_blocked = false;
+    }
+
+    /// Asks for the pages of those that are due first: if they hold up others and there is room for them, or if
+    /// less than `ahead` bytes are in memory.
+    pub(super) fn ask(&mut self, ahead: usize, has_room: bool, pages: &Pages) -> Vec<(PageId, PagePlace)> {
+        let mut asked = Vec::new();
+        let is_wanted = if self.is_blocked { has_room } else { self.memory < ahead };
+        if !is_wanted || !self.asked.is_empty() {
+            return asked;
+        }
+        for stub in self.on_disk.values().take(LOOKED_MAX) {
+            if self.asked.contains(&stub.page) {
+                continue;
+            }
+            // One that is being written can be read when it is.
+            let place = pages.get(stub.page).and_then(|page| page.place);
+            let Some(place) = place.filter(|_| asked.len() < ASKED_MAX) else { break };
+            self.asked.push(stub.page);
+            asked.push((stub.page, place));
+        }
+        asked
+    }
+
+    /// Notes that a page was read, or cannot be.
+    pub(super) fn answered(&mut self, page: PageId) {
+        self.asked.retain(|asked| *asked != page);
+    }
+
+    fn first(&self) -> Option<DuePlace> {
+        let firsts = [self.in_memory.keys().next(), self.on_disk.keys().next()];
+        firsts.into_iter().flatten().min().copied()
+    }
+
+    fn keep(&mut self, place: DuePlace, entry: Entry) {
+        self.memory += entry.memory();
+        self.in_memory.insert(place, entry);
+    }
+
+    fn name(&mut self, name: Option<&[u8]>, place: DuePlace) {
+        if let Some(name) = name {
+            self.names_charge += name_charge(name);
+            self.by_name.insert((name.into(), place));
+        }
+    }
+
+    fn unname(&mut self, name: &[u8], place: DuePlace) {
+        if self.by_name.remove(&(name.into(), place)) {
+            self.names_charge -= name_charge(name);
+        }
     }
 }
 
@@ -89,9 +262,8 @@ fn name(entry: &Entry) -> Option<&[u8]> {
     entry.message.view().property(Property::MessageId)
 }
 
-fn charge(entry: &Entry) -> usize {
-    let named = |name: &[u8]| size_of::<(Box<[u8]>, Place)>() + TREE_OVERHEAD + name.len();
-    Entry::CHARGE + size_of::<Place>() + TREE_OVERHEAD + name(entry).map_or(0, named)
+fn name_charge(name: &[u8]) -> usize {
+    size_of::<(Box<[u8]>, DuePlace)>() + TREE_OVERHEAD + name.len()
 }
 
 #[cfg(test)]
@@ -99,7 +271,6 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::confirm::Lsn;
     use crate::memory::Gauge;
     use crate::message::{Address, Envelope, Head, Message, MessageView, OriginId, Span};
 
@@ -122,7 +293,11 @@ mod tests {
 
     /// The sequence numbers of what is due by then.
     fn due(delayed: &mut Delayed, now: u64) -> Vec<u64> {
-        std::iter::from_fn(|| delayed.pop_due(Time(now))).map(|entry| entry.envelope.sequence).collect()
+        let pop = || match delayed.pop_due(Time(now)) {
+            Front::Entry(entry) => Some(entry.envelope.sequence),
+            Front::OnDisk | Front::Nothing => None,
+        };
+        std::iter::from_fn(pop).collect()
     }
 
     #[test]
@@ -147,7 +322,10 @@ mod tests {
         for (name, expected) in
             [("", None), ("c", None), ("a", Some(2)), ("a", Some(1)), ("a", None), ("ab", Some(3))]
         {
-            let found = delayed.pop_named(name.as_bytes()).map(|entry| entry.envelope.sequence);
+            let found = delayed.pop_named(name.as_bytes(), Time(0)).map(|taken| match taken {
+                TakenOut::Entry(entry) => entry.envelope.sequence,
+                TakenOut::Stub(stub) => stub.lsn.0,
+            });
             assert_eq!(found, expected, "{name}");
         }
         assert_eq!(due(&mut delayed, 9), [4, 5]);

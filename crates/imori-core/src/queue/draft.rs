@@ -5,6 +5,7 @@ use super::pages::{GonePage, PageId, PagePlace};
 use super::ranges::Ranges;
 use crate::confirm::Lsn;
 use crate::delivery::Count;
+use crate::time::Time;
 
 /// What a queue asks of the disk.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub enum PageWork {
     Spared(usize),
 }
 
-/// Entries of one queue and priority that are to be written together.
+/// Entries of one queue that are to be written together: of one priority, or delayed.
 #[derive(Debug)]
 pub struct PageDraft {
     pub(crate) id: PageId,
@@ -30,6 +31,8 @@ pub struct PageDraft {
     /// The position of what is before them.
     pub(crate) position: u64,
     pub(crate) entries: Vec<Entry>,
+    /// When each is due, if they are delayed; else there are none.
+    pub(crate) dues: Vec<Time>,
 }
 
 impl PageDraft {
@@ -39,7 +42,7 @@ impl PageDraft {
         self.id
     }
 
-    /// The priority of its entries.
+    /// The priority of its entries; delayed ones say theirs themselves.
     #[must_use]
     pub fn priority(&self) -> u8 {
         self.priority
@@ -51,10 +54,16 @@ impl PageDraft {
         self.is_durable
     }
 
-    /// About how many bytes it takes.
+    /// About how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.entries.iter().map(Entry::memory).sum()
+    }
+
+    /// About how many bytes it takes on disk.
+    #[must_use]
+    pub fn written_bytes(&self) -> usize {
+        self.entries.iter().map(Entry::written_bytes).sum()
     }
 }
 

@@ -7,6 +7,9 @@ use super::pages::PageId;
 use crate::delivery::Delivery;
 use crate::message::{AddressView, Envelope, Message};
 
+/// Bytes of an entry of a page besides the headers and the body: its own head, that of the record, an address.
+const WRITTEN_BESIDES_BYTES: usize = 128;
+
 /// A message in a queue.
 #[derive(Debug, Clone)]
 pub struct Entry {
@@ -41,6 +44,12 @@ impl Entry {
 
     pub(super) fn body_bytes(&self) -> u64 {
         self.message.view().body.len() as u64
+    }
+
+    /// About how many bytes it takes in a page.
+    pub(super) fn written_bytes(&self) -> usize {
+        let view = self.message.view();
+        WRITTEN_BESIDES_BYTES + view.text.len() + view.body.len()
     }
 
     /// Bytes of memory that it keeps with its message, which other queues may share.

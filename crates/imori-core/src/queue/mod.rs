@@ -3,6 +3,7 @@
 //! A queue is plain data: it is handed messages, consumers, outcomes and the time, and
 //! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
 
+mod delayed_pages;
 mod paging;
 mod queue;
 mod settings;
@@ -17,11 +18,15 @@ mod entry;
 mod pages;
 mod ranges;
 mod unspilled;
+#[cfg(test)]
+mod test_disk;
 
 pub use consumers::ConsumeRefusal;
 pub use dedup::Dedup;
+pub(crate) use delayed_pages::FoundDelayed;
 pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
+pub(crate) use pages::delayed_position;
 pub use pages::{GonePage, PageFacts, PageId, PagePlace};
 pub(crate) use paging::{Found, FoundPage};
 pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};

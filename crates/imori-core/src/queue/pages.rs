@@ -8,8 +8,20 @@ use hashbrown::HashMap;
 
 use crate::confirm::Lsn;
 use crate::id::DurableQueueId;
+use crate::time::Time;
 
 use super::ranges::Ranges;
+
+/// Positions from here on are of delayed messages: what is above is when they are due. No record has such a number.
+const DELAYED_FROM: u64 = 1 << 63;
+
+/// When a delayed message is due, and the sequence number that it got when it came.
+pub(super) type DuePlace = (Time, u64);
+
+/// The position in its page of a delayed message.
+pub(crate) fn delayed_position(due: Time) -> u64 {
+    DELAYED_FROM | due.0
+}
 
 /// A page of a queue, for as long as the broker runs; never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,6 +57,14 @@ pub struct PageFacts {
     pub last_position: u64,
 }
 
+impl PageFacts {
+    /// Its messages were not due when it was written.
+    #[must_use]
+    pub fn is_delayed(&self) -> bool {
+        self.first_position >= DELAYED_FROM
+    }
+}
+
 /// A page that nobody needs any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GonePage {
@@ -69,6 +89,8 @@ pub(super) struct Page {
     live: u32,
     /// The number of the first entry where they were numbered anew since the page was written.
     pub(super) first_sequence: Option<u64>,
+    /// Of a page of delayed messages, where each belongs, by rising sequence number.
+    pub(super) delayed: Option<Box<[DuePlace]>>,
     /// Records of those of its entries that are settled.
     settled: Ranges,
 }
@@ -112,8 +134,24 @@ impl Pages {
             priority,
             live: count,
             first_sequence: None,
+            delayed: None,
             settled: Ranges::default(),
         })
+    }
+
+    /// A page of delayed messages that is going to be written.
+    pub(super) fn begin_delayed(&mut self, is_durable: bool, places: Vec<DuePlace>) -> PageId {
+        let id = self.begin(0, is_durable, u32::try_from(places.len()).unwrap_or(u32::MAX));
+        self.hold_delayed(id, places);
+        id
+    }
+
+    /// Notes that the messages of a page are delayed ones, which belong there.
+    pub(super) fn hold_delayed(&mut self, id: PageId, mut places: Vec<DuePlace>) {
+        places.sort_unstable_by_key(|(_, sequence)| *sequence);
+        if let Some(page) = self.all.get_mut(&id) {
+            page.delayed = Some(places.into_boxed_slice());
+        }
     }
 
     /// A page that was found at the start.
@@ -132,6 +170,7 @@ impl Pages {
             priority: page.priority,
             live,
             first_sequence: None,
+            delayed: None,
             settled,
         })
     }

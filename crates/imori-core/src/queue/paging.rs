@@ -41,16 +41,21 @@ impl Queue {
     /// What it asks of the disk now, if it may keep so many bytes of memory.
     pub fn page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
         let mut work = Vec::new();
-        if self.ready.memory() > share && self.writing == 0 && self.page_retry.is_none_or(|at| at <= now) {
-            self.page_retry = None;
-            let drafts = self.cut(share);
+        let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
+        if may_write && self.ready.memory() + self.delayed_memory() > share {
+            let mut drafts = self.shelve_delayed(share);
+            if self.ready.memory() > share {
+                drafts.append(&mut self.cut(share));
+            }
             self.writing += drafts.len();
             if !drafts.is_empty() {
+                self.page_retry = None;
                 work.push(PageWork::Write(drafts));
             }
         }
         if !self.pages.is_empty() {
-            let asked = self.ready.ask(share / 8, &self.pages);
+            let mut asked = self.ready.ask(share / 8, &self.pages);
+            asked.append(&mut self.ask_delayed(share));
             if !asked.is_empty() {
                 work.push(PageWork::Read(asked));
             }
@@ -86,13 +91,15 @@ impl Queue {
 
     /// Notes that a page is on disk, whatever became of its entries meanwhile.
     pub fn page_written(&mut self, draft: &PageDraft, place: PagePlace) {
-        if draft.is_durable {
+        for entry in &draft.entries {
+            let lsn = entry.envelope.lsn;
             let page = self.pages.get(draft.id);
-            for lsn in draft.entries.iter().map(|entry| entry.envelope.lsn) {
-                let has_left = draft.is_copy && page.is_none_or(|page| page.is_settled(lsn));
-                if !has_left {
-                    self.unspilled.remove(lsn);
-                }
+            let has_left = draft.is_copy && page.is_none_or(|page| page.is_settled(lsn));
+            match entry.page.filter(|_| !draft.is_copy) {
+                // It was delayed, and needs the page no more that it was in meanwhile.
+                Some(before) => self.pages.settle(before, lsn),
+                None if draft.is_durable && !has_left => self.unspilled.remove(lsn),
+                None => {}
             }
         }
         self.pages.written(draft.id, place, draft.is_durable);
@@ -107,21 +114,36 @@ impl Queue {
         }
         self.writing -= 1;
         self.page_retry = Some(now.after(RETRY_AFTER));
-        if self.ready.part(draft.priority, draft.id).is_some() {
+        let (id, is_durable) = (draft.id, draft.is_durable);
+        let gone = if !draft.dues.is_empty() {
+            self.unshelve_failed(draft)
+        } else if self.ready.part(draft.priority, id).is_some() {
             let mut run = Run::default();
-            run.extend(draft.entries.into_iter().map(|entry| Entry { page: None, ..entry }));
+            run.extend(draft.entries);
             self.gauge.add(run.len() * Entry::CHARGE);
-            self.ready.replace(draft.priority, draft.id, run);
-        } else if draft.is_durable {
-            draft.entries.iter().for_each(|entry| self.unspilled.remove(entry.envelope.lsn));
+            self.ready.replace(draft.priority, id, run);
+            Vec::new()
+        } else {
+            draft.entries
+        };
+        for entry in gone {
+            match entry.page {
+                Some(before) => self.pages.settle(before, entry.envelope.lsn),
+                None if is_durable => self.unspilled.remove(entry.envelope.lsn),
+                None => {}
+            }
         }
-        self.pages.failed(draft.id);
-        self.pages.forget(draft.id);
+        self.pages.failed(id);
+        self.pages.forget(id);
     }
 
     /// Takes what of a page could be read; gives how many entries are lost.
     pub fn page_read(&mut self, id: PageId, entries: Vec<Entry>, now: Time, effects: &mut Effects) -> u32 {
+        self.delayed_answered(id);
         let Some(page) = self.pages.get(id) else { return 0 };
+        if page.delayed.is_some() {
+            return self.delayed_read(id, entries, now, effects);
+        }
         let priority = page.priority;
         let Some(part) = self.ready.part(priority, id).copied() else { return 0 };
         let (mut run, mut failed) = (Run::default(), Vec::new());
@@ -152,7 +174,7 @@ impl Queue {
         self.ready.replace(priority, id, run);
         for entry in failed {
             self.leave(&entry);
-            self.bury(entry, DeathReason::DeliveryLimit, now, effects);
+            self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
         }
         if lost > 0 {
             self.pages.let_go(id, lost);
@@ -166,7 +188,11 @@ impl Queue {
     /// Notes that a page cannot be read in this run; what is in it stays there for the next. Gives how many
     /// entries that are.
     pub fn page_unreadable(&mut self, id: PageId) -> u32 {
+        self.delayed_answered(id);
         let Some(page) = self.pages.get(id) else { return 0 };
+        if page.delayed.is_some() {
+            return self.delayed_withheld(id);
+        }
         let priority = page.priority;
         let len = self.ready.part(priority, id).map_or(0, |part| part.len);
         self.ready.replace(priority, id, Run::default());
@@ -214,7 +240,9 @@ impl Queue {
             }
             spill.open = None;
         }
-        spill.drafts
+        let Spill { bytes, mut drafts, .. } = spill;
+        drafts.append(&mut self.spill_delayed(end, bytes_max.saturating_sub(bytes)));
+        drafts
     }
 
     /// What a checkpoint has to know of it; what is gone it says once.
@@ -358,6 +386,8 @@ impl Cutter<'_> {
         let Some(id) = entry.page else { return Fate::Write(is_durable(entry)) };
         match self.pages.get(id) {
             // Numbers that it was given since cannot be compared with those in the page.
+            // It was delayed when it was written there, and has another place now.
+            Some(page) if page.place.is_some() && page.delayed.is_some() => Fate::Write(page.is_durable),
             Some(page) if page.place.is_some() && page.first_sequence.is_none() => Fate::Drop(id),
             Some(page) if page.is_failed => Fate::Write(page.is_durable),
             _ => Fate::Stay,
@@ -369,14 +399,18 @@ impl Cutter<'_> {
         let id = self.pages.begin(self.priority, is_durable, count);
         let position = *self.position;
         for entry in &mut entries {
-            if let Some(failed) = entry.page.take() {
+            // The page that it has left is needed until it is in this one.
+            if let Some(failed) =
+                entry.page.take_if(|page| self.pages.get(*page).is_none_or(|page| page.is_failed))
+            {
                 self.pages.let_go(failed, 1);
             }
             *self.position = (*self.position).max(entry.envelope.lsn.0);
         }
         let part = part_of(id, &entries, None);
         let priority = self.priority;
-        self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, position, entries });
+        let dues = Vec::new();
+        self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, position, entries, dues });
         part
     }
 }
@@ -438,6 +472,7 @@ impl Spill<'_> {
                 is_copy: true,
                 position,
                 entries: Vec::new(),
+                dues: Vec::new(),
             });
             self.open = Some(0);
         }

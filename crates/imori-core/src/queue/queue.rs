@@ -18,9 +18,9 @@ use hashbrown::HashMap;
 
 use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
-use super::delayed::Delayed;
+use super::delayed::{Delayed, TakenOut};
 use super::entry::Entry;
-use super::level::Part;
+use super::level::{Front, Part};
 use super::pages::{Page, Pages};
 use super::ready::Ready;
 use super::settings::{Overflow, QueueSettings};
@@ -109,7 +109,7 @@ pub struct Queue {
     settings: QueueSettings,
     durability: Option<Durability>,
     /// Few queues have such.
-    delayed: Option<Box<Delayed>>,
+    pub(super) delayed: Option<Box<Delayed>>,
     dedup: Option<Box<Dedup>>,
     pub(super) ready: Ready,
     pub(super) unsettled: HashMap<u64, Entry, FixedState>,
@@ -301,7 +301,7 @@ impl Queue {
             let entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
             self.leave(&entry);
-            self.bury(entry, DeathReason::Overflow, arrival.now, effects);
+            self.bury(&entry, DeathReason::Overflow, arrival.now, effects);
         } else {
             effects.settled.extend(self.holding(arrival.lsn));
         }
@@ -326,10 +326,9 @@ impl Queue {
     pub fn cancel(&mut self, name: &[u8], now: Time, effects: &mut Effects) -> usize {
         self.ripen(now, effects);
         let mut cancelled = 0;
-        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_named(name)) {
-            self.gauge.add(Entry::CHARGE);
-            self.leave(&entry);
-            effects.settled.extend(self.holding(entry.envelope.lsn));
+        while let Some(taken) = self.with_delayed(|delayed, _| delayed.pop_named(name, now)).flatten() {
+            effects.settled.extend(self.holding(taken.lsn()));
+            self.drop_delayed(taken);
             cancelled += 1;
         }
         cancelled
@@ -345,7 +344,7 @@ impl Queue {
         is_redelivered: bool,
     ) -> Vec<Entry> {
         let mut found = Vec::new();
-        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(arrival.now)) {
+        while let Some(entry) = self.pop_due(arrival.now) {
             found.push(entry);
         }
         let mut entry = self.entry(publication, arrival);
@@ -386,7 +385,7 @@ impl Queue {
             };
             if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
                 self.leave(&entry);
-                self.bury(entry, DeathReason::Expired, now, effects);
+                self.bury(&entry, DeathReason::Expired, now, effects);
                 continue;
             }
             let sequence = entry.envelope.sequence;
@@ -418,14 +417,14 @@ impl Queue {
             }
             Outcome::Reject => {
                 self.leave(&entry);
-                self.bury(entry, DeathReason::Rejected, now, effects);
+                self.bury(&entry, DeathReason::Rejected, now, effects);
             }
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
                 if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
                     self.leave(&entry);
-                    self.bury(entry, DeathReason::DeliveryLimit, now, effects);
+                    self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
                 } else {
                     effects.counted.extend(self.count(&entry, entry.envelope.failures));
                     self.ready.put_back(entry);
@@ -473,10 +472,8 @@ impl Queue {
             }
         }
         let delayed = self.delayed_len();
-        while let Some(entry) = self.take_delayed(|delayed| delayed.pop_due(Time::NEVER)) {
-            self.gauge.add(Entry::CHARGE);
-            self.leave(&entry);
-        }
+        let all = self.with_delayed(|delayed, _| delayed.take_all()).unwrap_or_default();
+        all.into_iter().for_each(|taken| self.drop_delayed(taken));
         purged + delayed
     }
 
@@ -485,7 +482,7 @@ impl Queue {
         let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
         while let Some(entry) = self.ready.pop_if(is_due) {
             self.leave(&entry);
-            self.bury(entry, DeathReason::Expired, now, effects);
+            self.bury(&entry, DeathReason::Expired, now, effects);
         }
     }
 
@@ -523,26 +520,52 @@ impl Queue {
     }
 
     fn delay(&mut self, due: Time, entry: Entry) {
-        let delayed = self.delayed.get_or_insert_default();
-        let before = delayed.charge();
-        delayed.insert(due, entry);
-        self.gauge.add(delayed.charge() - before);
+        self.delayed.get_or_insert_default();
+        self.with_delayed(|delayed, _| delayed.insert(due, entry));
     }
 
-    /// Takes a message out of those that wait for their time.
-    fn take_delayed(&mut self, take: impl FnOnce(&mut Delayed) -> Option<Entry>) -> Option<Entry> {
+    /// Changes those that wait for their time, if there are any, and charges what that makes of their memory.
+    pub(super) fn with_delayed<R>(
+        &mut self,
+        change: impl FnOnce(&mut Delayed, &mut Pages) -> R,
+    ) -> Option<R> {
         let delayed = self.delayed.as_mut()?;
         let before = delayed.charge();
-        let entry = take(delayed);
-        self.gauge.sub(before - delayed.charge());
+        let result = change(delayed, &mut self.pages);
+        match delayed.charge().checked_sub(before) {
+            Some(more) => self.gauge.add(more),
+            None => self.gauge.sub(before - delayed.charge()),
+        }
         if delayed.is_empty() {
             self.delayed = None;
         }
-        entry
+        Some(result)
+    }
+
+    /// Takes the first of those that wait for their time, if it is due by now and in memory.
+    fn pop_due(&mut self, now: Time) -> Option<Entry> {
+        match self.with_delayed(|delayed, _| delayed.pop_due(now))? {
+            Front::Entry(entry) => Some(entry),
+            Front::OnDisk | Front::Nothing => None,
+        }
+    }
+
+    /// Forgets one that waited for its time.
+    fn drop_delayed(&mut self, taken: TakenOut) {
+        match taken {
+            TakenOut::Entry(entry) => {
+                self.gauge.add(Entry::CHARGE);
+                self.leave(&entry);
+            }
+            TakenOut::Stub(stub) => {
+                self.pages.settle(stub.page, stub.lsn);
+                self.counts.remove(&stub.lsn);
+            }
+        }
     }
 
     /// Lets wait with the others what is due by now; what then is too much goes, if that is how the queue is.
-    fn ripen(&mut self, now: Time, effects: &mut Effects) {
+    pub(super) fn ripen(&mut self, now: Time, effects: &mut Effects) {
         if self.delayed.as_ref().and_then(|delayed| delayed.next_due()).is_none_or(|due| due > now) {
             return;
         }
@@ -556,7 +579,7 @@ impl Queue {
 
     /// Lets wait with the others what is due by now, however many these are.
     fn ripen_in_place(&mut self, now: Time) {
-        while let Some(mut entry) = self.take_delayed(|delayed| delayed.pop_due(now)) {
+        while let Some(mut entry) = self.pop_due(now) {
             // It comes behind all that wait already.
             entry.envelope.sequence = self.next_sequence;
             self.next_sequence += 1;
@@ -572,7 +595,7 @@ impl Queue {
                 break;
             };
             self.leave(&entry);
-            self.bury(entry, DeathReason::Overflow, now, effects);
+            self.bury(&entry, DeathReason::Overflow, now, effects);
         }
     }
 
@@ -702,22 +725,41 @@ impl Queue {
         }
     }
 
-    pub(super) fn bury(&self, entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
-        let holding = self.holding(entry.envelope.lsn);
-        let Some(target) = &self.settings.dead_letter else {
-            effects.settled.extend(holding);
-            return;
+    /// What would leave it as a dead letter if a delivery were settled so, if anything would.
+    pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<Dead> {
+        let entry = self.unsettled.get(&sequence)?;
+        let reason = match outcome {
+            Outcome::Accept => return None,
+            Outcome::Reject => DeathReason::Rejected,
+            Outcome::Release { failed } => {
+                let failures = entry.envelope.failures.saturating_add(u32::from(failed));
+                self.settings.delivery_limit.filter(|limit| failures > *limit)?;
+                DeathReason::DeliveryLimit
+            }
         };
+        self.dead(entry, reason, now)
+    }
+
+    pub(super) fn bury(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+        match self.dead(entry, reason, now) {
+            Some(dead) => effects.dead.push(dead),
+            None => effects.settled.extend(self.holding(entry.envelope.lsn)),
+        }
+    }
+
+    /// The dead letter that it sends of an entry, if it sends any.
+    fn dead(&self, entry: &Entry, reason: DeathReason, now: Time) -> Option<Dead> {
+        let target = self.settings.dead_letter.as_ref()?;
         let none = Deaths::default();
         let before = entry.envelope.deaths.as_deref().unwrap_or(&none);
         let deaths = before.and(&self.name, reason, &entry.envelope.address, now);
-        effects.dead.push(Dead {
-            holding,
-            message: entry.message,
+        Some(Dead {
+            holding: self.holding(entry.envelope.lsn),
+            message: Arc::clone(&entry.message),
             exchange: target.exchange.clone(),
             routing_key: target.routing_key.clone().unwrap_or_else(|| entry.envelope.address.subject.clone()),
             deaths: Arc::new(deaths),
-        });
+        })
     }
 }
 

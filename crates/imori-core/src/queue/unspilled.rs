@@ -1,18 +1,38 @@
 //! Which records a queue still needs in the journal, well enough to say below which it needs none.
+//!
+//! Records are counted in buckets of neighbours: of one each while there are few, so that a large message holds no
+//! journal file but its own, and of more where there are many, so that a queue of millions has as few counts.
 
 use std::collections::VecDeque;
 
 use crate::confirm::Lsn;
+use crate::limits::RECORD_BUCKETS_MAX;
 
-/// Numbers that are counted together are this power of two.
-const BUCKET_BITS: u32 = 12;
-
-/// Counts of records by their numbers, in buckets: the lowest is found at once, whatever order they go in.
-#[derive(Debug, Default)]
+/// Counts of records by their numbers: the lowest is found at once, whatever order they go in.
+#[derive(Debug)]
 pub(super) struct Unspilled {
-    /// The bucket that the first count is of.
-    first: u64,
-    counts: VecDeque<u32>,
+    /// By rising number; the first has something that is needed.
+    buckets: VecDeque<Bucket>,
+    /// The highest number that was ever added.
+    last: Lsn,
+    /// As many as the last bucket takes.
+    bucket_max: u32,
+}
+
+/// Records from `first` up to the next bucket.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    first: Lsn,
+    /// How many are needed.
+    needed: u32,
+    /// How many ever were.
+    added: u32,
+}
+
+impl Default for Unspilled {
+    fn default() -> Unspilled {
+        Unspilled { buckets: VecDeque::new(), last: Lsn::NONE, bucket_max: 1 }
+    }
 }
 
 impl Unspilled {
@@ -21,49 +41,81 @@ impl Unspilled {
         if lsn == Lsn::NEVER {
             return;
         }
-        let bucket = lsn.0 >> BUCKET_BITS;
-        if self.counts.is_empty() {
-            self.first = bucket;
+        let is_newest = lsn > self.last || self.buckets.is_empty();
+        self.last = self.last.max(lsn);
+        if is_newest && self.buckets.back().is_none_or(|bucket| bucket.added >= self.bucket_max) {
+            self.begin(lsn);
         }
-        while bucket < self.first {
-            self.counts.push_front(0);
-            self.first -= 1;
-        }
-        let at = usize::try_from(bucket - self.first).unwrap_or(usize::MAX);
-        if at >= self.counts.len() {
-            self.counts.resize(at.saturating_add(1), 0);
-        }
-        if let Some(count) = self.counts.get_mut(at) {
-            *count += 1;
+        let at = match is_newest {
+            true => self.buckets.len() - 1,
+            false => self.buckets.partition_point(|bucket| bucket.first <= lsn).saturating_sub(1),
+        };
+        if let Some(bucket) = self.buckets.get_mut(at) {
+            bucket.first = bucket.first.min(lsn);
+            bucket.needed += 1;
+            bucket.added = bucket.added.saturating_add(1);
         }
     }
 
     pub(super) fn remove(&mut self, lsn: Lsn) {
-        let at = (lsn.0 >> BUCKET_BITS).checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
-        if let Some(count) = at.and_then(|at| self.counts.get_mut(at)) {
-            *count = count.saturating_sub(1);
+        if lsn == Lsn::NEVER {
+            return;
         }
-        while self.counts.front() == Some(&0) {
-            self.counts.pop_front();
-            self.first += 1;
+        // The oldest go first, mostly.
+        let at = match self.buckets.get(1) {
+            Some(second) if second.first <= lsn => {
+                self.buckets.partition_point(|bucket| bucket.first <= lsn) - 1
+            }
+            _ => 0,
+        };
+        if let Some(bucket) = self.buckets.get_mut(at) {
+            bucket.needed = bucket.needed.saturating_sub(1);
         }
-        if self.counts.is_empty() && self.counts.capacity() > 64 {
-            self.counts = VecDeque::new();
+        while self.buckets.front().is_some_and(|bucket| bucket.needed == 0) {
+            self.buckets.pop_front();
+        }
+        if self.buckets.is_empty() {
+            *self = Unspilled { last: self.last, ..Unspilled::default() };
         }
     }
 
     /// No record below this one is needed; none where none is needed at all.
     pub(super) fn floor(&self) -> Option<Lsn> {
-        (!self.counts.is_empty()).then_some(Lsn(self.first << BUCKET_BITS))
+        self.buckets.front().map(|bucket| bucket.first)
     }
 
     /// How many are needed up to the end of the bucket of `lsn`, and where that ends.
     pub(super) fn through(&self, lsn: Lsn) -> (usize, Lsn) {
-        let bucket = lsn.0 >> BUCKET_BITS;
-        let end = Lsn((bucket << BUCKET_BITS) | ((1 << BUCKET_BITS) - 1));
-        let buckets = (bucket + 1).checked_sub(self.first).filter(|_| !self.counts.is_empty()).unwrap_or(0);
-        let buckets = usize::try_from(buckets).unwrap_or(usize::MAX);
-        (self.counts.iter().take(buckets).map(|count| *count as usize).sum(), end)
+        let buckets = self.buckets.partition_point(|bucket| bucket.first <= lsn);
+        let end = match self.buckets.get(buckets) {
+            Some(next) => Lsn(next.first.0 - 1),
+            None => self.last.max(lsn),
+        };
+        (self.buckets.iter().take(buckets).map(|bucket| bucket.needed as usize).sum(), end)
+    }
+
+    /// Begins a bucket behind all others, which are made fewer where there are too many.
+    fn begin(&mut self, first: Lsn) {
+        if self.buckets.len() >= RECORD_BUCKETS_MAX {
+            // As many find room in half of them, but for those that grew beyond as others came in between.
+            self.bucket_max = self.bucket_max.saturating_mul(2);
+            let mut joined: VecDeque<Bucket> = VecDeque::with_capacity(RECORD_BUCKETS_MAX);
+            for bucket in self.buckets.drain(..) {
+                match joined.back_mut() {
+                    Some(before) if before.added.saturating_add(bucket.added) <= self.bucket_max => {
+                        before.needed += bucket.needed;
+                        before.added += bucket.added;
+                    }
+                    // Nothing of it is needed, so that the one before may reach over it.
+                    Some(_) if bucket.needed == 0 => {}
+                    _ => joined.push_back(bucket),
+                }
+            }
+            self.buckets = joined;
+        } else if self.buckets.len() < RECORD_BUCKETS_MAX / 4 {
+            self.bucket_max = (self.bucket_max / 2).max(1);
+        }
+        self.buckets.push_back(Bucket { first, needed: 0, added: 0 });
     }
 }
 
@@ -75,23 +127,74 @@ mod tests {
 
     use super::*;
 
-    proptest! {
-        #[test]
-        fn the_floor_is_never_above_what_is_needed(steps in proptest::collection::vec((1u64..40_000, any::<bool>()), 0..80)) {
-            let (mut unspilled, mut model) = (Unspilled::default(), BTreeMap::<u64, usize>::new());
-            for (lsn, adds) in steps {
-                if adds {
+    /// Adds or removes, and looks at all that is asked, against plain counts.
+    fn check(steps: impl IntoIterator<Item = (u64, Option<usize>)>) {
+        let (mut unspilled, mut model) = (Unspilled::default(), BTreeMap::<u64, usize>::new());
+        for (lsn, removed) in steps {
+            match removed {
+                None => {
                     unspilled.add(Lsn(lsn));
                     *model.entry(lsn).or_default() += 1;
-                } else if let Some((lsn, count)) = model.iter().next().map(|(lsn, count)| (*lsn, *count)) {
-                    unspilled.remove(Lsn(lsn));
-                    if count == 1 { model.remove(&lsn); } else { model.insert(lsn, count - 1); }
                 }
-                let lowest = model.keys().next().copied();
-                prop_assert_eq!(unspilled.floor(), lowest.map(|lsn| Lsn(lsn >> BUCKET_BITS << BUCKET_BITS)));
-                let (count, end) = unspilled.through(Lsn(lsn));
-                prop_assert_eq!(count, model.range(..=end.0).map(|(_, count)| count).sum::<usize>());
+                Some(nth) => {
+                    let Some(lsn) = model.keys().nth(nth % model.len().max(1)).copied() else { continue };
+                    unspilled.remove(Lsn(lsn));
+                    *model.entry(lsn).or_default() -= 1;
+                    model.retain(|_, count| *count > 0);
+                }
             }
+            let lowest = model.keys().next().copied();
+            let floor = unspilled.floor().map(|floor| floor.0);
+            assert_eq!(floor.is_some(), lowest.is_some());
+            assert!(floor <= lowest, "{floor:?} is above {lowest:?}");
+            let needed: usize = unspilled.buckets.iter().map(|bucket| bucket.needed as usize).sum();
+            assert_eq!(needed, model.values().sum::<usize>());
+            assert!(unspilled.buckets.len() <= RECORD_BUCKETS_MAX + 1);
+            let (count, end) = unspilled.through(Lsn(lsn));
+            assert!(end.0 >= lsn);
+            assert_eq!(count, model.range(..=end.0).map(|(_, count)| count).sum::<usize>());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_floor_is_never_above_what_is_needed(
+            steps in proptest::collection::vec((1u64..40_000, proptest::option::of(0usize..64)), 0..80),
+        ) {
+            check(steps);
+        }
+    }
+
+    #[test]
+    fn many_are_counted_together_and_none_is_missed() {
+        let many = RECORD_BUCKETS_MAX as u64 * 5;
+        let overtaking = |lsn: u64| if lsn.is_multiple_of(7) { lsn.saturating_sub(9).max(1) } else { lsn };
+        let grows = (1..many).map(|lsn| (overtaking(lsn), None));
+        let shrinks = (0..many).map(|step| (step, Some((step % 3) as usize * 11)));
+        check(grows.chain(shrinks));
+    }
+
+    #[test]
+    fn a_few_are_known_one_by_one() {
+        let mut unspilled = Unspilled::default();
+        (0..RECORD_BUCKETS_MAX as u64).for_each(|lsn| unspilled.add(Lsn(3 * lsn + 5)));
+        for lsn in 0..RECORD_BUCKETS_MAX as u64 {
+            assert_eq!(unspilled.floor(), Some(Lsn(3 * lsn + 5)));
+            assert_eq!(unspilled.through(Lsn(3 * lsn + 6)).0, 1);
+            unspilled.remove(Lsn(3 * lsn + 5));
+        }
+        assert_eq!(unspilled.floor(), None);
+    }
+
+    #[test]
+    fn of_many_the_floor_is_near() {
+        let mut unspilled = Unspilled::default();
+        let many = RECORD_BUCKETS_MAX as u64 * 100;
+        (1..=many).for_each(|lsn| unspilled.add(Lsn(lsn)));
+        for lsn in 1..many {
+            unspilled.remove(Lsn(lsn));
+            let behind = lsn + 1 - unspilled.floor().map_or(0, |floor| floor.0);
+            assert!(behind <= many * 4 / RECORD_BUCKETS_MAX as u64, "{behind} behind at {lsn}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! An entry of a page: what its queue knows of a message, and the message as its record has it.
 //!
-//! `version u8, flags u8, failures u32, sequence u64, deadline u64`, the last only if the flags name it, and the
-//! payload of a message's record, in which no queue stands.
+//! `version u8, flags u8, failures u32, sequence u64, deadline u64`, the last only if the flags name it, in version 2
+//! `due u64, priority u8`, and the payload of a message's record, in which no queue stands. Version 2 is that of
+//! delayed messages; all others are written in version 1, which earlier releases read too.
 
 use std::sync::Arc;
 
@@ -9,11 +10,12 @@ use super::fields::{Fields, RecordError};
 use super::message::{MessageRecord, encode_message};
 use crate::confirm::Lsn;
 use crate::memory::Gauge;
-use crate::message::{AddressView, Envelope, Message};
-use crate::queue::{Entry, PageDraft};
+use crate::message::{AddressView, Envelope, Message, Property};
+use crate::queue::{Entry, FoundDelayed, PageDraft, delayed_position};
 use crate::time::Time;
 
 const VERSION: u8 = 1;
+const DELAYED_VERSION: u8 = 2;
 
 const REDELIVERED: u8 = 1;
 const DEADLINE: u8 = 1 << 1;
@@ -23,7 +25,7 @@ const DEADLINE: u8 = 1 << 1;
 pub struct PageEntry {
     /// The number of its record; [`Lsn::NONE`] where it has none.
     pub lsn: Lsn,
-    /// Its position: never lower than that of an entry before it in its priority.
+    /// Its position: never lower than that of an entry before it in its priority, or when it is due.
     pub position: u64,
     /// What it says.
     pub payload: Vec<u8>,
@@ -33,10 +35,13 @@ pub struct PageEntry {
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
     let mut position = draft.position;
+    let mut dues = draft.dues.iter();
     let entries = draft.entries.iter().map(|entry| {
         let lsn = if draft.is_durable { entry.envelope.lsn } else { Lsn::NONE };
         position = position.max(lsn.0);
-        PageEntry { lsn, position, payload: encode_entry(entry) }
+        let due = dues.next().copied();
+        let position = due.map_or(position, delayed_position);
+        PageEntry { lsn, position, payload: encode_entry(entry, due) }
     });
     entries.collect()
 }
@@ -46,36 +51,113 @@ pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
 /// # Errors
 /// [`RecordError`].
 pub fn decode_page_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entry, RecordError> {
-    let mut fields = Fields::of(payload, VERSION)?;
-    let flags = fields.u8()?;
-    let (failures, sequence) = (fields.u32()?, fields.u64()?);
-    let deadline = if flags & DEADLINE != 0 { Some(Time(fields.u64()?)) } else { None };
-    let record = MessageRecord::decode(fields.rest())?;
+    let (head, message) = decode_head(payload)?;
+    let record = MessageRecord::decode(message)?;
     let message = Message::store(&record.view(), None, gauge);
     let envelope = Envelope {
         address: Arc::new(record.address),
-        sequence,
+        sequence: head.sequence,
         lsn,
-        deadline,
+        deadline: head.deadline,
         deaths: record.deaths,
-        failures,
-        is_redelivered: flags & REDELIVERED != 0,
-        priority: 0,
+        failures: head.failures,
+        is_redelivered: head.is_redelivered,
+        priority: head.delayed.map_or(0, |(_, priority)| priority),
     };
     Ok(Entry::new(message, envelope))
 }
 
-fn encode_entry(entry: &Entry) -> Vec<u8> {
+/// Reads of an entry of a page of delayed messages what its queue has to know while it is there.
+///
+/// # Errors
+/// [`RecordError`].
+pub(crate) fn decode_delayed_entry(lsn: Lsn, payload: &[u8]) -> Result<FoundDelayed, RecordError> {
+    let (head, message) = decode_head(payload)?;
+    let (due, _) = head.delayed.ok_or(RecordError::Unknown("page"))?;
+    let record = MessageRecord::decode(message)?;
+    let view = record.view();
+    let name = view.property(Property::MessageId).map(Box::from);
+    Ok(FoundDelayed { lsn, due, sequence: head.sequence, body_bytes: view.body.len() as u64, name })
+}
+
+/// What stands before the message.
+struct EntryHead {
+    failures: u32,
+    sequence: u64,
+    deadline: Option<Time>,
+    is_redelivered: bool,
+    /// When it is due, and its priority.
+    delayed: Option<(Time, u8)>,
+}
+
+fn decode_head(payload: &[u8]) -> Result<(EntryHead, &[u8]), RecordError> {
+    let is_delayed = payload.first() == Some(&DELAYED_VERSION);
+    let mut fields = Fields::of(payload, if is_delayed { DELAYED_VERSION } else { VERSION })?;
+    let flags = fields.u8()?;
+    let (failures, sequence) = (fields.u32()?, fields.u64()?);
+    let deadline = if flags & DEADLINE != 0 { Some(Time(fields.u64()?)) } else { None };
+    let delayed = if is_delayed { Some((Time(fields.u64()?), fields.u8()?)) } else { None };
+    let is_redelivered = flags & REDELIVERED != 0;
+    Ok((EntryHead { failures, sequence, deadline, is_redelivered, delayed }, fields.rest()))
+}
+
+fn encode_entry(entry: &Entry, due: Option<Time>) -> Vec<u8> {
     let Envelope { address, sequence, deadline, deaths, failures, is_redelivered, .. } = &entry.envelope;
     let view = entry.message.view();
     let mut out = Vec::with_capacity(128 + view.text.len() + view.body.len());
     let flags = if *is_redelivered { REDELIVERED } else { 0 } | if deadline.is_some() { DEADLINE } else { 0 };
-    out.extend_from_slice(&[VERSION, flags]);
+    let version = if due.is_some() { DELAYED_VERSION } else { VERSION };
+    out.extend_from_slice(&[version, flags]);
     out.extend_from_slice(&failures.to_le_bytes());
     out.extend_from_slice(&sequence.to_le_bytes());
     deadline.iter().for_each(|deadline| out.extend_from_slice(&deadline.0.to_le_bytes()));
+    if let Some(due) = due {
+        out.extend_from_slice(&due.0.to_le_bytes());
+        out.push(entry.envelope.priority);
+    }
     let address = AddressView::new(address);
     // When it came is in its deadline already.
     out.extend_from_slice(&encode_message(&view, &address, deaths.as_deref(), &[], Time(0)));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Head, MessageView, OriginId};
+
+    /// The bytes of version 1, as the releases before that of delayed messages wrote them, up to the message.
+    const OLD: [u8; 22] = [1, 3, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
+
+    fn message() -> Vec<u8> {
+        let head = Head::new(OriginId::BROKER);
+        let view = MessageView { head: &head, text: b"", body: b"body" };
+        let address = Arc::new(crate::message::Address::new(b"x", b"k"));
+        encode_message(&view, &AddressView::new(&address), None, &[], Time(0))
+    }
+
+    #[test]
+    fn entries_of_both_versions_are_read_and_no_other() {
+        let gauge = Gauge::default();
+        let delayed = [&[2], &OLD[1..], &[5, 1, 0, 0, 0, 0, 0, 0, 4]].concat();
+        for (head, priority, due) in [(&OLD[..], 0, None), (&delayed, 4, Some(Time(261)))] {
+            let bytes = [head, &message()].concat();
+            let entry = decode_page_entry(Lsn(6), &bytes, &gauge).expect("it is one");
+            let Envelope { sequence, lsn, deadline, failures, is_redelivered, .. } = entry.envelope;
+            assert_eq!((sequence, lsn, deadline), (7, Lsn(6), Some(Time(265))));
+            assert_eq!((failures, is_redelivered, entry.envelope.priority), (2, true, priority));
+            assert_eq!(encode_entry(&entry, due), bytes, "what is written is what was");
+            let found = decode_delayed_entry(Lsn(6), &bytes)
+                .map(|found| (found.due, found.sequence, found.body_bytes));
+            assert_eq!(found.ok(), due.map(|due| (due, 7, 4)));
+            for len in 0..head.len() {
+                assert_eq!(
+                    decode_page_entry(Lsn(6), &bytes[..len], &gauge).err(),
+                    Some(RecordError::Truncated)
+                );
+            }
+        }
+        let later = decode_page_entry(Lsn(6), &[3; 99], &gauge).err();
+        assert_eq!(later, Some(RecordError::Version(3)));
+    }
 }

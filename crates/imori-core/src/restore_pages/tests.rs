@@ -28,7 +28,7 @@ fn what_was_written_before_an_end_that_was_not_clean_may_have_been_given_out() {
         pages.checkpoint(Checkpoint { next_segment: 9, doubtful_below, ..Checkpoint::default() });
         (4..7).for_each(|segment| pages.add(page(segment), true));
         let taken = pages.take(was_clean);
-        let of_queue = taken.values().flat_map(BTreeMap::values).flatten();
+        let of_queue = taken.values().flat_map(|pages| pages.ready.values()).flatten();
         let are_doubtful: Vec<bool> = of_queue.map(|page| page.is_doubtful).collect();
         assert_eq!(are_doubtful, expected, "clean {was_clean}, below {doubtful_below}");
     }
@@ -47,7 +47,7 @@ fn a_page_of_which_all_is_settled_or_whose_queue_is_gone_is_given_up() {
     let gone: Vec<u32> = pages.take_gone().iter().map(|page| page.place.segment).collect();
     assert_eq!(gone, [5, 6]);
     let taken = pages.take(true);
-    let of_queue = taken.values().flat_map(BTreeMap::values).flatten();
+    let of_queue = taken.values().flat_map(|pages| pages.ready.values()).flatten();
     assert_eq!(
         of_queue.map(|page| (page.facts.place.segment, page.live)).collect::<Vec<_>>(),
         [(4, 1), (7, 3)]

@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
+use imori_core::broker::{self, Step};
+use imori_core::confirm::Lsn;
 use imori_core::delivery::Outcome;
-use imori_core::outbound::Numbers;
+use imori_core::id::DurableQueueId;
+use imori_core::message::{Address, Head, Message, MessageView, OriginId};
+use imori_core::name::Name;
+use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
+use imori_core::record::{Definition, Row};
+use imori_core::restore::Restore;
 use imori_core::time::Time;
-use imori_core::world::World;
+use imori_core::world::{Event, World};
 
 use crate::restored::{Journal, asleep, beginning, held, ready, restored};
-use crate::world::{Mail, TestWorld, dying_to};
+use crate::world::{Mail, TestWorld, VHOST, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -100,6 +107,62 @@ fn dead_letters_are_in_one_place_after_any_crash() {
 }
 
 #[test]
+fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
+    for (case, target, in_target) in [
+        ("a durable queue", Some(durable()), true),
+        ("a queue that goes with the broker", Some(QueueSettings::default()), false),
+        ("a missing queue", None, false),
+    ] {
+        for outcome in [Outcome::Reject, Outcome::Release { failed: true }] {
+            let world = TestWorld::new();
+            let client = world.connect(1);
+            let delivery_limit = Some(0).filter(|_| outcome != Outcome::Reject);
+            let settings = QueueSettings { delivery_limit, ..durable_dying_to("", Some("dead")) };
+            client.declare_with("q", &settings).unwrap();
+            client.declare_with("other", &durable()).unwrap();
+            if let Some(target) = &target {
+                client.declare_with("dead", target).unwrap();
+            }
+            for body in ["a", "b", "c"] {
+                client.mail("", "q", &mail(body));
+            }
+            client.consume("q", "c", 3);
+            let begins = journal(&world).len();
+            let mut head = Head::new(OriginId::BROKER);
+            head.is_persistent = true;
+            let view = MessageView { head: &head, text: b"", body: b"new" };
+            let message = Message::store(&view, None, world.gauge());
+            let settle = |number, outcome| {
+                let numbers = Numbers::One(number);
+                Step::Settle { session: SessionId(0), numbers, outcome }
+            };
+            let steps = [
+                Step::Publish { address: Address::new(b"", b"other"), message },
+                settle(1, outcome),
+                settle(2, Outcome::Accept),
+                settle(3, outcome),
+            ];
+            broker::commit(&world, &client.actor(), &steps).unwrap();
+            let journal = journal(&world);
+            let waits = |world: &TestWorld| ["q", "dead", "other"].map(|name| held(world, name).len());
+            let before = waits(&restored(&beginning(&journal, begins), world.now()));
+            let after = [0, if in_target { 2 } else { 0 }, 1];
+            for len in begins..=journal.len() {
+                let waiting = waits(&restored(&beginning(&journal, len), world.now()));
+                let is_one = waiting == before || waiting == after;
+                assert!(is_one, "{case}, {outcome:?}: {waiting:?} after {len} of {} records", journal.len());
+            }
+            assert_eq!(waits(&restored(&journal, world.now())), after, "{case}, {outcome:?}");
+            assert_eq!(world.counted(Event::DeadLettered), 2, "{case}, {outcome:?}");
+            let dropped = if target.is_none() { 2 } else { 0 };
+            assert_eq!(world.counted(Event::DeadLetterDropped), dropped, "{case}, {outcome:?}");
+            let waiting = world.depth("dead").map(|(ready, _)| ready);
+            assert_eq!(waiting, target.as_ref().map(|_| 2), "{case}, {outcome:?}");
+        }
+    }
+}
+
+#[test]
 fn what_dies_where_nothing_is_kept_is_kept_where_it_goes() {
     let world = TestWorld::new();
     let client = world.connect(1);
@@ -168,4 +231,35 @@ fn what_is_over_behind_another_leaves_at_the_head_or_where_there_is_no_room() {
     world.pass(MS);
     check_same(&world, &["q", "dead"], &[1, 3]);
     assert_eq!(world.charged(), 0);
+}
+
+#[test]
+fn definitions_of_the_journal_that_were_applied_amend_nothing() {
+    let queue = |name: &str, max| {
+        let settings = QueueSettings { length_max: max, ..durable() };
+        Definition::Queue { vhost: VHOST, name: Name::from(name), settings }
+    };
+    let gone = |queue| Definition::QueueGone { queue: DurableQueueId(queue) };
+    for (case, applied, told, amends) in [
+        ("applied", vec![(1, queue("a", None))], vec![(1, queue("a", None))], false),
+        ("a row is lost", vec![], vec![(1, queue("a", None))], true),
+        ("a row is another", vec![(1, queue("a", Some(9)))], vec![(1, queue("a", None))], true),
+        ("deleted since", vec![], vec![(1, queue("a", None)), (2, gone(1))], false),
+        ("deleted, and there", vec![(1, queue("a", None))], vec![(2, gone(1))], true),
+        ("none is told", vec![(1, queue("a", None))], vec![], false),
+    ] {
+        let world = TestWorld::new();
+        let mut restore = Restore::new(world.gauge().clone(), world.now(), true);
+        for (lsn, definition) in applied {
+            for row in definition.rows(Lsn(lsn)) {
+                if let Row::Put { table, key, value } = row {
+                    restore.row(table, key, value);
+                }
+            }
+        }
+        for (lsn, definition) in told {
+            restore.definition(Lsn(lsn), &definition.encode()).unwrap();
+        }
+        assert_eq!(restore.amends(), amends, "{case}");
+    }
 }

@@ -49,6 +49,23 @@ fn listed(journal: &Journal) -> Vec<usize> {
 }
 
 #[test]
+fn a_message_looks_at_each_queue_once_before_it_is_given_to_them() {
+    for (id, is_transient, looks) in [("", true, 0), ("a", true, 2), ("", false, 2), ("a", false, 2)] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        for name in ["q", "r"] {
+            let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
+            let queue = client.declare_with(name, &settings).unwrap();
+            client.bind("amq.fanout", "", queue).unwrap();
+        }
+        let before = world.queue_locks.get();
+        assert_eq!(client.mail("amq.fanout", "k", &Mail { is_transient, ..mail(id) }).receivers, 2);
+        let locks = world.queue_locks.get() - before;
+        assert_eq!(locks, looks + 2, "id `{id}`, transient: {is_transient}");
+    }
+}
+
+#[test]
 fn a_second_message_of_an_id_is_confirmed_as_the_first_and_not_enqueued() {
     let world = TestWorld::new();
     let client = world.connect(1);

@@ -23,7 +23,7 @@ use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
 };
 use imori_core::queue::{DeadLetter, PageWork, Queue, QueueSettings};
-use imori_core::record::{Appended, NewRecord};
+use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
 use imori_core::time::Time;
@@ -58,6 +58,8 @@ pub(crate) struct TestWorld {
     wakes: RefCell<BTreeSet<(Time, QueueId)>>,
     pub(crate) resumed: RefCell<Vec<ConnectionId>>,
     lock: Cell<Lock>,
+    /// How often a queue was locked alone.
+    pub(crate) queue_locks: Cell<usize>,
     /// Records with their numbers, and of those of a group that they are of one.
     pub(crate) journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,
     appended: Cell<Lsn>,
@@ -88,6 +90,7 @@ impl TestWorld {
             wakes: RefCell::default(),
             resumed: RefCell::default(),
             lock: Cell::new(Lock::None),
+            queue_locks: Cell::default(),
             journal: RefCell::default(),
             appended: Cell::default(),
             identity: Identity::guest(),
@@ -213,6 +216,9 @@ impl World for TestWorld {
 
     fn append(&self, records: Vec<NewRecord>) -> Appended {
         let first = Lsn(self.appended.get().0 + 1);
+        // Of two counts of one message the later is believed, so that nobody else may come between.
+        let is_count = |record: &NewRecord| record.kind == RecordKind::Count;
+        assert!(self.lock.get() == Lock::Queue || !records.iter().any(is_count), "its queue is locked");
         for record in records {
             self.appended.set(Lsn(self.appended.get().0 + 1));
             self.journal.borrow_mut().push((self.appended.get(), record, false));
@@ -264,6 +270,7 @@ impl World for TestWorld {
     }
 
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        self.queue_locks.set(self.queue_locks.get() + 1);
         let queue = self.find(id)?;
         Some(self.locked(Lock::Queue, || f(&mut queue.borrow_mut())))
     }

@@ -46,6 +46,8 @@ struct Recovered {
     files: usize,
     torn: usize,
     damaged: Vec<String>,
+    /// Numbers that stood in files that are not there.
+    absent: Vec<String>,
     set_aside: Vec<String>,
     took_ms: u64,
     /// The same as the log has it.
@@ -224,6 +226,7 @@ fn store(monitored: &Monitored) -> Store {
             files: report.file_count,
             torn: report.torn.len(),
             damaged: report.damaged.iter().map(|file| file.name.clone()).collect(),
+            absent: report.absent.iter().map(ToString::to_string).collect(),
             set_aside: report.set_aside.clone(),
             took_ms: u64::try_from(report.took.as_millis()).unwrap_or(u64::MAX),
             report: report.to_string(),

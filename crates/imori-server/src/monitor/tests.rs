@@ -357,6 +357,23 @@ fn what_was_counted_outlives_its_connection() {
 }
 
 #[test]
+fn a_send_that_makes_its_queue_is_published_once() {
+    let running = Running::start();
+    let mut client = running.login();
+    client.confirmed("SEND\ndestination:/queue/new", "1");
+    client.confirmed("SEND\ndestination:/queue/late\nx-delay:60000", "2");
+    // The third with the same head is one of those that are repeated.
+    for _ in 0..3 {
+        client.write("SEND\ndestination:/amq/queue/absent\ncontent-length:1\n\n3\0");
+    }
+    client.confirmed("SEND\ndestination:/queue/new", "6");
+    let (_, metrics) = running.get("/metrics");
+    for line in ["imori_published_total 6", "imori_unroutable_total 3"] {
+        assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
+    }
+}
+
+#[test]
 fn the_store_is_shown_with_what_was_confirmed() {
     let running = Running::start();
     let mut client = running.login();
@@ -372,6 +389,7 @@ fn the_store_is_shown_with_what_was_confirmed() {
     assert_eq!(storez["store"]["id"].as_str().map(str::len), Some(8));
     assert_eq!(storez["store"]["last_end"], "never used before");
     assert_eq!(storez["store"]["recovered"]["records"], 0);
+    assert_eq!(storez["store"]["recovered"]["absent"], serde_json::json!([]));
     let journal = &storez["journal"];
     let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} is no number"));
     assert_eq!((&journal["written"], &journal["synced"]), (&journal["synced"], &journal["written"]));

@@ -7,6 +7,8 @@
 mod open;
 mod keeper;
 mod pager;
+mod room;
+mod seldom;
 mod journal;
 mod definitions;
 mod failure;
@@ -20,3 +22,4 @@ pub use open::StoreError;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub(crate) use pager::{Asked, Pager};
 pub(crate) use progress::Waiters;
+pub(crate) use room::Purpose;

@@ -180,6 +180,9 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     // since has a later record.
     let pending: Vec<_> = records(&opened, RecordType::Definition).collect();
     read(&pending, |record| restore.definition(Lsn(record.lsn.0), &record.payload))?;
+    // Where these change nothing, those that were applied need not be again.
+    let is_whole = definitions.damage().is_none() && !restore.amends();
+    let applied = if is_whole { definitions.applied().0 } else { 0 };
     restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;
     let last = records(&opened, RecordType::Checkpoint).last();
     // The first eight bytes are the floor, which the journal has read.
@@ -203,6 +206,18 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     read(&counts, |record| restore.count(&record.payload))?;
     let seen: Vec<_> = records(&opened, RecordType::Seen).collect();
     read(&seen, |record| restore.seen(Lsn(record.lsn.0), &record.payload))?;
+    for place in restore.delayed_pages() {
+        let page = segments.read(PageRef::new(place.segment, place.index));
+        // What cannot be read stays where it is for the next start.
+        let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
+        let Ok(page) = page else { continue };
+        if let Some(damage) = page.damage {
+            warn!(lost = damage.lost, records = ?damage.lsns, "a page of delayed messages is damaged");
+        }
+        let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
+        let first = page.entries.first().map_or(0, |entry| entry.lsn.0);
+        restore.delayed_page(place, entries).map_err(|error| StoreError::Record { lsn: first, error })?;
+    }
     let floor = Lsn(opened.recovered.report.floor.map_or(0, |floor| floor.0));
     for place in restore.pages_to_list(floor) {
         let page = PageRef::new(place.segment, place.index);
@@ -219,7 +234,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     })?;
 
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
-    let pending: Vec<_> = pending.iter().map(|record| (Lsn(record.lsn.0), record.payload.to_vec())).collect();
+    let pending = pending.iter().filter(|record| record.lsn.0 > applied);
+    let pending: Vec<_> = pending.map(|record| (Lsn(record.lsn.0), record.payload.to_vec())).collect();
     let failure = Arc::new(Failure::new(folder));
     let thread =
         DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use bytes::Bytes;
 use imori_core::broker;
@@ -12,12 +13,16 @@ use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
 use imori_core::record::{decode_page_entry, encode_page};
 use imori_core::world::World;
-use imori_store::disk::{RealDisk, is_scarce};
+use imori_store::disk::{Disk, RealDisk, is_scarce};
+use imori_store::limits::SEGMENT_PAGES_MAX;
 use imori_store::segment::{Census, Durability, NewPage, PageEntry, PageRef, Segments};
+use imori_store::space::Space;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 use super::failure::Failure;
+use super::room::{Purpose, Room};
+use super::seldom::Seldom;
 use crate::slots::unpoisoned;
 
 /// What came of what a queue asked for.
@@ -47,6 +52,9 @@ struct Desk {
     failure: Arc<Failure>,
     gauge: Gauge,
     cells: Box<[UnboundedSender<PageNews>]>,
+    /// What of the disk is not for segments.
+    marks: OnceLock<Space>,
+    complaints: Seldom,
 }
 
 enum Job {
@@ -64,7 +72,9 @@ impl Pager {
         cells: usize,
     ) -> io::Result<Pager> {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..cells.max(1)).map(|_| unbounded_channel()).unzip();
-        let desk = Arc::new(Desk { segments, failure, gauge, cells: senders.into_boxed_slice() });
+        let cells = senders.into_boxed_slice();
+        let (marks, complaints) = (OnceLock::new(), Seldom::default());
+        let desk = Arc::new(Desk { segments, failure, gauge, cells, marks, complaints });
         let (write, to_write) = channel();
         let (read, to_read) = channel();
         let mut threads = Vec::new();
@@ -79,6 +89,16 @@ impl Pager {
             threads: Mutex::new(threads),
             mail: receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect(),
         })
+    }
+
+    /// Says what of the disk is not for segments; said once, before there are any.
+    pub(crate) fn leave(&self, marks: Space) {
+        let _ = self.desk.marks.set(marks);
+    }
+
+    /// What there is for segments now.
+    pub(crate) fn room(&self) -> io::Result<Room> {
+        self.desk.room()
     }
 
     /// What a cell is told, which asks for it once.
@@ -138,19 +158,45 @@ impl Desk {
     fn write(&self, queue: QueueId, owner: Option<DurableQueueId>, drafts: Vec<PageDraft>) {
         let (durable, transient): (Vec<_>, Vec<_>) = drafts.into_iter().partition(PageDraft::is_durable);
         for (drafts, durability) in [(durable, Durability::Durable), (transient, Durability::Transient)] {
-            if drafts.is_empty() {
-                continue;
+            let mut drafts = drafts.into_iter().peekable();
+            while drafts.peek().is_some() {
+                let drafts: Vec<PageDraft> = drafts.by_ref().take(SEGMENT_PAGES_MAX).collect();
+                self.write_segment(queue, owner, drafts, durability);
             }
-            let owner = owner.map_or(0, |owner| owner.0);
-            let places = write_drafts(self, drafts.iter().map(|draft| (owner, draft)), durability);
-            match places {
-                Some(places) => {
-                    for (draft, place) in drafts.into_iter().zip(places) {
-                        self.tell(queue, PageNews::Written(queue, draft, place));
-                    }
+        }
+    }
+
+    fn write_segment(
+        &self,
+        queue: QueueId,
+        owner: Option<DurableQueueId>,
+        drafts: Vec<PageDraft>,
+        durability: Durability,
+    ) {
+        let owner = owner.map_or(0, |owner| owner.0);
+        let owned = drafts.iter().map(|draft| (owner, draft));
+        match write_drafts(self, owned, durability, Purpose::Memory) {
+            Some(places) => {
+                for (draft, place) in drafts.into_iter().zip(places) {
+                    self.tell(queue, PageNews::Written(queue, draft, place));
                 }
-                None => drafts.into_iter().for_each(|draft| self.tell(queue, PageNews::Failed(queue, draft))),
             }
+            None => drafts.into_iter().for_each(|draft| self.tell(queue, PageNews::Failed(queue, draft))),
+        }
+    }
+
+    fn room(&self) -> io::Result<Room> {
+        let free_bytes = self.failure.folder().segments().free_bytes()?;
+        Ok(Room::new(free_bytes, self.marks.get().copied().unwrap_or(Space::new(0, 0))))
+    }
+
+    /// Says, not too often, that a segment was not written.
+    fn complain(&self, reason: &str) {
+        if let Some(before) = self.complaints.admit(reason, Instant::now()) {
+            warn!(
+                error = reason,
+                before, "a segment cannot be written; its messages stay in memory and in the journal"
+            );
         }
     }
 
@@ -189,6 +235,7 @@ fn write_drafts<'a>(
     desk: &Desk,
     drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
     durability: Durability,
+    purpose: Purpose,
 ) -> Option<Vec<PagePlace>> {
     let pages: Vec<NewPage> = drafts
         .map(|(owner, draft)| NewPage {
@@ -204,10 +251,20 @@ fn write_drafts<'a>(
                 .collect(),
         })
         .collect();
+    let bytes = pages.iter().map(NewPage::encoded_bytes).sum();
+    match desk.room() {
+        Ok(room) if !room.has(bytes, purpose) => {
+            desk.complain("too little space is left on the disk; make space, or consume");
+            return None;
+        }
+        Ok(_) => {}
+        // Then the write tells whether there is any.
+        Err(error) => desk.complain(&error.to_string()),
+    }
     match desk.segments.write(&pages, durability) {
         Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
         Err(error) => {
-            warn!(%error, "a segment cannot be written; its messages stay in memory and in the journal");
+            desk.complain(&error.to_string());
             if !is_scarce(&error) {
                 desk.failure.tell("segments", &error);
             }
@@ -237,13 +294,28 @@ impl Pager {
     pub(crate) fn write_now<'a>(
         &self,
         drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
+        purpose: Purpose,
     ) -> Option<Vec<PagePlace>> {
-        write_drafts(&self.desk, drafts, Durability::Durable)
+        write_drafts(&self.desk, drafts, Durability::Durable, purpose)
     }
 
     /// Gives up pages that a durable checkpoint names as gone, on this thread.
     pub(crate) fn discard_now(&self, pages: &[GonePage]) {
         discard(&self.desk.segments, pages);
+    }
+
+    /// Gives the space of pages back that were discarded from segments that others keep, on this thread.
+    pub(crate) fn give_back(&self) {
+        match self.desk.segments.give_back() {
+            Ok(0) => {}
+            Ok(bytes) => debug!(bytes, "the space of pages is given back"),
+            // It goes with the file one day.
+            Err(error) => {
+                if let Some(before) = self.desk.complaints.admit("give back", Instant::now()) {
+                    warn!(%error, before, "the space of pages that went cannot be given back");
+                }
+            }
+        }
     }
 
     /// Which durable segments there are.

@@ -200,8 +200,8 @@ fn a_checkpoint_frees_the_files_below_its_floor() {
 fn a_full_disk_is_no_failure_and_what_waits_is_committed_when_there_is_space() {
     for has_space_again in [true, false] {
         let disk = SimDisk::default();
-        let opened = open::open(&disk, &settings(None)).expect("the disk is well");
-        disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
+        let settings = settings(None).keeping_free(1 << 20);
+        let opened = open::open(&disk, &settings).expect("the disk is well");
         let (sender, told) = channel();
         let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
         let committer = committer.expect("a thread can be made");
@@ -223,6 +223,25 @@ fn a_full_disk_is_no_failure_and_what_waits_is_committed_when_there_is_space() {
         drop(committer);
         assert_eq!(told.iter().next(), None, "nothing is promised, and nothing has failed");
     }
+}
+
+#[test]
+fn a_file_that_somebody_waits_for_may_have_what_is_left_to_others() {
+    let disk = SimDisk::default();
+    disk.set_free_bytes(4 * 4096);
+    let settings = settings(None).keeping_free(1 << 20);
+    let opened = open::open(&disk, &settings).expect("the disk is well");
+    let (sender, told) = channel();
+    let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
+    let committer = committer.expect("a thread can be made");
+    committer.append([message(100)]).expect("it fits");
+    assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
+    // Those that nobody waits for are not made.
+    while !committer.is_out_of_space() {
+        std::thread::yield_now();
+    }
+    drop(committer);
+    assert_eq!(disk.state().names().len(), 1);
 }
 
 #[test]

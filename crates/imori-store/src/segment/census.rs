@@ -36,6 +36,12 @@ impl Census {
     pub fn is_gone(&self, segment: u32) -> bool {
         segment < self.next_segment && self.segment(segment).is_none()
     }
+
+    /// Tells whether this page of a segment that is listed was gone already.
+    #[must_use]
+    pub fn has_gone(&self, segment: u32, index: u32) -> bool {
+        self.segment(segment).is_some_and(|listed| listed.gone.binary_search(&index).is_ok())
+    }
 }
 
 #[cfg(test)]

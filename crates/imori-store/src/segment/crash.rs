@@ -108,13 +108,16 @@ struct Run {
     settings: SegmentSettings,
     next_lsn: u64,
     points: u64,
+    given_back: u64,
 }
 
 impl Run {
-    /// Lives one after the other, each ended by a crash; says how many crashes were looked at.
-    fn run(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
+    /// Lives one after the other, each ended by a crash; says how many crashes were looked at, and how many bytes were
+    /// given back.
+    fn run(seed: u64, fault: Option<Fault>) -> Result<(u64, u64), String> {
         let (random, ledger) = (Random(seed), Ledger::default());
-        let mut run = Run { random, ledger, settings: settings(fault), next_lsn: 1, points: 0 };
+        let mut run =
+            Run { random, ledger, settings: settings(fault), next_lsn: 1, points: 0, given_back: 0 };
         let mut state = State::default();
         for _ in 0..LIVES {
             let disk = SimDisk::new(state);
@@ -133,7 +136,7 @@ impl Run {
             state = disk.state().crash(&mut run.random);
             run.ledger.check(state.clone(), &run.settings)?;
         }
-        Ok(run.points)
+        Ok((run.points, run.given_back))
     }
 
     /// What came back is needed again, what did not cannot any more.
@@ -173,6 +176,8 @@ impl Run {
             8 => {
                 self.ledger.census = segments.census();
                 self.ledger.doubtful.clear();
+                self.given_back += segments.give_back().unwrap_or_default();
+                self.crash_everywhere(disk)?;
             }
             _ => {}
         }
@@ -248,14 +253,15 @@ fn seeds() -> u64 {
 
 #[test]
 fn no_crash_loses_a_page_that_is_needed() {
-    let mut points = 0;
+    let (mut points, mut given_back) = (0, 0);
     for seed in 0..seeds() {
         match Run::run(seed, None) {
-            Ok(more) => points += more,
+            Ok((crashes, bytes)) => (points, given_back) = (points + crashes, given_back + bytes),
             Err(what) => panic!("seed {seed}: {what}"),
         }
     }
     assert!(points > seeds() * 200, "{points} crashes");
+    assert!(given_back > seeds() * 4096, "{given_back} bytes given back");
     std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{points} crashes of segments\n"))
         .expect("standard error takes it");
 }
@@ -269,6 +275,7 @@ fn every_planted_fault_of_segments_is_caught() {
         (Fault::SegmentNumberUsedTwice, "again"),
         (Fault::SegmentComesBack, "phantom"),
         (Fault::RemoveWithFirstPage, "lost"),
+        (Fault::GiveBackNeighbours, "altered"),
         (Fault::FailedSegmentStays, "left"),
         (Fault::TransientStays, "phantom"),
     ] {

@@ -1,7 +1,12 @@
 //! What is held in memory of one segment: where its pages are, and which are still needed.
 
+use std::ops::Range;
+
+use crate::limits::BLOCK_BYTES;
+use crate::planted::{Fault, Planted};
+
 use super::census::SegmentCensus;
-use super::file::FileKind;
+use super::file::{self, FileKind};
 use super::row::{PageFacts, Row};
 
 /// One segment.
@@ -10,13 +15,15 @@ pub(crate) struct Segment {
     pub(crate) kind: FileKind,
     pages: Vec<Option<Row>>,
     live: usize,
+    /// The pages that were needed when space between them was given back last.
+    given_back_at: Option<usize>,
 }
 
 impl Segment {
     /// A segment of these pages; those that are gone or lost are none.
     pub(crate) fn new(kind: FileKind, pages: Vec<Option<Row>>) -> Segment {
         let live = pages.iter().flatten().count();
-        Segment { kind, pages, live }
+        Segment { kind, pages, live, given_back_at: None }
     }
 
     /// Where the page of this index is, if it is still needed.
@@ -33,6 +40,29 @@ impl Segment {
     /// Tells whether nobody needs any of its pages.
     pub(crate) fn is_gone(&self) -> bool {
         self.live == 0
+    }
+
+    /// The parts of its file, in whole blocks, that no page needs; nothing where they were given back already.
+    pub(crate) fn unneeded(&mut self, planted: Planted) -> Vec<Range<u64>> {
+        let is_new = self.live < self.pages.len() && self.given_back_at != Some(self.live);
+        // What is damaged stays as it is, for whoever looks at it.
+        if !is_new || self.kind == FileKind::Damaged {
+            return Vec::new();
+        }
+        self.given_back_at = Some(self.live);
+        let block = BLOCK_BYTES as u64;
+        let is_outward = planted.has(Fault::GiveBackNeighbours);
+        let from = |at: u64| if is_outward { at / block * block } else { at.next_multiple_of(block) };
+        let mut parts = Vec::new();
+        let mut at = file::table_end(self.pages.len()) as u64;
+        // Behind the last one it is not known here where the file ends.
+        for row in self.pages.iter().flatten() {
+            parts.push(from(at)..row.offset / block * block);
+            at = row.end();
+        }
+        parts.push(from(at)..u64::MAX);
+        parts.retain(|part| part.start < part.end);
+        parts
     }
 
     /// The facts of all pages that are needed.

@@ -2,7 +2,8 @@
 //!
 //! No lock is held while the disk works. A page is read with one read; its file is opened for it, which
 //! costs little beside the read and leaves nothing to count or close. What is absent: which page to
-//! read or when to write one, and moving the last pages of a segment that is kept for them.
+//! read or when to write one, and moving the last pages of a segment that is kept for them: the space
+//! between those is given back instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskFile};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 
@@ -108,7 +109,12 @@ impl<D: Disk> Segments<D> {
     /// Reads a page and verifies every entry; damage is told beside what is well.
     pub fn read(&self, page: PageRef) -> Result<Page, PageError> {
         let (row, bytes) = self.bytes(page)?;
-        Ok(page::decode(&Bytes::from(bytes), &row, self.settings.seal))
+        let read = page::decode(&Bytes::from(bytes), &row, self.settings.seal);
+        // What was discarded meanwhile may have been given back.
+        if read.damage.is_some() {
+            self.place(page)?;
+        }
+        Ok(read)
     }
 
     /// Reads the numbers of the entries that [`Segments::read`] would give.
@@ -137,6 +143,40 @@ impl<D: Disk> Segments<D> {
             self.lock().segments.insert(page.segment(), segment);
         }
         removed
+    }
+
+    /// Gives the space of pages that were discarded back, where others keep their file; says how long the
+    /// parts are, what was given back of them before included. It takes no room, unlike moving those others, and changes nothing where the disk has no holes.
+    ///
+    /// Whoever reads the file later finds zeros there: only what a durable checkpoint names as gone is discarded.
+    pub fn give_back(&self) -> io::Result<u64> {
+        let mut parts_of = Vec::new();
+        for (number, segment) in &mut self.lock().segments {
+            let parts = segment.unneeded(self.settings.seal.planted);
+            if !parts.is_empty() {
+                parts_of.push((file::name(*number, segment.kind), parts));
+            }
+        }
+        let mut bytes = 0;
+        for (name, parts) in parts_of {
+            let file = match self.disk.open(&name) {
+                // Its last page was discarded meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file?,
+            };
+            let end = file.size()?;
+            for part in parts {
+                let part = part.start..part.end.min(end);
+                if part.start < part.end {
+                    let len = part.end - part.start;
+                    match file.give_back(part)? {
+                        true => bytes += len,
+                        false => return Ok(bytes),
+                    }
+                }
+            }
+        }
+        Ok(bytes)
     }
 
     /// Which durable segments there are and which of their pages are gone.

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use crate::disk::Disk;
-use crate::limits::SEGMENT_BYTES_MAX;
+use crate::limits::{SECTOR_BYTES, SEGMENT_BYTES_MAX};
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
 use crate::whole_file::ReadFrom;
 
+use super::census::Census;
 use super::file::{self, FileKind};
 use super::open::{self, SegmentOpenError};
 use super::page::{self, PageDamage};
@@ -21,6 +22,10 @@ pub struct DamagedPage {
     pub name: String,
     /// Whose entries these are.
     pub owner: u64,
+    /// What that is called, if whoever looks knows it.
+    pub owner_name: Option<String>,
+    /// Nobody needs it any more.
+    pub is_gone: bool,
     /// What does not verify.
     pub damage: PageDamage,
 }
@@ -32,6 +37,8 @@ pub struct SegmentsLook {
     pub segment_count: usize,
     /// Pages of which a row verifies.
     pub page_count: usize,
+    /// Pages that nobody needs any more, whose space was given back.
+    pub given_back_count: usize,
     /// Entries that verify.
     pub entry_count: usize,
     /// Segments with damage in front of their pages.
@@ -41,10 +48,10 @@ pub struct SegmentsLook {
 }
 
 impl SegmentsLook {
-    /// How many places are damaged.
+    /// How many places are damaged that somebody needs.
     #[must_use]
     pub fn damage_count(&self) -> usize {
-        self.damaged.len() + self.pages.len()
+        self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
     }
 }
 
@@ -52,6 +59,9 @@ impl fmt::Display for SegmentsLook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SegmentsLook { segment_count, page_count, entry_count, .. } = self;
         write!(f, "{entry_count} entries in {page_count} pages in {segment_count} segments")?;
+        if self.given_back_count > 0 {
+            write!(f, ", the space of {} pages more is given back", self.given_back_count)?;
+        }
         for segment in &self.damaged {
             write!(f, "\ndamage in front of `{}`: {} pages are found", segment.name, segment.page_count)?;
             match (segment.has_lost_count, segment.lost.len()) {
@@ -59,12 +69,18 @@ impl fmt::Display for SegmentsLook {
                 (false, lost) => write!(f, ", {lost} are lost")?,
             }
         }
-        for DamagedPage { name, owner, damage } in &self.pages {
+        for DamagedPage { name, owner, owner_name, is_gone, damage } in &self.pages {
             let (index, lost) = (damage.page.index(), damage.lost);
-            write!(
-                f,
-                "\ndamage in page {index} of `{name}`, of the queue with id {owner}: {lost} entries are lost"
-            )?;
+            write!(f, "\ndamage in page {index} of `{name}`, of the queue ")?;
+            match owner_name {
+                Some(owner_name) => write!(f, "`{owner_name}`")?,
+                None => write!(f, "with id {owner}")?,
+            }
+            if *is_gone {
+                f.write_str(", which nobody needs any more")?;
+                continue;
+            }
+            write!(f, ": {lost} entries are lost")?;
             for (at, range) in damage.lsns.iter().enumerate() {
                 write!(f, "{} {range}", if at == 0 { ", among numbers" } else { "," })?;
             }
@@ -73,8 +89,9 @@ impl fmt::Display for SegmentsLook {
     }
 }
 
-/// Reads the segments of a store; what is of one run alone, or was never whole, is left out.
-pub fn verify<D: Disk>(disk: &D, store: StoreId) -> Result<SegmentsLook, SegmentOpenError> {
+/// Reads the segments of a store; what is of one run alone, or was never whole, is left out. Pages that are gone by
+/// the census are looked at too, but for those whose space was given back.
+pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<SegmentsLook, SegmentOpenError> {
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
     let bytes_max = usize::try_from(SEGMENT_BYTES_MAX).unwrap_or(usize::MAX);
     let mut seen = SegmentsLook::default();
@@ -86,18 +103,32 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId) -> Result<SegmentsLook, Segment
         let bytes = disk.read(&name, ReadFrom::Device, bytes_max)?;
         let looked = open::look_at(&bytes, &settings, number, &name)?;
         seen.segment_count += 1;
-        if !looked.is_whole {
+        if !looked.is_whole && !census.is_gone(number) {
             seen.damaged.push(looked.report(name.clone(), &name));
         }
         for row in looked.rows.iter().flatten() {
             let begin = usize::try_from(row.offset).unwrap_or(usize::MAX).min(bytes.len());
             let end = usize::try_from(row.end()).unwrap_or(usize::MAX).min(bytes.len());
+            let index = row.facts.page.index();
+            if census.has_gone(number, index) && is_given_back(&bytes, begin, end) {
+                seen.given_back_count += 1;
+                continue;
+            }
             let page = page::decode_lsns(bytes.get(begin..end).unwrap_or_default(), row, settings.seal);
             seen.page_count += 1;
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
-            seen.pages.extend(page.damage.map(|damage| DamagedPage { name, owner, damage }));
+            let is_gone = census.is_gone(number) || census.has_gone(number, index);
+            let damaged = |damage| DamagedPage { name, owner, owner_name: None, is_gone, damage };
+            seen.pages.extend(page.damage.map(damaged));
         }
     }
     Ok(seen)
+}
+
+/// Tells whether there are zeros under a page that nobody needs: which of it was given back depends on the pages
+/// around it, which may have gone since.
+fn is_given_back(bytes: &[u8], begin: usize, end: usize) -> bool {
+    let mut sectors = (begin / SECTOR_BYTES * SECTOR_BYTES..end).step_by(SECTOR_BYTES);
+    sectors.any(|at| bytes.get(at..at + SECTOR_BYTES).is_some_and(|all| all.iter().all(|byte| *byte == 0)))
 }

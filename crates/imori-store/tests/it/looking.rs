@@ -74,7 +74,7 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
     // What is of one run alone, or was never whole, is nobody's to verify.
     segments.write(&[page(9, 900, 3)], Durability::Transient).unwrap();
     fs::write(folder.join("segment-0000000009.new"), b"half").unwrap();
-    let look = || segment::verify(&ReadOnlyDisk::new(folder.clone()), STORE).unwrap();
+    let look = || segment::verify(&ReadOnlyDisk::new(folder.clone()), STORE, &Census::default()).unwrap();
     let seen = look();
     assert_eq!((seen.segment_count, seen.page_count, seen.entry_count, seen.damage_count()), (3, 6, 51, 0));
     assert_eq!(seen.to_string(), "51 entries in 6 pages in 3 segments");

@@ -1,18 +1,21 @@
 //! `imori verify`: say whether a store is sound, while no broker has it, and change nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args;
+use imori_core::record::{Checkpoint, Definition, Row, Table};
 use imori_store::definitions::{self, DefinitionsError, DefinitionsLook};
 use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
 use imori_store::identity::IdentityError;
 use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
 use imori_store::read_only_disk::ReadOnlyDisk;
+use imori_store::record::{Record, RecordType};
 use imori_store::recover::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, SegmentOpenError};
+use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -92,9 +95,14 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     if folder.is_open_to_others {
         findings.note("the folder is open to other users of this host; `chmod 700` closes it");
     }
-    let end = look_at_journal(path, folder.store, findings)?;
-    look_at_segments(path, folder.store, findings)?;
-    let definitions = look_at_definitions(path, folder.store, findings)?;
+    let mut names = BTreeMap::new();
+    let Journal { end, census } = look_at_journal(path, folder.store, findings, &mut names)?;
+    let definitions = definitions::look(&ReadOnlyDisk::new(path.to_owned()), folder.store);
+    if let Ok(Some(found)) = &definitions {
+        found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
+    }
+    look_at_segments(path, folder.store, findings, &census, &names)?;
+    let definitions = tell_definitions(definitions, findings)?;
     // A definition is applied once its record is durable, so that they cannot be ahead of it.
     match (end, definitions) {
         (Some(end), Some(found)) if found.applied >= end => findings.damage(&format!(
@@ -107,12 +115,29 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// Recovers the journal in memory; gives the number that would be given next.
-fn look_at_journal(path: &Path, store: StoreId, findings: &mut Findings) -> Result<Option<Lsn>, String> {
+/// What the other parts are judged by.
+#[derive(Default)]
+struct Journal {
+    /// The number that would be given next.
+    end: Option<Lsn>,
+    /// What the last checkpoint knows of segments.
+    census: Census,
+}
+
+/// The names of queues, by what segments know them by.
+type Names = BTreeMap<u64, String>;
+
+/// Recovers the journal in memory, and notes the names of the queues that it declares.
+fn look_at_journal(
+    path: &Path,
+    store: StoreId,
+    findings: &mut Findings,
+    names: &mut Names,
+) -> Result<Journal, String> {
     let folder = path.join(JOURNAL);
     if !folder.is_dir() {
         findings.damage(&format!("the folder `{JOURNAL}` is missing; restore it"));
-        return Ok(None);
+        return Ok(Journal::default());
     }
     let disk = ReadOnlyDisk::new(folder);
     let settings = Settings::new(store, 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine);
@@ -122,25 +147,67 @@ fn look_at_journal(path: &Path, store: StoreId, findings: &mut Findings) -> Resu
             let report = &recovered.report;
             findings.damage_count += report.damaged.len() + report.absent.len();
             findings.note(&format!("journal: {report}"));
-            Ok(Some(recovered.next))
+            for record in recovered.records.iter().filter(|record| record.kind == RecordType::Definition) {
+                let rows =
+                    Definition::decode(&record.payload).map(|definition| definition.rows(number(record)));
+                for row in rows.into_iter().flatten() {
+                    if let Row::Put { table: Table::Queues, key, value } = row {
+                        note_name(names, &key, &value);
+                    }
+                }
+            }
+            let checkpoint = recovered.records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
+            let census = checkpoint.map(census).unwrap_or_default();
+            Ok(Journal { end: Some(recovered.next), census })
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
-            Ok(None)
+            Ok(Journal::default())
         }
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Reads all pages; what a checkpoint says is gone of them is looked at too.
-fn look_at_segments(path: &Path, store: StoreId, findings: &mut Findings) -> Result<(), String> {
+fn number(record: &Record) -> imori_core::confirm::Lsn {
+    imori_core::confirm::Lsn(record.lsn.0)
+}
+
+/// What a checkpoint says of segments; nothing where a later release wrote it.
+fn census(record: &Record) -> Census {
+    // Its floor stands before.
+    let payload = record.payload.get(8..).unwrap_or_default();
+    let checkpoint = Checkpoint::decode(payload).unwrap_or_default();
+    let segments = checkpoint.segments.into_iter().map(|state| SegmentCensus {
+        segment: state.segment,
+        page_count: state.page_count,
+        gone: state.gone,
+    });
+    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
+}
+
+/// Notes what a queue is called, by the row that declares it.
+fn note_name(names: &mut Names, key: &[u8], value: &[u8]) {
+    if let Ok((Definition::Queue { name, .. }, lsn)) = Definition::of_row(Table::Queues, key, value) {
+        names.insert(lsn.0, name.to_string());
+    }
+}
+
+/// Reads all pages; damage of those that a checkpoint has as gone is told and does not count.
+fn look_at_segments(
+    path: &Path,
+    store: StoreId,
+    findings: &mut Findings,
+    census: &Census,
+    names: &Names,
+) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
         findings.damage(&format!("the folder `{SEGMENTS}` is missing; restore it"));
         return Ok(());
     }
-    match segment::verify(&ReadOnlyDisk::new(folder), store) {
-        Ok(seen) => {
+    match segment::verify(&ReadOnlyDisk::new(folder), store, census) {
+        Ok(mut seen) => {
+            seen.pages.iter_mut().for_each(|page| page.owner_name = names.get(&page.owner).cloned());
             findings.damage_count += seen.damage_count();
             findings.note(&format!("segments: {seen}"));
             Ok(())
@@ -153,13 +220,11 @@ fn look_at_segments(path: &Path, store: StoreId, findings: &mut Findings) -> Res
     }
 }
 
-fn look_at_definitions(
-    path: &Path,
-    store: StoreId,
+fn tell_definitions(
+    looked: Result<Option<DefinitionsLook>, DefinitionsError>,
     findings: &mut Findings,
 ) -> Result<Option<DefinitionsLook>, String> {
-    let disk = ReadOnlyDisk::new(path.to_owned());
-    match definitions::look(&disk, store) {
+    match looked {
         Ok(None) => {
             findings.note("definitions: none");
             Ok(None)

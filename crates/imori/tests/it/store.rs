@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use bytes::Bytes;
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use imori_core::queue::QueueSettings;
+use imori_core::record::{Checkpoint, Definition, Row, SegmentState};
 use imori_store::committer::{Committer, Listener};
 use imori_store::definitions::{Change, Definitions, Table};
 use imori_store::folder::StoreFolder;
@@ -38,6 +42,11 @@ impl Listener for Teller {
 
 /// A store with records, each in a batch of its own, and definitions; nobody has it.
 fn store(name: &str) -> PathBuf {
+    store_with(name, None)
+}
+
+/// The same, and a checkpoint at its end.
+fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&path);
     let folder = StoreFolder::open(&path).unwrap();
@@ -48,6 +57,10 @@ fn store(name: &str) -> PathBuf {
     for number in 1..=RECORDS {
         let payload = Bytes::from(format!("message {number}\n"));
         let lsn = committer.append([NewRecord { kind: RecordType::Message, payload }]).unwrap().last;
+        while told.recv().unwrap() < lsn {}
+    }
+    if let Some(checkpoint) = checkpoint {
+        let lsn = committer.append_checkpoint(Lsn(1), &checkpoint.encode()).unwrap();
         while told.recv().unwrap() < lsn {}
     }
     drop(committer);
@@ -68,11 +81,25 @@ fn store(name: &str) -> PathBuf {
         value: Some(Bytes::from_static(b"the value of a row")),
     };
     let queues = (0..200).map(|number| row(Table::Queues, &format!("orders-{number:03}")));
-    let changes: Vec<Change> = queues.chain([row(Table::Vhosts, "/")]).collect();
+    let changes = queues.chain([row(Table::Vhosts, "/")]);
+    let changes: Vec<Change> = changes.chain(named_queue(8, "invoices")).collect();
     definitions.apply(Lsn(RECORDS), &changes).unwrap();
     drop(definitions);
     folder.end_clean().unwrap();
     path
+}
+
+/// What the broker notes of a queue of this number.
+fn named_queue(number: u64, name: &str) -> Vec<Change> {
+    let (vhost, name, settings) = (VhostId(0), Name::from(name), QueueSettings::default());
+    let rows = Definition::Queue { vhost, name, settings }.rows(imori_core::confirm::Lsn(number));
+    let change = |row| match row {
+        Row::Put { key, value, .. } => {
+            Change { table: Table::Queues, key: key.into(), value: Some(value.into()) }
+        }
+        Row::Gone { .. } => panic!("a queue is declared"),
+    };
+    rows.into_iter().map(change).collect()
 }
 
 fn verify(path: &Path) -> Run {
@@ -114,7 +141,7 @@ fn a_sound_store_is_said_to_be_sound_and_stays_as_it_is() {
         "journal: 40 records in ",
         " files, numbers 1-40, read in ",
         "segments: 10 entries in 2 pages in 1 segments\n",
-        "definitions: as of number 40, vhosts 1, exchanges 0, queues 200, bindings 0, meta 0\nsound\n",
+        "definitions: as of number 40, vhosts 1, exchanges 0, queues 201, bindings 0, meta 0\nsound\n",
     ] {
         assert!(verified.stdout.contains(told), "{told} is missing in {}", verified.stdout);
     }
@@ -179,7 +206,7 @@ fn damage_is_told_with_what_is_lost() {
             },
             &[
                 "segments: 9 entries in 2 pages in 1 segments\n",
-                "of the queue with id 8: 1 entries are lost, among numbers 5\n",
+                "of the queue `invoices`: 1 entries are lost, among numbers 5\n",
                 "damaged: 2 findings\n",
             ],
         ),
@@ -262,6 +289,39 @@ fn damage_is_told_with_what_is_lost() {
             assert!(verified.stdout.contains(told), "{name}: {told} is missing in {}", verified.stdout);
         }
         assert!(files(&path) == before, "{name}: it is changed");
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[test]
+fn damage_of_what_a_checkpoint_has_as_gone_is_told_and_does_not_count() {
+    let checkpoint = |next_segment, gone: Option<&[u32]>| Checkpoint {
+        next_segment,
+        segments: gone
+            .map(|gone| SegmentState { segment: 0, page_count: 2, gone: gone.to_vec() })
+            .into_iter()
+            .collect(),
+        ..Checkpoint::default()
+    };
+    for (name, checkpoint, expected) in [
+        ("newer", checkpoint(0, None), "damaged: 2 findings\n"),
+        ("needed", checkpoint(1, Some(&[])), "damaged: 2 findings\n"),
+        ("page-gone", checkpoint(1, Some(&[1])), "damaged: 1 finding\n"),
+        ("segment-gone", checkpoint(1, None), "sound\n"),
+    ] {
+        let path = store_with(name, Some(&checkpoint));
+        change(&path, SEGMENT, |bytes| {
+            for at in
+                [[2; 50], [5; 50]].map(|part| bytes.windows(50).rposition(|bytes| bytes == part).unwrap())
+            {
+                bytes[at] ^= 1;
+            }
+            bytes[30] ^= 1;
+        });
+        let verified = verify(&path);
+        assert!(verified.stdout.ends_with(expected), "{name}: {}", verified.stdout);
+        let is_told = verified.stdout.contains("in page 1 of `segment-0000000000`, of the queue `invoices`");
+        assert!(is_told, "{name}: {}", verified.stdout);
         let _ = fs::remove_dir_all(path);
     }
 }

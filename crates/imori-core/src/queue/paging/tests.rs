@@ -1,44 +1,20 @@
 //! A queue with little memory beside one that has all of it: the same happens to both, and the same has to come out,
 //! whenever the disk answers and wherever the broker ends.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use super::super::settings::{DeadLetter, QueueSettings};
+use super::super::test_disk::{Disk, Given, QUEUE, READER, Side, restored, side};
 use super::*;
 use crate::delivery::{Delivery, Outcome, Taken};
-use crate::id::{ConnectionId, DurableQueueId, QueueId, Reader, ReaderId, VhostId};
+use crate::id::Reader;
 use crate::memory::Gauge;
 use crate::message::{Address, AddressView, Head, OriginId, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
-use crate::record::{
-    Checkpoint, Definition, PageEntry, RecordKind, SegmentState, decode_page_entry, encode_counts,
-    encode_message, encode_page, encode_settle,
-};
-use crate::restore::Restore;
-use crate::route::hamt::Seed;
-use crate::route::{Table, TableLimits};
-use crate::topology::Topology;
-
-const READER: Reader = Reader {
-    connection: ConnectionId { cell: 0, slot: 0, generation: 0 },
-    id: ReaderId { slot: 0, generation: 0 },
-};
-const QUEUE: DurableQueueId = DurableQueueId(1);
-const VHOST: VhostId = VhostId(0);
-
-/// What was given out: body, failures, redelivered.
-type Given = (u64, String, u32, bool);
-
-/// A queue and what it said.
-struct Side {
-    queue: Queue,
-    given: Vec<Given>,
-    effects: Effects,
-}
+use crate::record::{RecordKind, decode_page_entry, encode_counts, encode_message, encode_settle};
 
 impl Side {
     fn deliver(&mut self, now: Time, credit: &mut u32) {
@@ -57,49 +33,6 @@ impl Side {
     }
 }
 
-/// A page on disk.
-#[derive(Clone)]
-struct DiskPage {
-    priority: u8,
-    entries: Vec<PageEntry>,
-}
-
-/// What outlives the broker, and what is on its way there.
-#[derive(Default)]
-struct Disk {
-    pages: BTreeMap<PagePlace, DiskPage>,
-    transient: BTreeMap<PagePlace, DiskPage>,
-    next_segment: u32,
-    /// Records that the journal has still, and all that it ever had.
-    journal: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
-    all: BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
-    last: u64,
-    checkpoint: Checkpoint,
-    floor: Lsn,
-    gone: Vec<GonePage>,
-}
-
-impl Disk {
-    fn append(&mut self, kind: RecordKind, payload: Vec<u8>, is_for_all: bool) -> Lsn {
-        self.last += 1;
-        let lsn = Lsn(self.last);
-        self.journal.insert(lsn, (kind, payload.clone()));
-        if is_for_all {
-            self.all.insert(lsn, (kind, payload));
-        }
-        lsn
-    }
-
-    fn write(&mut self, draft: &PageDraft) -> PagePlace {
-        let place = PagePlace { segment: self.next_segment, index: 0 };
-        self.next_segment += 1;
-        let page = DiskPage { priority: draft.priority, entries: encode_page(draft) };
-        let pages = if draft.is_durable { &mut self.pages } else { &mut self.transient };
-        pages.insert(place, page);
-        place
-    }
-}
-
 struct Twins {
     paged: Side,
     plain: Side,
@@ -114,13 +47,6 @@ struct Twins {
     pages_seen: usize,
     /// Some of the messages expire.
     has_expiration: bool,
-}
-
-fn side(settings: &QueueSettings, gauge: &Gauge, now: Time) -> Side {
-    let mut queue = Queue::new(VHOST, Name::from("q"), settings.clone(), gauge.clone(), now);
-    queue.make_durable(QUEUE);
-    queue.add_consumer(READER, 0, false, now);
-    Side { queue, given: Vec::new(), effects: Effects::default() }
 }
 
 impl Twins {
@@ -345,33 +271,8 @@ impl Twins {
     fn checkpoint(&mut self, removes: bool) {
         // The copies that are under way end before a checkpoint.
         self.write_spilled(true);
-        let next = Lsn(self.disk.last + 1);
         let tally = self.paged.queue.tally();
-        let gone: Vec<GonePage> = self.disk.gone.drain(..).chain(tally.gone).collect();
-        if !tally.counts.is_empty() {
-            self.disk.append(RecordKind::Count, encode_counts(&tally.counts), false);
-        }
-        let floor = tally.floor.map_or(next, |floor| floor.min(next));
-        let is_gone = |place: &PagePlace| gone.iter().any(|page| page.place == *place);
-        let listed = self.disk.pages.keys().filter(|place| !is_gone(place));
-        let state =
-            |place: &PagePlace| SegmentState { segment: place.segment, page_count: 1, gone: Vec::new() };
-        let checkpoint = Checkpoint {
-            next_segment: self.disk.next_segment,
-            doubtful_below: self.disk.checkpoint.doubtful_below,
-            segments: listed.map(state).collect(),
-            settled: tally.settled,
-        };
-        self.disk.checkpoint = Checkpoint::decode(&checkpoint.encode()).expect("it was written");
-        self.disk.floor = self.disk.floor.max(floor);
-        let floor = self.disk.floor;
-        self.disk.journal.retain(|lsn, _| *lsn >= floor);
-        if !removes {
-            // It removes them with the next checkpoint.
-            self.disk.gone = gone;
-        } else {
-            gone.iter().for_each(|page| drop(self.disk.pages.remove(&page.place).expect("it goes once")));
-        }
+        self.disk.keep(tally, removes);
     }
 
     /// The broker ends and starts again. What the disk was asked for is done, or is not.
@@ -384,17 +285,7 @@ impl Twins {
         for draft in asked.flatten().chain(spilled).filter(|_| is_written) {
             self.disk.write(&draft);
         }
-        self.disk.transient.clear();
-        self.disk.gone.clear();
-        let checkpoint = self.disk.checkpoint.clone();
-        let is_listed = |segment| {
-            segment >= checkpoint.next_segment
-                || checkpoint.segments.iter().any(|state| state.segment == segment)
-        };
-        self.disk.pages.retain(|place, _| is_listed(place.segment));
-        if !was_clean {
-            self.disk.checkpoint.doubtful_below = self.disk.next_segment;
-        }
+        self.disk.end(was_clean);
         let pages = std::mem::take(&mut self.disk.pages);
         let (paged, gone) = restored(
             &self.settings,
@@ -415,71 +306,6 @@ impl Twins {
         self.follow_up();
         Ok(())
     }
-}
-
-fn restored(
-    settings: &QueueSettings,
-    gauge: &Gauge,
-    now: Time,
-    was_clean: bool,
-    journal: &BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
-    pages: Option<(&Disk, &BTreeMap<PagePlace, DiskPage>)>,
-) -> Result<(Side, Vec<GonePage>), TestCaseError> {
-    let mut restore = Restore::new(gauge.clone(), now, was_clean);
-    let definition = Definition::Queue { vhost: VHOST, name: Name::from("q"), settings: settings.clone() };
-    restore.definition(Lsn(QUEUE.0), &definition.encode()).expect("it was written");
-    restore.define().expect("it is one");
-    let floor = pages.map_or(Lsn(1), |(disk, _)| disk.floor);
-    if let Some((disk, pages)) = pages {
-        restore.checkpoint(Checkpoint::decode(&disk.checkpoint.encode()).expect("it was written"));
-        for (place, page) in pages {
-            let lsns = || page.entries.iter().map(|entry| entry.lsn);
-            let positions = || page.entries.iter().map(|entry| entry.position);
-            restore.page(PageFacts {
-                queue: QUEUE,
-                priority: page.priority,
-                place: *place,
-                count: page.entries.len() as u32,
-                first: lsns().min().expect("there is one"),
-                last: lsns().max().expect("there is one"),
-                first_position: positions().min().expect("there is one"),
-                last_position: positions().max().expect("there is one"),
-            });
-        }
-    }
-    for (kind, payload) in journal.values() {
-        match kind {
-            RecordKind::Settle => restore.settle(payload).expect("it was written"),
-            RecordKind::Count => restore.count(payload).expect("it was written"),
-            _ => {}
-        }
-    }
-    if let Some((_, pages)) = pages {
-        for place in restore.pages_to_list(floor) {
-            let lsns: Vec<Lsn> = pages[&place].entries.iter().map(|entry| entry.lsn).collect();
-            restore.page_list(place, &lsns);
-        }
-    }
-    for (lsn, (kind, payload)) in journal {
-        if *kind == RecordKind::Message {
-            restore.message(*lsn, payload).expect("it was written");
-        }
-    }
-    let gone = restore.gone_pages();
-    let limits = TableLimits { queues_max: 9, bindings_max: 9, subscriptions_max: 9 };
-    let mut table = Table::new(Seed(1), limits);
-    table.add_vhost(VHOST);
-    let mut queues = Vec::new();
-    let (awakenings, _) = restore.finish(&mut Topology::new(table), &mut |queue| {
-        queues.push(queue);
-        Some(QueueId { slot: 0, generation: 0 })
-    });
-    let queue = queues.pop().expect("it is durable");
-    let mut side = Side { queue, given: Vec::new(), effects: Effects::default() };
-    for sequence in awakenings.iter().flat_map(|awakening| &awakening.failed) {
-        side.queue.settle(*sequence, Outcome::Release { failed: false }, now, &mut side.effects);
-    }
-    Ok((side, gone))
 }
 
 #[derive(Debug, Clone)]

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::disk::DiskFile;
 use crate::limits::SEGMENT_PAGES_MAX;
 use crate::segment::crash::{entry, settings};
 use crate::segment::page::PageEntry;
+use crate::segment::verify;
 use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
 
 fn opened(disk: &SimDisk) -> Segments<SimDisk> {
@@ -83,6 +83,47 @@ fn a_segment_goes_with_its_last_page() {
     segments.discard(facts[1].page).expect("the disk is well");
     assert_eq!((segments.census().segments, disk.state().names()), (vec![], vec![]));
     segments.discard(PageRef::new(77, 0)).expect("what was never there is gone");
+}
+
+#[test]
+fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let pages: Vec<NewPage> = (0..12).map(|number| page(1 + number * 100, 60 + number)).collect();
+    let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
+    let name = "segment-0000000000";
+    assert_eq!(segments.give_back().ok(), Some(0), "all are needed");
+    let zeros = |disk: &SimDisk| {
+        let state = disk.state();
+        state.bytes(name).chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count()
+    };
+    assert_eq!(zeros(&disk), 0);
+    for (gone, stays) in [(0..3, 3..12), (5..6, 6..12), (7..12, 6..7)] {
+        gone.for_each(|index| segments.discard(facts[index].page).expect("the disk is well"));
+        let before = zeros(&disk);
+        assert!(segments.give_back().expect("the disk is well") > 0);
+        assert!(zeros(&disk) > before);
+        assert_eq!(segments.give_back().ok(), Some(0), "it was given back already");
+        let census = segments.census();
+        // A crash may leave any of the blocks that were given back.
+        for seed in 0..40 {
+            let left = SimDisk::new(disk.state().crash(&mut Random(seed)));
+            let seen = verify(&left, settings(None).store, &census).expect("it can be looked at");
+            assert_eq!(seen.damage_count(), 0, "{seen}");
+            let (again, ..) = Segments::open(left, &settings(None), &census).expect("it opens");
+            for index in stays.clone().filter(|index| !census.has_gone(0, *index as u32)) {
+                let read = again.read(facts[index].page).expect("it is needed");
+                assert!(read.damage.is_none() && read.entries == pages[index].entries);
+            }
+        }
+        // Without what the checkpoint says it is damage.
+        let seen = verify(&disk, settings(None).store, &Census::default()).expect("it can be looked at");
+        assert!(seen.damage_count() > 0);
+    }
+    for index in [3, 4, 6] {
+        segments.discard(facts[index].page).expect("the disk is well");
+    }
+    assert!(disk.state().names().is_empty(), "it goes with its last page");
 }
 
 #[test]

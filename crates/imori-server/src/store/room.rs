@@ -1,0 +1,88 @@
+//! What segments may take of the disk, so that there is always room for what frees some.
+//!
+//! A full disk is drained by settling, and what settles is written too, and what is left of a journal file is copied
+//! before the file goes. Each of these takes room first and gives back more than that: it must not be taken by what
+//! gives nothing back.
+
+use imori_store::limits::SPACE_HIGH_FILES;
+use imori_store::space::Space;
+
+/// What pages are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Memory: a queue is longer than its share of it. Nothing on the disk goes for that.
+    Memory,
+    /// Journal files, as there are more than there should be.
+    Files,
+    /// The oldest journal file, as space is short: it goes as soon as these are written.
+    Exchange,
+}
+
+/// The bytes that are free at one moment, and those of them that are spoken for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    free_bytes: u64,
+    marks: Space,
+}
+
+impl Room {
+    /// With so many bytes free of a disk with these marks.
+    pub(crate) fn new(free_bytes: u64, marks: Space) -> Room {
+        Room { free_bytes, marks }
+    }
+
+    /// Tells whether a segment of so many bytes may be written.
+    pub(crate) fn has(&self, bytes: u64, purpose: Purpose) -> bool {
+        let left = match purpose {
+            // Publishers are not stopped by it.
+            Purpose::Memory => self.marks.mark(SPACE_HIGH_FILES),
+            // The next exchange has room.
+            Purpose::Files => self.marks.mark(1),
+            Purpose::Exchange => 0,
+        };
+        self.free_bytes >= left.saturating_add(bytes)
+    }
+
+    /// The most bytes for which a journal file may be exchanged: either it gives back some, or there is room for the
+    /// next one afterwards, too.
+    pub(crate) fn exchange_bytes_max(&self) -> u64 {
+        let file_bytes = self.marks.mark(1) - self.marks.mark(0);
+        let gains = file_bytes - file_bytes / 16;
+        let affords = self.free_bytes.saturating_add(file_bytes).saturating_sub(self.marks.mark(1));
+        gains.max(affords).min(self.free_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gives_nothing_back_leaves_room_for_what_does() {
+        let marks = Space::new(100, 64);
+        for (free_bytes, bytes, expected) in [
+            (1_000, 10, [true, true, true]),
+            (238, 10, [true, true, true]),
+            (237, 10, [false, true, true]),
+            (174, 10, [false, true, true]),
+            (173, 10, [false, false, true]),
+            (10, 10, [false, false, true]),
+            (9, 10, [false, false, false]),
+        ] {
+            let room = Room::new(free_bytes, marks);
+            let found =
+                [Purpose::Memory, Purpose::Files, Purpose::Exchange].map(|for_| room.has(bytes, for_));
+            assert_eq!(found, expected, "{bytes} of {free_bytes}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_exchanged_for_less_or_where_the_next_one_can_be_too() {
+        let marks = Space::new(100, 64);
+        for (free_bytes, bytes_max) in
+            [(0, 0), (10, 10), (60, 60), (64, 60), (160, 60), (164, 64), (200, 100)]
+        {
+            assert_eq!(Room::new(free_bytes, marks).exchange_bytes_max(), bytes_max, "of {free_bytes}");
+        }
+    }
+}

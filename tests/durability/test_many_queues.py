@@ -1,0 +1,49 @@
+"""Many queues with an old message each: the journal goes on without them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from harness.deadline import DEADLINE_S
+from harness.durability.roles import PERSISTENT, Address
+from harness.durability.server import SETTINGS, Server
+from harness.durability.wire import Connections
+
+# More than a segment has pages.
+QUEUES = 4_200
+
+# What rolls the journal behind them, a few files.
+BODY = bytes(100_000)
+MESSAGES = 150
+
+pytestmark = pytest.mark.timeout(120)
+
+
+async def publish(address: Address) -> None:
+    """Leaves a message in each of the queues, and many in another."""
+    async with Connections(address) as connections, asyncio.timeout(DEADLINE_S * 2):
+        connection = await connections.open()
+        for number in range(QUEUES):
+            connection.send("SEND", {"destination": f"/queue/old{number}", **PERSISTENT}, b"old")
+            if number % 100 == 99:
+                await connection.ask("SEND", {"destination": "/queue/last", **PERSISTENT}, b"last")
+        for _ in range(MESSAGES):
+            await connection.ask("SEND", {"destination": "/queue/new", **PERSISTENT}, BODY)
+
+
+def test_more_queues_than_a_segment_has_pages(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "journal.files": 2}
+    with Server(tmp_path / "server", settings=settings) as server:
+        server.start()
+        asyncio.run(publish(server.address))
+        assert server.process is not None
+        assert server.process.poll() is None, server.log_text()[-2000:]
+        segments = [path.stat().st_size for path in server.data.glob("segments/segment-*")]
+        assert sum(segments) > QUEUES * 128, f"nothing is copied: {segments}"
+        log = server.log_text()
+        assert server.stop() == 0, log[-2000:]
+        assert "cannot be written" not in log, log[-2000:]
+        server.start()
+        assert f"queues={QUEUES + 2}" in server.log_text()
+        assert f"messages={QUEUES + QUEUES // 100 + MESSAGES}" in server.log_text()

@@ -1,0 +1,65 @@
+"""The disk takes no writes any more under load: the broker ends, and nothing confirmed is lost."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.durability.breaks import PATIENCE_S, STATUS
+from harness.durability.ledger import Ledger, summary
+from harness.durability.mounts import (
+    cannot_turn_read_only,
+    looped,
+    looped_again,
+    mend,
+    turn_read_only,
+    unable,
+)
+from harness.durability.server import Server
+from harness.durability.traffic import Traffic
+
+# How long the broker is loaded before.
+BEFORE_S = 1.0
+
+# Read-only file systems have this text, and those whose journal was given up sometimes the other.
+TEXTS = ("Read-only file system", "Input/output error")
+
+OPTIONS = "loop,errors=remount-ro"
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def test_a_disk_that_becomes_read_only(tmp_path: Path) -> None:
+    if reason := unable("mkfs.ext4", "losetup", "findmnt", "e2fsck"):
+        pytest.skip(reason)
+    ledger = Ledger()
+    traffic = Traffic.of_all_kinds(ledger)
+    how: list[tuple[str, float]] = []
+    disk = tmp_path / "disk"
+    with (
+        looped(disk, "ext4", 128 << 20, OPTIONS) as mount,
+        Server(tmp_path / "server") as server,
+    ):
+        if reason := cannot_turn_read_only(mount):
+            pytest.skip(reason)
+        server.data = mount / "data"
+        server.start()
+        traffic.run(
+            server.address, BEFORE_S, lambda: how.append((turn_read_only(mount), time.monotonic()))
+        )
+        assert server.process is not None
+        status = server.process.wait(PATIENCE_S)
+        took_s = time.monotonic() - how[0][1]
+        log = server.log_text()
+    confirmed = ledger.counts["confirmed"]
+    print(f"\n{how[0][0]}: ended {took_s:.3f} s after it, {confirmed} confirmed", end="")
+    assert status == STATUS, log[-2000:]
+    assert any(text in log for text in TEXTS), log[-2000:]
+    assert took_s < PATIENCE_S
+    assert confirmed > 0
+    mend(disk)
+    ledger.restarted()
+    with looped_again(disk, "ext4"), Server(tmp_path / "server") as server:
+        server.data = mount / "data"
+        traffic.drain(server.start().address)
+    assert not ledger.verdict(), summary(ledger.verdict())
