@@ -100,7 +100,7 @@ fn no_file_is_made_of_what_is_reserved_for_others() {
 }
 
 #[test]
-fn files_are_missing_until_enough_are_ready() {
+fn what_is_freed_is_made_ready_while_there_is_no_space_and_publishers_wait_for_that() {
     let disk = SimDisk::default();
     let mut pool = Pool::new(settings(None), 1, 1);
     let mut used = Vec::new();
@@ -122,5 +122,7 @@ fn files_are_missing_until_enough_are_ready() {
         pool.done(job.run(&disk, &|| true).expect("the disk is well"));
         assert!(pool.has_ready());
     }
+    assert!(pool.is_stalled(), "what was freed is for settles");
+    pool.retry();
     assert!(!pool.is_stalled());
 }
