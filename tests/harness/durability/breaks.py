@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 
 from harness.durability import disk as disks
 from harness.durability.cuts import drained
@@ -19,8 +19,11 @@ from harness.durability.traffic import Traffic
 # What the process ends with, so that a supervisor starts a new one.
 STATUS = 74
 
-# Who does not end by itself is killed after so many seconds.
+# Who does not end by itself is killed so many seconds after the fault.
 PATIENCE_S = 8.0
+
+# The fault comes within so many seconds.
+FAULT_S = 30.0
 
 # For how long the broker is loaded before the fault.
 BEFORE_S = 0.3
@@ -62,8 +65,8 @@ def broken(
         server = Server(folder / "server", program=program, settings=settings)
         server.data = used.mount / "data"
         with server.start():
-            timer = Timer(patience_s, server.kill)
-            status, ended, before = failing(server, load(ledger), fault, folder / "strace", timer)
+            trace = folder / "strace"
+            status, ended, before = failing(server, load(ledger), fault, trace, patience_s)
         used.mark(b"end\n")
         segments = sorted(path.name for path in server.data.glob("segments/*"))
     confirms = ledger.counts["confirmed"] - before
@@ -79,9 +82,9 @@ def broken(
 
 
 def failing(
-    server: Server, traffic: Traffic, fault: Fault, trace: Path, timer: Timer
+    server: Server, traffic: Traffic, fault: Fault, trace: Path, patience_s: float
 ) -> tuple[int, float, int]:
-    """Injects a fault into a broker under load.
+    """Injects a fault into a broker under load, which is killed so long after the fault.
 
     Gives its exit status, when it ended, and how many messages were confirmed before the fault.
     """
@@ -93,13 +96,25 @@ def failing(
         nonlocal before
         before = traffic.ledger.counts["confirmed"]
         tracers.append(attach(fault, process.pid, server.data, trace))
-        timer.start()
+        killer.start()
 
+    def kill() -> None:
+        begin = time.monotonic()
+        while process.poll() is None and not times(trace):
+            if time.monotonic() > begin + FAULT_S:
+                break
+            time.sleep(0.02)
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+    killer = Thread(target=kill)
     tracers: list[subprocess.Popen[bytes]] = []
     traffic.run(server.address, BEFORE_S, fail)
     status = process.wait()
     ended = time.time()
-    timer.cancel()
+    killer.join()
     for tracer in tracers:
         tracer.wait()
     return status, ended, before

@@ -9,10 +9,13 @@ import random
 import shutil
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness.deadline import DEADLINE_S
 
 SOURCE = Path(__file__).with_name("disk.c")
 
@@ -61,6 +64,17 @@ def run(*command: object) -> str:
     return done.stdout
 
 
+def unmount(mount: Path) -> None:
+    """Unmounts a file system as soon as nobody looks at it.
+
+    Who looks for a free loop device opens all of them, and one that is open is detached later.
+    """
+    deadline = time.monotonic() + DEADLINE_S
+    while subprocess.run(["umount", str(mount)], capture_output=True, check=False).returncode != 0:
+        assert time.monotonic() < deadline, f"`{mount}` stays in use"
+        time.sleep(0.02)
+
+
 @dataclass(frozen=True)
 class Disk:
     """A disk in use: where its file system is, and where marks are written."""
@@ -100,13 +114,13 @@ def recording_disk(
         )
         assert daemon.stdout is not None
         assert daemon.stdout.readline() == "ready\n", "the disk does not start"
-        stack.callback(run, "umount", files)
+        stack.callback(unmount, files)
         device = run("losetup", "--find", "--show", files / "disk").strip()
         stack.callback(run, "losetup", "--detach", device)
         if base is None:
             run(*make, device)
         run("mount", "-t", kind, device, mount)
-        stack.callback(run, "umount", mount)
+        stack.callback(unmount, mount)
         marks = os.open(files / "marks", os.O_WRONLY)
         stack.callback(os.close, marks)
         yield Disk(mount, marks, log)
