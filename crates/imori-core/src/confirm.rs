@@ -147,6 +147,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn confirms_are_counted_by_what_they_promise() {
+        let mut given = Given::default();
+        assert_eq!(given.by_level().count(), 0);
+        for level in [Level::Disk, Level::Memory, Level::Disk] {
+            given.add(level);
+        }
+        assert_eq!(given.by_level().collect::<Vec<_>>(), [(Level::Memory, 1), (Level::Disk, 2)]);
+    }
+
+    #[test]
     fn a_confirm_waits_for_all_and_promises_the_least() {
         let (disk, os) = (Confirm::of(Level::Disk, Lsn(5)), Confirm::of(Level::Os, Lsn(7)));
         let progress = |written, synced| Progress { written: Lsn(written), synced: Lsn(synced) };

@@ -207,3 +207,6 @@ pub(crate) fn put_in_order(pages: Vec<FoundPage>, entries: Vec<Entry>) -> Vec<Fo
     found.extend(entries.map(Found::Entry));
     found
 }
+
+#[cfg(test)]
+mod tests;

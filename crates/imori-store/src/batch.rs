@@ -213,6 +213,87 @@ mod tests {
         }
     }
 
+    /// The header of a whole batch, with other fields and a checksum that is right for them.
+    fn resealed(change: impl FnOnce(&mut [u8])) -> Vec<u8> {
+        let mut bytes = encoded(&records(&[100, 3]));
+        change(&mut bytes[..HEADER_BYTES]);
+        let sum = seal().sum(&[&bytes[..4], &bytes[8..HEADER_BYTES]]);
+        bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_header_is_none_that_announces_what_no_batch_has() {
+        for (what, at, field, is_sound) in [
+            ("two records of two numbers", 12, vec![2], true),
+            ("two of ten numbers, for others were lost", 24, vec![19], true),
+            ("no record", 12, vec![0], false),
+            ("more records than numbers", 12, vec![3], false),
+            ("the number before the first", 16, vec![0], false),
+            ("numbers that fall", 16, vec![12], false),
+            ("no bytes", 32, vec![0, 0], false),
+            ("bytes that end in a block", 32, vec![0, 17], false),
+        ] {
+            let bytes = resealed(|head| head[at..at + field.len()].copy_from_slice(&field));
+            assert_eq!(decode_header(&bytes, seal()).is_some(), is_sound, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_announces_milliards_of_records_takes_no_memory_for_them() {
+        let bytes = resealed(|head| {
+            head[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+            head[24..32].copy_from_slice(&u64::MAX.to_le_bytes());
+        });
+        assert!(matches!(decode(&bytes, seal(), 4), Err(BatchError::Records(_))));
+    }
+
+    #[test]
+    fn records_are_a_batch_if_each_is_of_its_use_of_the_file_and_their_numbers_rise_within_it() {
+        for (lsns, generation, is_batch) in [
+            ([10, 11], 4, true),
+            ([10, 19], 4, true),
+            ([12, 15], 4, true),
+            ([9, 11], 4, false),
+            ([10, 20], 4, false),
+            ([11, 11], 4, false),
+            ([11, 10], 4, false),
+            ([10, 11], 3, false),
+        ] {
+            let mut bytes = encoded(&records(&[1, 1]));
+            bytes.truncate(HEADER_BYTES);
+            bytes[24] = 19;
+            for (lsn, generation) in lsns.into_iter().zip([4, generation]) {
+                let (kind, payload) = (RecordType::Message, b"one".as_slice());
+                record::push(
+                    &mut bytes,
+                    seal(),
+                    &RecordView { lsn: Lsn(lsn), kind, flags: 0, generation, payload },
+                );
+            }
+            bytes.resize(BLOCK_BYTES, 0);
+            let sum = seal().sum(&[&bytes[..4], &bytes[8..HEADER_BYTES]]);
+            bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+            assert_eq!(decode(&bytes, seal(), 4).is_ok(), is_batch, "{lsns:?} of {generation}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_block_is_one_pad_or_less_than_one() {
+        for len in 3900..4100 {
+            let bytes = encoded(&records(&[len]));
+            let mut rest = &bytes[HEADER_BYTES + record::encoded_bytes(len)..];
+            if rest.len() >= RECORD_HEADER_BYTES {
+                let (pad, consumed) = record::decode(rest, seal()).expect("it is a record");
+                assert_eq!((pad.kind, pad.lsn, pad.generation), (RecordType::Pad, Lsn(10), 4), "{len}");
+                rest = &rest[consumed..];
+            }
+            assert!(
+                rest.is_empty() || rest.len() < RECORD_HEADER_BYTES && rest.iter().all(|byte| *byte == 0)
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..9000)) {

@@ -49,3 +49,6 @@ fn read_header<F: DiskFile>(file: &F, at: u64, seal: Seal) -> io::Result<Option<
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

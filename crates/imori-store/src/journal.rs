@@ -284,3 +284,6 @@ impl<F: DiskFile> Batch<F> {
         self.seal.planted.has(fault)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,4 +44,10 @@ pub mod disk;
 pub mod whole_file;
 pub mod limits;
 #[cfg(test)]
+mod written;
+#[cfg(test)]
+mod faltering;
+#[cfg(test)]
+mod scarce;
+#[cfg(test)]
 mod crash;

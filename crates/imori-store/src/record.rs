@@ -275,6 +275,25 @@ mod tests {
     }
 
     #[test]
+    fn a_record_whose_checksum_is_right_still_has_to_be_one_that_there_is() {
+        let unknown = Err(RecordError::Unknown);
+        for (what, at, byte, expected) in [
+            ("it is as it was", 8, SAMPLE.kind as u8, Ok(())),
+            ("an unknown type", 8, 99, unknown),
+            ("an unknown flag", 9, 2, unknown),
+            ("an unknown flag beside the known one", 9, 3, unknown),
+            ("the number before the first", 14, 0, unknown),
+        ] {
+            let mut bytes = encoded(&SAMPLE);
+            bytes[at] = byte;
+            let covered = bytes[8..].first_chunk().expect("it is there");
+            let sum = sum(seal(), &[5, 0, 0, 0], covered, SAMPLE.payload);
+            bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+            assert_eq!(decode(&bytes, seal()).map(drop), expected, "{what}");
+        }
+    }
+
+    #[test]
     fn another_store_reads_nothing() {
         let other = Seal::new(StoreId([2; 16]));
         assert_eq!(decode(&encoded(&SAMPLE), other), Err(RecordError::Checksum));

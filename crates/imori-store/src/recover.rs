@@ -291,3 +291,6 @@ fn rewrites<F: DiskFile>(
     rewrites.sort_by_key(|(_, record)| record.lsn);
     Ok(rewrites)
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,3 +191,6 @@ fn whole_groups(found: Vec<Scanned>, seal: Seal) -> Vec<Scanned> {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests;

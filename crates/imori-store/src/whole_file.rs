@@ -83,6 +83,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_system_without_direct_reads_is_read_in_another_way_and_no_other_error_is() {
+        for (errno, expected) in [
+            (Errno::INVAL, true),
+            (Errno::NOTSUP, true),
+            (Errno::IO, false),
+            (Errno::ACCESS, false),
+            (Errno::NOENT, false),
+        ] {
+            let error = io::Error::from_raw_os_error(errno.raw_os_error());
+            assert_eq!(is_refusal(&error), expected, "{error}");
+        }
+        assert!(!is_refusal(&io::Error::other("it has no number")));
+    }
+
+    #[test]
     fn all_ways_read_the_same() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/store-whole-file");
         let lens = [0, 1, 4096, 5000, READ_BYTES, 2 * READ_BYTES + 4097];

@@ -43,6 +43,8 @@ impl<'a, F: DiskFile> Window<'a, F> {
         if at < self.begin || end > self.begin + self.len {
             self.fill(at, end)?;
         }
+        // Behind what was read the memory shows what stood in it before.
+        let end = end.min(self.begin + self.len);
         let there = self.align + at.saturating_sub(self.begin)..self.align + end.saturating_sub(self.begin);
         Ok(self.memory.get(there).unwrap_or_default())
     }

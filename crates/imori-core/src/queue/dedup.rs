@@ -194,6 +194,16 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_is_known_however_little_room_there_is() {
+        let mut dedup = window(0, &Gauge::default());
+        for id in ["a", "b"] {
+            dedup.note(id.as_bytes(), Time(1), Lsn(7));
+            assert_eq!(dedup.find(id.as_bytes(), Time(2)), Some(Lsn(7)));
+        }
+        assert_eq!(dedup.find(b"a", Time(2)), None);
+    }
+
+    #[test]
     fn records_that_are_renewed_need_not_stay() {
         let mut dedup = window(9, &Gauge::default());
         for (time, id) in (0..).zip(["a", "b", "c", "d"]) {

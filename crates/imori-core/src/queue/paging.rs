@@ -521,3 +521,5 @@ impl Spill<'_> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod steps;

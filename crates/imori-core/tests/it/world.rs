@@ -22,7 +22,7 @@ use imori_core::name::Name;
 use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
 };
-use imori_core::queue::{DeadLetter, Queue, QueueSettings};
+use imori_core::queue::{DeadLetter, PageWork, Queue, QueueSettings};
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
@@ -64,6 +64,10 @@ pub(crate) struct TestWorld {
     pub(crate) journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,
     appended: Cell<Lsn>,
     identity: Identity,
+    /// Bytes of memory that a queue may keep.
+    pub(crate) share: Cell<usize>,
+    /// What queues asked of the disk.
+    pub(crate) work: RefCell<Vec<PageWork>>,
 }
 
 /// A place for a queue, and how often it was used before.
@@ -90,6 +94,8 @@ impl TestWorld {
             journal: RefCell::default(),
             appended: Cell::default(),
             identity: Identity::guest(),
+            share: Cell::new(usize::MAX),
+            work: RefCell::default(),
         }
     }
 
@@ -282,6 +288,14 @@ impl World for TestWorld {
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
         let outbound = self.outbounds.borrow().get(&id).cloned()?;
         Some(self.locked(Lock::Outbound, || f(&mut outbound.borrow_mut())))
+    }
+
+    fn queue_memory_bytes(&self) -> usize {
+        self.share.get()
+    }
+
+    fn page(&self, _: QueueId, work: PageWork) {
+        self.work.borrow_mut().push(work);
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {

@@ -1,10 +1,11 @@
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bytes::Bytes;
 
 use super::*;
 use crate::crash::settings;
 use crate::intake::Admitted;
+use crate::limits::SPARE_FILES_MAX;
 use crate::open;
 use crate::record::RecordType;
 use crate::recover;
@@ -33,11 +34,29 @@ impl Listener for Teller {
     }
 }
 
+/// Holds each batch between its write and its sync until it is told to go on.
+struct Gate(Teller, Mutex<Receiver<()>>);
+
+impl Listener for Gate {
+    fn written(&self, through: Lsn) {
+        self.0.written(through);
+        let _ = self.1.lock().expect("no test panics under the lock").recv();
+    }
+
+    fn released(&self, through: Lsn) {
+        self.0.released(through);
+    }
+
+    fn poisoned(&self, cause: &io::Error) {
+        self.0.poisoned(cause);
+    }
+}
+
 fn message(len: usize) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![7; len]) }
 }
 
-fn start(disk: &SimDisk) -> (Committer<SimDisk>, std::sync::mpsc::Receiver<Told>) {
+fn start(disk: &SimDisk) -> (Committer<SimDisk>, Receiver<Told>) {
     let opened = open::open(disk, &settings(None)).expect("the disk is well");
     let (sender, told) = channel();
     let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
@@ -110,6 +129,7 @@ fn after_a_failure_nothing_is_released_and_nothing_synced() {
             assert_eq!(told.recv(), Ok(Told::Written(1)));
         }
         assert_eq!(told.recv(), Ok(Told::Poisoned(Some(code))));
+        assert_eq!(committer.flush_since(), None, "nobody waits for a flush that failed");
         let calls = disk.trace().len();
         assert_eq!(committer.append([message(10)]), Err(AppendError::Poisoned));
         drop(committer);
@@ -132,6 +152,30 @@ fn each_level_is_told_in_order_and_counted() {
 }
 
 #[test]
+fn a_flush_is_seen_while_it_is_under_way_and_not_after() {
+    let disk = SimDisk::default();
+    let opened = open::open(&disk, &settings(None)).expect("the disk is well");
+    let ((sender, told), (opener, gate)) = (channel(), channel());
+    let listener = Gate(Teller(sender), Mutex::new(gate));
+    let committer = Committer::start(disk, opened, Box::new(listener)).expect("a thread can be made");
+    // Dropped before the committer, which waits for its thread, if something is wrong here.
+    let go_on = opener;
+    let mut before = Instant::now();
+    for number in 1..=3 {
+        assert_eq!(committer.flush_since(), None);
+        committer.append([message(100)]).expect("it fits");
+        assert_eq!(told.recv(), Ok(Told::Written(number)));
+        let since = committer.flush_since().expect("it is written and not synced");
+        assert!(since >= before && since <= Instant::now(), "it began with this batch");
+        assert_eq!((committer.released_through(), committer.queued_bytes()), (Lsn(number - 1), 128));
+        before = Instant::now();
+        go_on.send(()).expect("the committer waits");
+        assert_eq!(told.recv(), Ok(Told::Released(number)));
+    }
+    assert_eq!(committer.flush_since(), None);
+}
+
+#[test]
 fn a_checkpoint_frees_the_files_below_its_floor() {
     let disk = SimDisk::default();
     let (committer, told) = start(&disk);
@@ -145,6 +189,10 @@ fn a_checkpoint_frees_the_files_below_its_floor() {
         let lsn = committer.append_checkpoint(Lsn(floor), b"what there is").expect("it fits");
         while told.recv() != Ok(Told::Released(lsn.0)) {}
         assert_eq!((committer.live_files(), committer.oldest_sealed()), (files, oldest), "floor {floor}");
+    }
+    // They are made ready, and those beyond enough removed, without anything else that happens.
+    while disk.state().names().len() > 1 + SPARE_FILES_MAX {
+        std::thread::yield_now();
     }
 }
 

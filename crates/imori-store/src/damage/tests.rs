@@ -186,3 +186,25 @@ fn below_a_checkpoint_nothing_is_missed() {
         assert!(expected.is_none_or(|expected| told.contains(expected)), "{told}");
     }
 }
+
+/// As many records as have room in a block may have stood in each that is cut off.
+#[test]
+fn no_number_that_a_cut_took_is_given_again_however_small_the_records_were() {
+    use crate::written::{Unit, message, written};
+
+    for (len, records) in [(0, 470), (8, 360), (100, 90), (3000, 3)] {
+        let units = (0..3).map(|_| Unit::Each((0..records / 3).map(|_| message(7, len)).collect()));
+        let whole = written(units.collect());
+        let settings = settings(None);
+        let found = |state: State| recover::recover(&SimDisk::new(state), &settings).expect("it can be read");
+        let last = found(whole.clone()).next.0 - 1;
+        assert_eq!(last, records / 3 * 3, "{len} bytes each");
+        for bytes in (BLOCK_BYTES..settings.file_bytes).step_by(BLOCK_BYTES) {
+            let mut state = whole.clone();
+            state.damage("journal-0000000001", |file| file.truncate(bytes));
+            let left = found(state);
+            assert!(left.report.is_damaged(), "{}", left.report);
+            assert!(left.next.0 > last, "{} after {last}, {len} bytes each, cut to {bytes}", left.next);
+        }
+    }
+}

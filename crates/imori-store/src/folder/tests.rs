@@ -154,6 +154,20 @@ fn looking_changes_nothing_and_needs_a_store() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_not_taken_for_one_that_is_not_there() {
+    for (name, expected) in [("lock", "lock` cannot be used"), ("store", "`store` cannot be read or made")] {
+        let path = place(&format!("unreadable-{name}"));
+        drop(opened(&path));
+        fs::remove_file(path.join(name)).expect("it is there");
+        // It leads to itself.
+        std::os::unix::fs::symlink(name, path.join(name)).expect("the folder is ours");
+        let told = FolderLook::open(&path).expect_err("it is refused").to_string();
+        assert!(told.contains(expected), "{name}: {told}");
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[test]
 fn boot_ids_are_read() {
     let some = Some(BootId(*b"\x6b\x0f\x1d\x0c\x5f\x0e\x4f\x3a\x9d\x3b\x0d\x7a\x5c\x2f\x1e\x11"));
     for (text, expected) in [

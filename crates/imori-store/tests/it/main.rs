@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test whose premises fail has failed")]
 
+mod errors;
+mod looking;
 mod segments;
 
 use std::fs;

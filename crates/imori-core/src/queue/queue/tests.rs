@@ -905,3 +905,24 @@ proptest! {
         prop_assert_eq!(gauge.bytes(), 0);
     }
 }
+
+/// The room for unsettled deliveries grows in powers of two; of a burst only as much is kept as what is left needs.
+#[test]
+fn the_room_of_a_burst_is_given_back_and_that_of_a_few_is_kept() {
+    for (burst, left, is_kept) in [(40, 1, true), (1_000, 300, true), (1_000, 20, false), (5_000, 1, false)] {
+        let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+        for _ in 0..burst {
+            stage.publish("m").expect("there is room");
+        }
+        assert_eq!(stage.queue.unsettled_len(), burst);
+        let (room, charged) = (stage.queue.unsettled.capacity(), stage.gauge.bytes());
+        let sequences: Vec<u64> = stage.given.iter().map(|given| given.sequence).collect();
+        for sequence in &sequences[left..] {
+            assert!(stage.settle(*sequence, Outcome::Accept));
+        }
+        let kept = stage.queue.unsettled.capacity();
+        assert_eq!(kept >= room / 2, is_kept, "{kept} of {room}");
+        assert!(kept >= left && (is_kept || kept < 16 * left.max(8)), "{kept} for {left}");
+        assert!(is_kept || stage.gauge.bytes() < charged / 8, "{} of {charged}", stage.gauge.bytes());
+    }
+}

@@ -232,7 +232,10 @@ fn readers_see_a_page_whole_or_gone_while_others_write_and_discard() {
             let (segments, newest, read, gone) = (&segments, &newest, &read, &gone);
             scope.spawn(move || {
                 let mut random = Random(reader);
-                while newest.load(Ordering::Acquire) < SEGMENTS {
+                // However late it begins, it looks once.
+                let mut is_over = false;
+                while !is_over {
+                    is_over = newest.load(Ordering::Acquire) >= SEGMENTS;
                     let back = random.below(6) as u64;
                     let segment = newest.load(Ordering::Acquire).saturating_sub(back);
                     let index = random.below(2) as u64;

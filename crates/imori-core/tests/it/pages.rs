@@ -1,0 +1,183 @@
+//! A queue whose messages are on disk: what is written and read for it goes through the broker's verbs.
+
+use imori_core::broker::{self, page_failed, page_read, page_unreadable, page_written};
+use imori_core::id::QueueId;
+use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
+use imori_core::record::{PageEntry, decode_page_entry, encode_page};
+use imori_core::world::World;
+
+use crate::durable::durable;
+use crate::world::{Client, Mail, TestWorld};
+
+/// Bytes of memory that a queue may keep here: that of a few dozen messages.
+const SHARE: usize = 20_000;
+
+const MESSAGES: usize = 200;
+
+/// Messages of a queue on a disk that does what it is asked for when a test says so.
+struct Paged<'w> {
+    world: &'w TestWorld,
+    queue: QueueId,
+    /// In the order in which they were written.
+    pages: Vec<Vec<PageEntry>>,
+}
+
+impl<'w> Paged<'w> {
+    fn new(world: &'w TestWorld, client: &Client<'_>) -> Paged<'w> {
+        world.share.set(SHARE);
+        let queue = client.declare_with("q", &durable()).expect("it is allowed");
+        for number in 0..MESSAGES {
+            let body = format!("{number}");
+            client.mail("", "q", &Mail { body: &body, ..Mail::default() });
+        }
+        Paged { world, queue, pages: Vec::new() }
+    }
+
+    fn drafts(&self) -> Vec<PageDraft> {
+        let mut drafts = Vec::new();
+        let work = std::mem::take(&mut *self.world.work.borrow_mut());
+        for work in work {
+            match work {
+                PageWork::Write(more) => drafts.extend(more),
+                other => self.world.work.borrow_mut().push(other),
+            }
+        }
+        drafts
+    }
+
+    fn write(&mut self, draft: PageDraft) {
+        let place = PagePlace { segment: self.pages.len() as u32, index: 0 };
+        self.pages.push(encode_page(&draft));
+        page_written(self.world, self.queue, draft, place);
+    }
+
+    /// Writes until nothing more is to be written.
+    fn write_all(&mut self) {
+        loop {
+            let drafts = self.drafts();
+            if drafts.is_empty() {
+                return;
+            }
+            drafts.into_iter().for_each(|draft| self.write(draft));
+        }
+    }
+
+    fn asked(&self) -> Vec<(PageId, PagePlace)> {
+        let work = std::mem::take(&mut *self.world.work.borrow_mut());
+        let reads = work.into_iter().filter_map(|work| match work {
+            PageWork::Read(pages) => Some(pages),
+            _ => None,
+        });
+        reads.flatten().collect()
+    }
+
+    fn entries(&self, place: PagePlace) -> Vec<Entry> {
+        let page = &self.pages[place.segment as usize];
+        let entries =
+            page.iter().map(|entry| decode_page_entry(entry.lsn, &entry.payload, self.world.gauge()));
+        entries.collect::<Result<_, _>>().expect("the core wrote it")
+    }
+}
+
+/// The bodies that came, in their order.
+fn bodies(text: &str) -> Vec<usize> {
+    let bodies = text.split_terminator(';').map(|one| one.rsplit(':').next().unwrap_or_default().parse());
+    bodies.collect::<Result<_, _>>().expect("bodies are numbers")
+}
+
+#[test]
+fn what_was_written_leaves_memory_and_comes_back_in_its_order() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let mut paged = Paged::new(&world, &client);
+    let before = world.charged();
+    paged.write_all();
+    assert!(paged.pages.len() > 3 && world.charged() < before / 2, "{} pages", paged.pages.len());
+    assert_eq!(world.depth("q"), Some((MESSAGES, 0)));
+    client.consume("q", "c", 0);
+    let mut came = bodies(&client.read_all());
+    assert!(came.len() < MESSAGES, "the rest is on disk");
+    loop {
+        let asked = paged.asked();
+        if asked.is_empty() {
+            break;
+        }
+        for (id, place) in asked {
+            assert_eq!(page_read(&world, paged.queue, id, paged.entries(place)), 0);
+        }
+        let text = client.read_all();
+        assert!(!text.contains('!'), "it was not given out before");
+        came.extend(bodies(&text));
+    }
+    assert_eq!(came, (0..MESSAGES).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_could_not_be_written_is_given_out_from_memory() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let paged = Paged::new(&world, &client);
+    let drafts = paged.drafts();
+    assert!(!drafts.is_empty());
+    client.consume("q", "c", 0);
+    let before = bodies(&client.read_all()).len();
+    assert!(before < MESSAGES, "they are on their way to the disk");
+    let mut came: Vec<usize> = (0..before).collect();
+    for draft in drafts {
+        page_failed(&world, paged.queue, draft);
+        came.extend(bodies(&client.read_all()));
+    }
+    assert_eq!(came, (0..MESSAGES).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_what_is_behind_it_goes_on() {
+    for is_lost in [false, true] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        let mut paged = Paged::new(&world, &client);
+        paged.write_all();
+        client.consume("q", "c", 0);
+        let mut came = bodies(&client.read_all());
+        let (mut missing, mut is_first) = (0, true);
+        loop {
+            let asked = paged.asked();
+            if asked.is_empty() {
+                break;
+            }
+            for (id, place) in asked {
+                let len = paged.pages[place.segment as usize].len() as u32;
+                match (std::mem::take(&mut is_first), is_lost) {
+                    (false, _) => {
+                        assert_eq!(page_read(&world, paged.queue, id, paged.entries(place)), 0);
+                    }
+                    (true, false) => {
+                        missing = page_unreadable(&world, paged.queue, id);
+                        assert!((2..=len).contains(&missing), "{missing} of {len}");
+                    }
+                    (true, true) => {
+                        missing = page_read(&world, paged.queue, id, Vec::new());
+                        assert!((2..=len).contains(&missing), "{missing} of {len}");
+                    }
+                }
+            }
+            came.extend(bodies(&client.read_all()));
+        }
+        assert_eq!(came.len() + missing as usize, MESSAGES, "lost {is_lost}");
+        assert!(came.is_sorted(), "lost {is_lost}");
+    }
+}
+
+#[test]
+fn a_page_of_a_queue_that_went_meanwhile_is_given_up() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let mut paged = Paged::new(&world, &client);
+    let draft = paged.drafts().swap_remove(0);
+    broker::delete_queue(&world, &client.actor(), b"q").unwrap();
+    world.work.borrow_mut().clear();
+    paged.write(draft);
+    let gone = GonePage { place: PagePlace { segment: 0, index: 0 }, is_durable: true };
+    let work = world.work.take();
+    assert!(matches!(&work[..], [PageWork::Gone(pages)] if *pages == [gone]), "{work:?}");
+}

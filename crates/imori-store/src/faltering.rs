@@ -1,0 +1,116 @@
+//! A file that gives a block at a time, is interrupted before each, and ends before it says: what readers make of it.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+use crate::batch;
+use crate::chain;
+use crate::crash::settings;
+use crate::disk::DiskFile;
+use crate::limits::{BLOCK_BYTES, WINDOW_BYTES};
+use crate::lsn::{Lsn, LsnRange};
+use crate::record::{Record, RecordType};
+use crate::window::Window;
+
+struct Faltering {
+    bytes: Vec<u8>,
+    /// How long it says it is.
+    size: usize,
+    /// From here on it cannot be read.
+    broken_at: usize,
+    calls: AtomicUsize,
+}
+
+impl Faltering {
+    fn new(bytes: Vec<u8>) -> Faltering {
+        Faltering { size: bytes.len(), broken_at: usize::MAX, bytes, calls: AtomicUsize::new(0) }
+    }
+}
+
+impl DiskFile for Faltering {
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let at = offset as usize;
+        if at >= self.broken_at {
+            return Err(io::Error::from_raw_os_error(5));
+        }
+        let there = self.bytes.get(at..).unwrap_or_default();
+        let len = there.len().min(bytes.len()).min(BLOCK_BYTES);
+        bytes[..len].copy_from_slice(&there[..len]);
+        Ok(len)
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.size as u64)
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+fn sample(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 13) as u8).collect()
+}
+
+#[test]
+fn a_window_shows_what_stands_there_however_it_comes() {
+    let bytes = sample(WINDOW_BYTES + 5 * BLOCK_BYTES + 100);
+    let file = Faltering::new(bytes.clone());
+    let mut window = Window::new(&file, usize::MAX).expect("it has a length");
+    for at in [0, 1, 5000, WINDOW_BYTES - 10, WINDOW_BYTES + 7, 3 * BLOCK_BYTES, bytes.len() - 50] {
+        let end = bytes.len().min(at + 3000);
+        assert!(window.get(at, 3000).expect("it can be read") == &bytes[at..end], "{at}");
+        let more = window.get_more(at, 10).expect("it can be read");
+        assert!(more.len() >= 10.min(end - at) && bytes[at..].starts_with(more), "{at}");
+    }
+    assert_eq!(window.size(), bytes.len());
+}
+
+#[test]
+fn a_file_that_ends_before_it_says_is_as_long_as_what_is_there() {
+    let bytes = sample(WINDOW_BYTES + 5 * BLOCK_BYTES + 100);
+    for from in [0, 3 * BLOCK_BYTES, WINDOW_BYTES + BLOCK_BYTES] {
+        let file = Faltering { size: bytes.len() + 3 * BLOCK_BYTES, ..Faltering::new(bytes.clone()) };
+        let mut window = Window::new(&file, usize::MAX).expect("it has a length");
+        assert!(window.get(from, usize::MAX).expect("it can be read") == &bytes[from..], "from {from}");
+        assert_eq!(window.size(), bytes.len(), "from {from}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    let file = Faltering { broken_at: 2 * BLOCK_BYTES, ..Faltering::new(sample(9 * BLOCK_BYTES)) };
+    let mut window = Window::new(&file, usize::MAX).expect("it has a length");
+    assert_eq!(window.get(0, 100).map(<[u8]>::len).map_err(|error| error.raw_os_error()), Err(Some(5)));
+    let told = chain::numbers(&file, 9 * BLOCK_BYTES as u64, settings(None).seal, 1);
+    assert_eq!(told.map_err(|error| error.raw_os_error()), Err(Some(5)));
+}
+
+#[test]
+fn a_header_that_is_cut_off_is_none() {
+    let (seal, generation) = (settings(None).seal, 7);
+    let mut bytes = vec![0; BLOCK_BYTES];
+    for (lsn, len) in [(1, 10), (2, 10)] {
+        let record =
+            Record { lsn: Lsn(lsn), kind: RecordType::Message, flags: 0, payload: Bytes::from(vec![1; len]) };
+        batch::push(&mut bytes, seal, generation, LsnRange::one(Lsn(lsn)), [record].iter());
+    }
+    for (len, last) in [(3 * BLOCK_BYTES, 2), (2 * BLOCK_BYTES + batch::HEADER_BYTES - 1, 1)] {
+        let file = Faltering::new(bytes[..len].to_vec());
+        let told = chain::numbers(&file, 3 * BLOCK_BYTES as u64, seal, generation).expect("it can be read");
+        assert_eq!(told, Some(LsnRange { first: Lsn(1), last: Lsn(last) }), "{len} bytes");
+    }
+}
