@@ -82,3 +82,7 @@ pub const PAGED_BYTES_GOAL: usize = 16 << 20;
 /// Counts of records that a queue needs in the journal, 16 bytes each. More: neighbours are counted together, and the
 /// journal is held for a part of the queue that is at most four times one through this.
 pub const RECORD_BUCKETS_MAX: usize = 1024;
+
+/// Messages of which one record says what became of them, at most 24 bytes each: it fits into the smallest journal
+/// file.
+pub const RECORD_ENTRIES_MAX: usize = 16_384;

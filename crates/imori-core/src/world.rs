@@ -112,7 +112,8 @@ pub trait World {
     /// than [`World::group_bytes_max`].
     fn append_group(&self, records: Vec<NewRecord>) -> Appended;
 
-    /// The number of the last record that anybody handed to the journal.
+    /// The number of the last record that anybody handed to the journal: whoever waits for all of them waits for it.
+    /// [`Lsn::NEVER`](crate::confirm::Lsn::NEVER) once the journal has refused one.
     fn appended(&self) -> Lsn;
 
     /// Bytes that the payloads of a group may have, each with 64 bytes more.

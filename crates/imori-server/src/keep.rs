@@ -12,7 +12,7 @@ use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue, Ranges};
-use imori_core::record::{Checkpoint, NewRecord, RecordKind, SegmentState, encode_counts};
+use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
 use imori_core::time::Time;
 use imori_store::limits::SEGMENT_BYTES_GOAL;
 use imori_store::segment::Census;
@@ -122,11 +122,10 @@ fn gather<H: KeeperHost>(host: &H) -> Gathered {
     for key in host.queues() {
         let tally = host.with_queue(key, |queue| {
             let tally = queue.tally();
-            if !tally.counts.is_empty() {
-                // Under the lock, so that nothing that is newer comes before it.
-                let counts = NewRecord::new(RecordKind::Count, encode_counts(&tally.counts));
+            // Under the lock, so that nothing that is newer comes before it.
+            count_records(&tally.counts).into_iter().for_each(|counts| {
                 host.append(counts);
-            }
+            });
             tally
         });
         let Some(tally) = tally else { continue };

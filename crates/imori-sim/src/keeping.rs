@@ -61,7 +61,7 @@ impl KeeperHost for StoreThread<'_> {
     }
 
     fn next_lsn(&self) -> Option<Lsn> {
-        Some(self.shared.log.borrow().appended().plus(1))
+        Some(self.shared.log.borrow().last().plus(1))
     }
 
     fn oldest_sealed(&self) -> Option<Lsn> {
@@ -85,7 +85,7 @@ impl KeeperHost for StoreThread<'_> {
         let shared = self.shared;
         let mut log = shared.log.borrow_mut();
         let floor = match shared.bug {
-            Some(Bug::FloorTooHigh) => log.appended().plus(1),
+            Some(Bug::FloorTooHigh) => log.last().plus(1),
             _ => floor,
         };
         let payload = garbled(shared.bug, payload);

@@ -30,7 +30,7 @@ impl Shared {
             Wait::Round => {
                 let is_short = self.paging.is_space_low || log.is_stalled();
                 let files_max = if is_short { 1 } else { self.keeper.files_max };
-                let is_full = log.live_files() > files_max && log.appended() > self.threads.kept.get();
+                let is_full = log.live_files() > files_max && log.last() > self.threads.kept.get();
                 let is_worth_it = is_short && self.keeper.spared() > 0;
                 !log.has_failed && (is_full || is_worth_it)
             }
@@ -58,7 +58,7 @@ impl<'a> StoreThread<'a> {
                     self.wait(Wait::Round);
                     self.shared.trace.note(&[], || String::from("the keeper begins a round"));
                     keep_once(self, &mut spills_again);
-                    self.shared.threads.kept.set(self.shared.log.borrow().appended());
+                    self.shared.threads.kept.set(self.shared.log.borrow().last());
                 }
                 1 => self.work(Wait::Writing, &jobs.writing),
                 _ => self.work(Wait::Reading, &jobs.reading),

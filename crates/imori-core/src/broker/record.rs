@@ -7,7 +7,7 @@ use crate::delivery::Holding;
 use crate::id::DurableQueueId;
 use crate::message::{AddressView, Deaths, Property, Publication};
 use crate::queue::{Dead, Durability, Effects, Queue};
-use crate::record::{NewRecord, RecordKind, encode_counts, encode_message, encode_settle};
+use crate::record::{NewRecord, RecordKind, count_records, encode_message, encode_settle, settle_records};
 use crate::route::Route;
 use crate::world::World;
 
@@ -97,16 +97,16 @@ pub(super) fn record_effects<W: World>(world: &W, effects: Effects) -> Vec<Dead>
 pub(super) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
     if !effects.counted.is_empty() {
         let counted = std::mem::take(&mut effects.counted);
-        world.append(vec![NewRecord::new(RecordKind::Count, encode_counts(&counted))]);
+        world.append(count_records(&counted));
     }
 }
 
-/// Records that queues are done with these messages; gives the number of the record.
+/// Records that queues are done with these messages; gives the number of the last record.
 pub(super) fn record_settled<W: World>(world: &W, settled: &[Holding]) -> Lsn {
     if settled.is_empty() {
         return Lsn::NONE;
     }
-    world.append(vec![NewRecord::new(RecordKind::Settle, encode_settle(settled))]).through
+    world.append(settle_records(settled)).through
 }
 
 /// The record of a message that goes to these queues.

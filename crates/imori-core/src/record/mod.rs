@@ -18,7 +18,7 @@ pub use message::{MessageRecord, encode_message};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_page_entry, encode_page};
 pub use seen::{decode_seen, encode_seen};
-pub use settle::{decode_counts, decode_settle, encode_counts, encode_settle};
+pub use settle::{count_records, decode_counts, decode_settle, encode_counts, encode_settle, settle_records};
 
 use crate::confirm::Lsn;
 

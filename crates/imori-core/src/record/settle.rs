@@ -4,9 +4,11 @@
 //! Counted: `version u8`, then `queue u64, lsn u64, failures u32, is_redelivered u8` each.
 
 use super::fields::{Fields, RecordError};
+use super::{NewRecord, RecordKind};
 use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding};
 use crate::id::DurableQueueId;
+use crate::limits::RECORD_ENTRIES_MAX;
 
 const SETTLE_VERSION: u8 = 1;
 const COUNT_VERSION: u8 = 1;
@@ -23,6 +25,20 @@ pub fn encode_settle(holdings: &[Holding]) -> Vec<u8> {
         of_queue.iter().for_each(|holding| out.extend_from_slice(&holding.lsn.0.to_le_bytes()));
     }
     out
+}
+
+/// The records that queues are done with these messages, as many as it takes.
+#[must_use]
+pub fn settle_records(holdings: &[Holding]) -> Vec<NewRecord> {
+    let pieces = holdings.chunks(RECORD_ENTRIES_MAX);
+    pieces.map(|piece| NewRecord::new(RecordKind::Settle, encode_settle(piece))).collect()
+}
+
+/// The records of what is known of deliveries, as many as it takes.
+#[must_use]
+pub fn count_records(counts: &[Count]) -> Vec<NewRecord> {
+    let pieces = counts.chunks(RECORD_ENTRIES_MAX);
+    pieces.map(|piece| NewRecord::new(RecordKind::Count, encode_counts(piece))).collect()
 }
 
 /// Calls `visit` with each message that a queue is done with.
@@ -91,6 +107,30 @@ mod tests {
             let is_whole = len == 1 || len == 1 + 12 + 2 * 8;
             assert_eq!(settled(&bytes[..len]).is_ok(), is_whole, "{len} bytes");
         }
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_record_is_in_several() {
+        let many: Vec<Holding> =
+            (0..2 * RECORD_ENTRIES_MAX as u64 + 5).map(|lsn| holding(lsn, lsn)).collect();
+        let records = settle_records(&many);
+        let counts: Vec<Count> = many
+            .iter()
+            .map(|holding| Count { holding: *holding, failures: 3, is_redelivered: true })
+            .collect();
+        let counted = count_records(&counts);
+        assert!(
+            records.iter().chain(&counted).all(|record| record.payload.len() < 1 << 19),
+            "it fits a file"
+        );
+        let read = records.iter().flat_map(|record| settled(&record.payload).expect("it was written"));
+        assert_eq!(read.collect::<Vec<_>>(), many);
+        let mut known = Vec::new();
+        counted.iter().for_each(|record| {
+            decode_counts(&record.payload, &mut |count| known.push(count)).expect("it was written");
+        });
+        assert_eq!(known, counts);
+        assert!(settle_records(&[]).is_empty());
     }
 
     #[test]

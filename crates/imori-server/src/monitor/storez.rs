@@ -243,7 +243,7 @@ fn journal(monitored: &Monitored) -> Journal {
         file_bytes: journal.file_bytes(),
         live_files: journal.live_files(),
         free_bytes: journal.free_bytes(),
-        next: journal.appended().0.saturating_add(1),
+        next: journal.next_lsn().map_or(0, |next| next.0),
         written: progress.written.0,
         synced: progress.synced.0,
         queued_bytes: journal.queued_bytes(),

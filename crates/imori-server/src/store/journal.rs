@@ -27,7 +27,7 @@ pub(crate) struct Journal {
     told: Arc<Told>,
     committer: OnceLock<Committer<RealDisk>>,
     file_bytes: usize,
-    /// The last number that was given out.
+    /// The last number that was given out; none comes to it once a record was not taken.
     appended: AtomicU64,
     report: OnceLock<Report>,
     is_space_low: AtomicBool,
@@ -95,7 +95,7 @@ impl Journal {
         self.file_bytes.saturating_sub(JOURNAL_GROUP_SLACK_BYTES)
     }
 
-    /// The last number that was given out.
+    /// What whoever waits for all records up to now waits for.
     pub(crate) fn appended(&self) -> Lsn {
         Lsn(self.appended.load(Ordering::Acquire))
     }
@@ -227,7 +227,10 @@ impl Journal {
         let records: Vec<_> = records.into_iter().map(of_store).collect();
         let range = if is_group { committer.append_group(records) } else { committer.append(records) };
         // Nothing follows a disk that failed: no confirm comes any more, and the broker ends.
-        let Ok(range) = range else { return NEVER };
+        let Ok(range) = range else {
+            self.appended.store(Lsn::NEVER.0, Ordering::Release);
+            return NEVER;
+        };
         self.appended.fetch_max(range.last.0, Ordering::AcqRel);
         let first = Lsn(range.first.0 + u64::from(is_group));
         for (index, payload) in definitions {

@@ -55,6 +55,8 @@ pub(crate) struct Log {
     bug: Option<Bug>,
     /// A write or a sync failed: nothing is confirmed any more.
     pub(crate) has_failed: bool,
+    /// A record was not taken.
+    has_refused: bool,
 }
 
 impl Log {
@@ -84,6 +86,7 @@ impl Log {
             definitions,
             bug,
             has_failed: false,
+            has_refused: false,
         };
         Ok((log, recovered, messages))
     }
@@ -124,19 +127,25 @@ impl Log {
     }
 
     /// The last number that was given out.
-    pub(crate) fn appended(&self) -> Lsn {
+    pub(crate) fn last(&self) -> Lsn {
         Lsn(self.intake.next_lsn().0 - 1)
+    }
+
+    /// What whoever waits for all records up to now waits for.
+    pub(crate) fn appended(&self) -> Lsn {
+        if self.has_refused { Lsn::NEVER } else { self.last() }
     }
 
     /// Records that are not durable.
     pub(crate) fn queued(&self) -> u64 {
-        self.appended().0.saturating_sub(self.progress.synced.0)
+        self.last().0.saturating_sub(self.progress.synced.0)
     }
 
     /// Takes records.
     pub(crate) fn append(&mut self, records: &[NewRecord], is_group: bool) -> Appended {
         const NEVER: Appended = Appended { first: Lsn::NEVER, through: Lsn::NEVER };
         if self.has_failed && self.bug != Some(Bug::ConfirmAfterFailure) {
+            self.has_refused = true;
             return NEVER;
         }
         let of_store: Vec<_> = records.iter().map(of_store).collect();
@@ -145,6 +154,7 @@ impl Log {
             false => Admitted::each(of_store, self.file_bytes),
         };
         let Some(range) = admitted.ok().and_then(|admitted| self.intake.append(admitted).ok()) else {
+            self.has_refused = true;
             return NEVER;
         };
         let first = Lsn(range.first.0 + u64::from(is_group));
@@ -167,14 +177,14 @@ impl Log {
             return steps;
         }
         let is_idle = matches!(self.commit, Commit::Idle);
-        if !is_idle || !self.waits_for_file && self.appended() > self.progress.synced && self.has_queued() {
+        if !is_idle || !self.waits_for_file && self.last() > self.progress.synced && self.has_queued() {
             steps.push(Step::Commit);
         }
         if self.job.is_some() {
             steps.push(Step::Pool);
         }
         let synced = match self.bug {
-            Some(Bug::DefinedBeforeDurable) => self.appended(),
+            Some(Bug::DefinedBeforeDurable) => self.last(),
             _ => self.progress.synced,
         };
         if self.definitions.is_due(synced) {
@@ -201,7 +211,7 @@ impl Log {
             Step::Pool => self.work(),
             Step::Define => {
                 let synced = match self.bug {
-                    Some(Bug::DefinedBeforeDurable) => self.appended(),
+                    Some(Bug::DefinedBeforeDurable) => self.last(),
                     _ => self.progress.synced,
                 };
                 self.definitions.apply(synced);
