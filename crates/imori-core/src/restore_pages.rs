@@ -11,7 +11,9 @@ use hashbrown::{HashMap, HashSet};
 use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding};
 use crate::id::DurableQueueId;
-use crate::queue::{Entry, Found, FoundDelayed, FoundPage, GonePage, PageFacts, PagePlace, Ranges};
+use crate::queue::{
+    Entry, Found, FoundDelayed, FoundPage, GonePage, PageFacts, PagePlace, Ranges, first_position,
+};
 use crate::record::Checkpoint;
 
 /// The pages of a restoration.
@@ -192,14 +194,15 @@ impl RestoredPages {
 
 /// Puts entries, which come by rising number, between the pages of their queue and priority.
 ///
-/// An entry that is in no page was given out before its neighbours were written, or came after them. Where its
-/// number is among those of a page, as cells overtake each other between journal and queue, the nearer end counts.
+/// An entry that is in no page was given out before its neighbours were written, or came after them. Whatever comes
+/// has a position behind all before it, and not below that of its own record: an entry that may have one behind the
+/// first of a page came after that, and so after all of it.
 pub(crate) fn put_in_order(pages: Vec<FoundPage>, entries: Vec<Entry>) -> Vec<Found> {
     let mut found = Vec::with_capacity(pages.len() + entries.len());
     let mut entries = entries.into_iter().peekable();
     for page in pages {
-        let middle = page.facts.first.0.midpoint(page.facts.last.0);
-        while let Some(entry) = entries.next_if(|entry| entry.envelope.lsn.0 <= middle) {
+        let begin = page.facts.first_position;
+        while let Some(entry) = entries.next_if(|entry| first_position(entry.envelope.lsn) < begin) {
             found.push(Found::Entry(entry));
         }
         found.push(Found::Page(page));

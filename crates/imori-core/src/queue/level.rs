@@ -18,6 +18,8 @@ pub(super) struct Level {
     pub(super) released: BTreeMap<u64, Entry>,
     /// What is fresh. No two in memory follow each other, and none of them is empty unless it is alone.
     pub(super) parts: VecDeque<Part>,
+    /// The position of what came last.
+    pub(super) position: u64,
 }
 
 /// Messages that follow each other.

@@ -28,7 +28,7 @@ pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
 pub(crate) use pages::delayed_position;
 pub use pages::{GonePage, PageFacts, PageId, PagePlace};
-pub(crate) use paging::{Found, FoundPage};
+pub(crate) use paging::{Found, FoundPage, first_position};
 pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
 pub use ranges::Ranges;
 pub use settings::{DeadLetter, Overflow, QueueSettings};

@@ -321,17 +321,20 @@ impl Queue {
             }
         }
         self.ready.restore(priority, Part::Memory(run));
-        self.last_position = self.last_position.max(position);
+        if let Some(level) = self.ready.level(priority) {
+            level.position = level.position.max(position);
+        }
         self.charge_room();
         too_often
     }
 
-    /// The position of what comes now: behind all that came before, whatever its record.
-    pub(super) fn next_position(&mut self, lsn: Lsn) -> u64 {
+    /// The position of what comes now: behind all of its priority that came before, whatever its record.
+    pub(super) fn next_position(&mut self, priority: u8, lsn: Lsn) -> u64 {
+        let Some(level) = self.ready.level(priority) else { return 0 };
         if lsn != Lsn::NONE {
-            self.last_position = first_position(lsn).max(self.last_position + 1);
+            level.position = first_position(lsn).max(level.position + 1);
         }
-        self.last_position
+        level.position
     }
 
     /// Takes what is known of the deliveries of messages that are in pages.
@@ -347,7 +350,7 @@ impl Queue {
 
 /// The lowest position of what has this record. Cells overtake each other between the journal and a queue, so that
 /// there have to be more positions than records.
-fn first_position(lsn: Lsn) -> u64 {
+pub(crate) fn first_position(lsn: Lsn) -> u64 {
     const BITS: u32 = 8;
     // The journal failed, and nothing will be written any more.
     if lsn == Lsn::NEVER { 0 } else { lsn.0 << BITS }

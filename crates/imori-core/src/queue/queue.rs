@@ -126,8 +126,6 @@ pub struct Queue {
     consumers: Consumers,
     is_retired: bool,
     pub(super) next_sequence: u64,
-    /// The position of what came last.
-    pub(super) last_position: u64,
     last_used: Time,
     /// Unsettled deliveries whose room is charged.
     room_charged: usize,
@@ -158,7 +156,6 @@ impl Queue {
             consumers: Consumers::default(),
             is_retired: false,
             next_sequence: 1,
-            last_position: 0,
             last_used: now,
             room_charged: 0,
             wake_up: None,
@@ -586,7 +583,7 @@ impl Queue {
             // It comes behind all that wait already.
             entry.envelope.sequence = self.next_sequence;
             self.next_sequence += 1;
-            entry.position = self.next_position(entry.envelope.lsn);
+            entry.position = self.next_position(entry.envelope.priority, entry.envelope.lsn);
             self.gauge.add(Entry::CHARGE);
             self.ready.push(entry);
         }
@@ -677,7 +674,7 @@ impl Queue {
                 priority: self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0)),
             },
         );
-        Entry { position: self.next_position(arrival.lsn), ..entry }
+        Entry { position: self.next_position(entry.envelope.priority, arrival.lsn), ..entry }
     }
 
     /// Forgets an entry that is neither ready nor out any more.

@@ -201,7 +201,7 @@ impl Ready {
         self.body_bytes -= entry.body_bytes();
     }
 
-    fn level(&mut self, priority: u8) -> Option<&mut Level> {
+    pub(super) fn level(&mut self, priority: u8) -> Option<&mut Level> {
         let at = self.at(priority)?;
         self.levels.get_mut(at)
     }

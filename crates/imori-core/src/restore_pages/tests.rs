@@ -1,4 +1,8 @@
+use std::sync::Arc;
+
 use super::*;
+use crate::memory::Gauge;
+use crate::message::{Address, Envelope, Head, Message, OriginId, Publication};
 
 fn page(segment: u32) -> PageFacts {
     let (place, lsn) = (PagePlace { segment, index: 0 }, u64::from(segment));
@@ -12,6 +16,22 @@ fn page(segment: u32) -> PageFacts {
         first_position: lsn,
         last_position: lsn + 2,
     }
+}
+
+fn entry(lsn: Lsn) -> Entry {
+    let head = Head::new(OriginId::BROKER);
+    let message = Message::store(&Publication::new(&head, b"", b"body").view(), None, &Gauge::default());
+    let envelope = Envelope {
+        address: Arc::new(Address::new(b"", b"q")),
+        sequence: 0,
+        lsn,
+        deadline: None,
+        deaths: None,
+        failures: 0,
+        is_redelivered: false,
+        priority: 0,
+    };
+    Entry::new(message, envelope)
 }
 
 #[test]
@@ -52,4 +72,39 @@ fn a_page_of_which_all_is_settled_or_whose_queue_is_gone_is_given_up() {
         of_queue.map(|page| (page.facts.place.segment, page.live)).collect::<Vec<_>>(),
         [(4, 1), (7, 3)]
     );
+}
+
+/// Cells overtake each other between the journal and a queue: the second that was recorded may be the last to wait.
+#[test]
+fn what_waited_behind_a_page_comes_back_behind_it() {
+    // By numbers of records: what came before the page; what stands in it, in order; what else waits; whether that
+    // comes before the page.
+    for (earlier, in_page, other, is_before) in [
+        (0, vec![56, 58], 57, false),
+        (0, vec![56, 58], 55, true),
+        (0, vec![56, 58], 59, false),
+        (0, vec![57, 56, 58], 59, false),
+        // It was given out before the page was written.
+        (57, vec![56, 58], 57, true),
+        (59, vec![56, 58], 57, true),
+    ] {
+        let mut position = first_position(Lsn(earlier));
+        let positions = in_page.iter().map(|lsn| {
+            position = first_position(Lsn(*lsn)).max(position + 1);
+            position
+        });
+        let positions: Vec<u64> = positions.collect();
+        let lsns = || in_page.iter().copied().map(Lsn);
+        let facts = PageFacts {
+            first: lsns().min().expect("there are some"),
+            last: lsns().max().expect("there are some"),
+            first_position: positions[0],
+            last_position: positions[positions.len() - 1],
+            ..page(4)
+        };
+        let page = FoundPage { facts, live: 1, settled: Ranges::default(), is_doubtful: false };
+        let found = put_in_order(vec![page], vec![entry(Lsn(other))]);
+        let is_first = matches!(found.first(), Some(Found::Entry(_)));
+        assert_eq!(is_first, is_before, "{other} beside {in_page:?}");
+    }
 }
