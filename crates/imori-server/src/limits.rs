@@ -134,6 +134,10 @@ pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// at once.
 pub(crate) const PAGER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How long pages wait for the journal at most: others wait behind them who would give room back. Then their messages
+/// stay in memory, and are tried again.
+pub(crate) const PAGER_WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// Journal files that may be live while space is short: the one that is written to. Each of the others may be what
 /// publishers wait for.
 pub(crate) const FILES_MAX_WHEN_SHORT: usize = 1;

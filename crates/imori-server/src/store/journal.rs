@@ -12,10 +12,12 @@ use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_store::committer::{Commit, Committer, Listener};
 use imori_store::disk::{Disk, RealDisk};
 use imori_store::folder::StoreFolder;
+use imori_store::intake::AppendError;
 use imori_store::open::Opened;
 use imori_store::record::RecordType;
 use imori_store::report::Report;
 use imori_store::space::{Space, Watermark};
+use tracing::error;
 
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
@@ -226,10 +228,17 @@ impl Journal {
         let definitions = definitions_in(&records);
         let records: Vec<_> = records.into_iter().map(of_store).collect();
         let range = if is_group { committer.append_group(records) } else { committer.append(records) };
-        // Nothing follows a disk that failed: no confirm comes any more, and the broker ends.
-        let Ok(range) = range else {
-            self.appended.store(Lsn::NEVER.0, Ordering::Release);
-            return NEVER;
+        let range = match range {
+            Ok(range) => range,
+            // Nothing follows a disk that failed: no confirm comes any more, and the broker ends.
+            Err(AppendError::Poisoned) => {
+                self.appended.store(Lsn::NEVER.0, Ordering::Release);
+                return NEVER;
+            }
+            Err(error) => {
+                error!(%error, "a record cannot be kept, and what it is about is not confirmed");
+                return NEVER;
+            }
         };
         self.appended.fetch_max(range.last.0, Ordering::AcqRel);
         let first = Lsn(range.first.0 + u64::from(is_group));

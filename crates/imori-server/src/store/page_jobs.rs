@@ -187,12 +187,17 @@ pub fn write_drafts<'a, H: PageHost>(
                 .collect(),
         })
         .collect();
+    let bytes = pages.iter().map(NewPage::encoded_bytes).sum();
+    // Who waits for the journal here has others wait who would give room back.
+    if purpose == Purpose::Memory && !host.has_room(bytes, purpose) {
+        return None;
+    }
     let lsns = pages.iter().flat_map(|page| &page.entries).map(|entry| Lsn(entry.lsn.0));
     if durability == Durability::Durable && !lsns.max().is_none_or(|last| host.await_records(last)) {
         host.complain("the journal does not go on");
         return None;
     }
-    if !host.has_room(pages.iter().map(NewPage::encoded_bytes).sum(), purpose) {
+    if !host.has_room(bytes, purpose) {
         return None;
     }
     match host.write_segment(&pages, durability) {
@@ -269,6 +274,7 @@ mod tests {
         /// The journal comes no further.
         synced: Lsn,
         awaited: Cell<Lsn>,
+        has_room: bool,
         told: RefCell<Vec<PageNews>>,
     }
 
@@ -283,7 +289,7 @@ mod tests {
         }
 
         fn has_room(&self, _bytes: u64, _purpose: Purpose) -> bool {
-            true
+            self.has_room
         }
 
         fn complain(&self, _reason: &str) {}
@@ -308,7 +314,7 @@ mod tests {
     }
 
     /// Has a queue of 20 messages with these records page what is too much.
-    fn paged(lsn: impl Fn(u64) -> Lsn, synced: Lsn) -> (Host, usize) {
+    fn paged(lsn: impl Fn(u64) -> Lsn, synced: Lsn, has_room: bool) -> (Host, usize) {
         let gauge = Gauge::default();
         let mut queue =
             Queue::new(VhostId(0), Name::from("q"), QueueSettings::default(), gauge.clone(), Time(0));
@@ -327,7 +333,7 @@ mod tests {
         let (segments, ..) =
             Segments::open(disk.clone(), &settings, &Census::default()).expect("it is empty");
         let (awaited, told) = (Cell::new(Lsn::NONE), RefCell::default());
-        let host = Host { gauge, segments, synced, awaited, told };
+        let host = Host { gauge, segments, synced, awaited, has_room, told };
         for work in queue.page_work(Time(0), 2_000) {
             if let Asked::Writer(job) = asked(QUEUE, || Some(DurableQueueId(1)), work) {
                 do_job(&host, job);
@@ -338,20 +344,26 @@ mod tests {
 
     #[test]
     fn a_durable_page_waits_for_the_records_of_its_messages() {
-        let (host, files) = paged(Lsn, Lsn::NONE);
+        let (host, files) = paged(Lsn, Lsn::NONE, true);
         assert_eq!(files, 0, "a page is on disk whose records are not");
         let told = host.told.borrow();
         assert!(!told.is_empty() && told.iter().all(|news| matches!(news, PageNews::Failed(..))));
 
-        let (host, files) = paged(Lsn, host.awaited.get());
+        let (host, files) = paged(Lsn, host.awaited.get(), true);
         let told = host.told.borrow();
         assert!(files == 1 && told.iter().all(|news| matches!(news, PageNews::Written(..))), "{told:?}");
     }
 
     #[test]
     fn a_page_of_this_run_alone_waits_for_nothing() {
-        let (host, files) = paged(|_| Lsn::NONE, Lsn::NONE);
+        let (host, files) = paged(|_| Lsn::NONE, Lsn::NONE, true);
         assert_eq!((files, host.awaited.get()), (1, Lsn::NONE));
         assert!(host.told.borrow().iter().all(|news| matches!(news, PageNews::Written(..))));
+    }
+    #[test]
+    fn where_there_is_no_room_a_page_waits_for_nothing_either() {
+        let (host, files) = paged(Lsn, Lsn(1_000), false);
+        assert_eq!((files, host.awaited.get()), (0, Lsn::NONE));
+        assert!(host.told.borrow().iter().all(|news| matches!(news, PageNews::Failed(..))));
     }
 }

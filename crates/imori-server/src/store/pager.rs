@@ -22,7 +22,7 @@ use super::failure::Failure;
 use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, write_drafts};
 use super::room::{Purpose, Room};
 use super::seldom::Seldom;
-use crate::limits::PAGER_LOOK_EVERY;
+use crate::limits::{PAGER_LOOK_EVERY, PAGER_WAIT_MAX};
 use crate::slots::unpoisoned;
 
 /// The threads, and who is told.
@@ -141,7 +141,11 @@ impl PageHost for Desk {
     }
 
     fn await_records(&self, through: Lsn) -> bool {
-        let is_hopeless = || self.failure.has_failed() || self.is_closing.load(Ordering::SeqCst);
+        let begin = Instant::now();
+        let is_hopeless = || {
+            let is_over = self.failure.has_failed() || self.is_closing.load(Ordering::SeqCst);
+            is_over || through == Lsn::NEVER || begin.elapsed() > PAGER_WAIT_MAX
+        };
         self.waiters.await_synced(through, PAGER_LOOK_EVERY, is_hopeless)
     }
 
@@ -161,6 +165,9 @@ impl PageHost for Desk {
     }
 
     fn complain(&self, reason: &str) {
+        if self.is_closing.load(Ordering::SeqCst) {
+            return;
+        }
         if let Some(before) = self.complaints.admit(reason, Instant::now()) {
             warn!(
                 error = reason,
