@@ -19,7 +19,6 @@ use imori_store::segment::Census;
 use tracing::debug;
 
 use crate::keeper_host::KeeperHost;
-
 use crate::limits::{
     CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY, SPILL_AGAIN,
 };

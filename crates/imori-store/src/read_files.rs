@@ -135,7 +135,7 @@ fn passed_over<F: DiskFile>(
     let Unread { file, bytes, header: Ok(header), next: Some(next), .. } = unread else { return Ok(None) };
     let is_needed = next.0 > floor.load(Ordering::Relaxed) || *bytes < header.file_bytes;
     // The headers come through the page cache.
-    if is_needed || settings.read_from == ReadFrom::Device {
+    if is_needed || unread.is_untouched || settings.read_from == ReadFrom::Device {
         return Ok(None);
     }
     let numbers = chain::numbers(&**file, *bytes, settings.seal, header.generation)?;
