@@ -42,6 +42,7 @@ pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
 pub use start_error::StartError;
 pub use store::{
-    Asked, Job, Keeper, PageHost, PageNews, Purpose, StoreError, asked, discard_pages, do_job, write_drafts,
+    Asked, Job, Keeper, PageHost, PageNews, Purpose, StoreError, asked, census_of, discard_pages, do_job,
+    page_facts, write_drafts,
 };
 pub use turns::Turns;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use imori_core::confirm::Lsn;
-use imori_core::id::{DurableQueueId, VhostId};
+use imori_core::id::VhostId;
 use imori_core::memory::Gauge;
 use imori_core::name::Name;
-use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::{Checkpoint, RecordError, Table};
 use imori_core::restore::Restore;
 use imori_core::time::Time;
@@ -21,13 +20,14 @@ use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::RecoverError;
 use imori_store::run_mark::LastEnd;
-use imori_store::segment::{Census, PageRef, SegmentCensus, SegmentOpenError, SegmentSettings, Segments};
+use imori_store::segment::{SegmentOpenError, SegmentSettings, Segments};
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
 use imori_store::whole_file::ReadFrom;
 use tracing::{info, warn};
 
 use super::definitions::{DefinitionsThread, of_store};
 use super::failure::Failure;
+use super::page_facts::{census_of, page_facts, page_ref};
 use super::{Journal, Keeper, Pager, Waiters};
 
 /// What is asked of a store.
@@ -191,7 +191,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         .map_err(|error| StoreError::Record { lsn: last.map_or(0, |record| record.lsn.0), error })?;
     let segment_settings = SegmentSettings::new(store, opening.on_damage);
     let (segments, pages, report) =
-        Segments::open(folder.segments(), &segment_settings, &census(&checkpoint))?;
+        Segments::open(folder.segments(), &segment_settings, &census_of(&checkpoint))?;
     if report.damaged.is_empty() {
         info!(%report, "the segments are read");
     } else {
@@ -207,7 +207,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let seen: Vec<_> = records(&opened, RecordType::Seen).collect();
     read(&seen, |record| restore.seen(Lsn(record.lsn.0), &record.payload))?;
     for place in restore.delayed_pages() {
-        let page = segments.read(PageRef::new(place.segment, place.index));
+        let page = segments.read(page_ref(place));
         // What cannot be read stays where it is for the next start.
         let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
         let Ok(page) = page else { continue };
@@ -220,7 +220,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     }
     let floor = Lsn(opened.recovered.report.floor.map_or(0, |floor| floor.0));
     for place in restore.pages_to_list(floor) {
-        let page = PageRef::new(place.segment, place.index);
+        let page = page_ref(place);
         // What cannot be listed is taken for what it was; reading it later tells.
         let listed = segments.read_lsns(page).inspect_err(|error| warn!(%error, "a page cannot be listed"));
         if let Ok(listed) = listed {
@@ -248,29 +248,6 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);
     Ok(OpenedStore { journal, keeper, pager, opened, restore, vhosts })
-}
-
-/// What the segments have to know of the checkpoint.
-fn census(checkpoint: &Checkpoint) -> Census {
-    let segments = checkpoint.segments.iter().map(|state| SegmentCensus {
-        segment: state.segment,
-        page_count: state.page_count,
-        gone: state.gone.clone(),
-    });
-    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
-}
-
-fn page_facts(facts: &imori_store::segment::PageFacts) -> PageFacts {
-    PageFacts {
-        queue: DurableQueueId(facts.owner),
-        priority: facts.level,
-        place: PagePlace { segment: facts.page.segment(), index: facts.page.index() },
-        count: facts.count,
-        first: Lsn(facts.first.0),
-        last: Lsn(facts.last.0),
-        first_position: facts.first_sequence,
-        last_position: facts.last_sequence,
-    }
 }
 
 fn records(opened: &Opened<File>, kind: RecordType) -> impl Iterator<Item = &Record> {

@@ -16,6 +16,7 @@ use imori_store::limits::SEGMENT_PAGES_MAX;
 use imori_store::segment::{Durability, NewPage, Page, PageEntry, PageError, PageFacts, PageRef};
 use tracing::warn;
 
+use super::page_facts::{page_ref, place_of};
 use super::room::Purpose;
 
 /// What came of what a queue asked for.
@@ -219,14 +220,6 @@ pub fn discard_pages<H: PageHost>(host: &H, pages: &[GonePage]) {
             warn!(%error, segment = page.place.segment, "a segment cannot be removed; the next start does it");
         }
     }
-}
-
-fn page_ref(place: PagePlace) -> PageRef {
-    PageRef::new(place.segment, place.index)
-}
-
-fn place_of(page: PageRef) -> PagePlace {
-    PagePlace { segment: page.segment(), index: page.index() }
 }
 
 impl PageNews {

@@ -13,7 +13,7 @@ use imori_store::segment::Segments;
 use imori_store::sim_disk::{self, SimDisk, State};
 
 use crate::ending::Kind;
-use crate::journal::{Store, census, last_checkpoint};
+use crate::journal::{Store, last_checkpoint};
 use crate::mail::body;
 use crate::model::{Mode, Model, Outcome, Reads, To, is_match};
 use crate::property::Property;
@@ -79,7 +79,7 @@ impl Image {
     /// Takes what is in segments, but for what the checkpoint says is settled.
     fn read_pages(&mut self, model: &Model, disk: SimDisk, recovered: &Recovered) -> Result<(), String> {
         let checkpoint = last_checkpoint(&recovered.records)?;
-        let opened = Segments::open(disk, &Store::segment_settings(), &census(&checkpoint));
+        let opened = Segments::open(disk, &Store::segment_settings(), &imori_server::census_of(&checkpoint));
         let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
         if !report.damaged.is_empty() || !report.absent.is_empty() {
             return Err(format!("segments are damaged: {report}"));

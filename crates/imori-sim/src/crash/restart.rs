@@ -4,11 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use imori_core::confirm::Lsn;
-use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{PageFacts, PagePlace};
+use imori_core::id::QueueId;
 use imori_core::record::{RecordError, Table};
 use imori_core::restore::{Awakening, Restore};
-use imori_server::Keeper;
+use imori_server::{Keeper, page_facts};
 use imori_store::record::RecordType;
 use imori_store::segment::PageRef;
 
@@ -88,18 +87,5 @@ fn list(shared: &Shared, restore: &mut Restore, floor: Lsn) {
             let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
             restore.page_list(place, &lsns);
         }
-    }
-}
-
-fn page_facts(facts: &imori_store::segment::PageFacts) -> PageFacts {
-    PageFacts {
-        queue: DurableQueueId(facts.owner),
-        priority: facts.level,
-        place: PagePlace { segment: facts.page.segment(), index: facts.page.index() },
-        count: facts.count,
-        first: Lsn(facts.first.0),
-        last: Lsn(facts.last.0),
-        first_position: facts.first_sequence,
-        last_position: facts.last_sequence,
     }
 }

@@ -10,4 +10,4 @@ mod device;
 pub(crate) use definitions::Definitions;
 pub(crate) use device::Device;
 pub(crate) use log::{Log, Step};
-pub(crate) use store::{Found, Store, census, last_checkpoint};
+pub(crate) use store::{Found, Store, last_checkpoint};

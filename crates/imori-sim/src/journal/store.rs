@@ -1,12 +1,13 @@
 //! A store is opened, in the order in which the server does it: the journal, the checkpoint in it, the segments.
 
 use imori_core::record::Checkpoint;
+use imori_server::census_of;
 use imori_store::limits::BLOCK_BYTES;
 use imori_store::messages::Messages;
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::Recovered;
 use imori_store::seal::StoreId;
-use imori_store::segment::{Census, PageFacts, SegmentCensus, SegmentSettings, Segments};
+use imori_store::segment::{Census, PageFacts, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::definitions::Definitions;
@@ -59,7 +60,7 @@ impl Store {
         let checkpoint = last_checkpoint(&recovered.records)?;
         let known = match bug {
             Some(Bug::CensusUnread) => Census::default(),
-            _ => census(&checkpoint),
+            _ => census_of(&checkpoint),
         };
         let opened = Segments::open(device, &Store::segment_settings(), &known);
         let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
@@ -76,14 +77,4 @@ pub(crate) fn last_checkpoint(records: &[Record]) -> Result<Checkpoint, String> 
     // The first eight bytes are the floor, which the journal has read.
     let payload = last.and_then(|record| record.payload.get(8..)).unwrap_or_default();
     Checkpoint::decode(payload).map_err(|error| format!("a checkpoint cannot be read: {error}"))
-}
-
-/// What the segments have to know of a checkpoint.
-pub(crate) fn census(checkpoint: &Checkpoint) -> Census {
-    let segments = checkpoint.segments.iter().map(|state| SegmentCensus {
-        segment: state.segment,
-        page_count: state.page_count,
-        gone: state.gone.clone(),
-    });
-    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
 }

@@ -1,0 +1,41 @@
+//! What the core and the store know of pages, in each other's words.
+
+use imori_core::confirm::Lsn;
+use imori_core::id::DurableQueueId;
+use imori_core::queue::{PageFacts, PagePlace};
+use imori_core::record::Checkpoint;
+use imori_store::segment::{Census, PageRef, SegmentCensus};
+
+/// What the segments have to know of the checkpoint.
+#[must_use]
+pub fn census_of(checkpoint: &Checkpoint) -> Census {
+    let segments = checkpoint.segments.iter().map(|state| SegmentCensus {
+        segment: state.segment,
+        page_count: state.page_count,
+        gone: state.gone.clone(),
+    });
+    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
+}
+
+/// What the core has to know of a page that was found.
+#[must_use]
+pub fn page_facts(facts: &imori_store::segment::PageFacts) -> PageFacts {
+    PageFacts {
+        queue: DurableQueueId(facts.owner),
+        priority: facts.level,
+        place: place_of(facts.page),
+        count: facts.count,
+        first: Lsn(facts.first.0),
+        last: Lsn(facts.last.0),
+        first_position: facts.first_sequence,
+        last_position: facts.last_sequence,
+    }
+}
+
+pub(super) fn page_ref(place: PagePlace) -> PageRef {
+    PageRef::new(place.segment, place.index)
+}
+
+pub(super) fn place_of(page: PageRef) -> PagePlace {
+    PagePlace { segment: page.segment(), index: page.index() }
+}
