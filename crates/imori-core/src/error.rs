@@ -34,7 +34,17 @@ pub enum BrokerError {
     NotKept(Name),
     /// There is no unsettled delivery of this number.
     NoDelivery(u64),
-    /// A transaction has more bytes of persistent messages than the journal takes as one.
+    /// A persistent message, with the numbers of the durable queues that it goes to, has more bytes than the journal
+    /// takes as one record.
+    RecordTooLarge {
+        /// How many it has.
+        bytes: usize,
+        /// How many it may have.
+        bytes_max: usize,
+        /// The queues.
+        queues: usize,
+    },
+    /// What a transaction publishes and settles has more bytes than the journal takes as one.
     TransactionTooLarge {
         /// How many it has.
         bytes: usize,
@@ -78,9 +88,13 @@ impl fmt::Display for BrokerError {
                 f,
                 "there is no unsettled delivery `{number}`; settle each delivery once, on the connection that received it"
             ),
+            BrokerError::RecordTooLarge { bytes, bytes_max, queues } => write!(
+                f,
+                "the persistent message to `{queues}` durable queues takes `{bytes}` bytes of the journal and may take `{bytes_max}`; send a shorter one, bind fewer queues or raise `journal.file_bytes`"
+            ),
             BrokerError::TransactionTooLarge { bytes, bytes_max } => write!(
                 f,
-                "the transaction has `{bytes}` bytes of persistent messages and may have `{bytes_max}`; commit more often or raise `journal.file_bytes`"
+                "the transaction takes `{bytes}` bytes of the journal and may take `{bytes_max}`; commit more often or raise `journal.file_bytes`"
             ),
             BrokerError::TooManyQueues => f.write_str(
                 "the broker has as many queues as it may have; delete some or raise `limits.queues`",

@@ -83,6 +83,9 @@ pub const PAGED_BYTES_GOAL: usize = 16 << 20;
 /// journal is held for a part of the queue that is at most four times one through this.
 pub const RECORD_BUCKETS_MAX: usize = 1024;
 
+/// Bytes that a record is counted with beyond its payload: its head in the journal, and what aligns it.
+pub const RECORD_SLACK_BYTES: usize = 64;
+
 /// Messages of which one record says what became of them, at most 24 bytes each: it fits into the smallest journal
 /// file.
 pub const RECORD_ENTRIES_MAX: usize = 16_384;

@@ -105,7 +105,8 @@ pub trait World {
     fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R;
 
     /// Hands records to the journal in this order, which it keeps; each is there after a crash or not. They
-    /// are taken in any case: a disk that fails ends the broker, and until then is never done.
+    /// are taken in any case, as each has no more bytes than [`World::group_bytes_max`]: a disk that fails ends the
+    /// broker, and until then is never done.
     fn append(&self, records: Vec<NewRecord>) -> Appended;
 
     /// The same with records of which after a crash all are there or none; together they have no more bytes
@@ -116,7 +117,10 @@ pub trait World {
     /// [`Lsn::NEVER`](crate::confirm::Lsn::NEVER) once the journal has refused one.
     fn appended(&self) -> Lsn;
 
-    /// Bytes that the payloads of a group may have, each with 64 bytes more.
+    /// Bytes that the payload of a record, or those of a group together, may have, each with [`RECORD_SLACK_BYTES`]
+    /// more.
+    ///
+    /// [`RECORD_SLACK_BYTES`]: crate::limits::RECORD_SLACK_BYTES
     fn group_bytes_max(&self) -> usize;
 
     /// Takes in a queue; `None` where there are as many as there may be.

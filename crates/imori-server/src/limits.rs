@@ -95,8 +95,13 @@ pub(crate) const WEBSOCKET_CONTROL_BYTES_MAX: usize = 4 * 1024;
 /// wait until it is half of that.
 pub(crate) const QUEUED_BYTES_MARK: usize = 32 * 1024 * 1024;
 
-/// Bytes of a journal file that a group of records leaves free: headers, and what marks the group.
-pub(crate) const JOURNAL_GROUP_SLACK_BYTES: usize = 16 * 1024;
+/// Bytes of a journal file that a record, or a group of them, leaves free: headers, and what marks the group.
+pub(crate) const JOURNAL_GROUP_SLACK_BYTES: usize = 8 * 1024;
+
+/// Bytes of a journal file beyond the longest message: the address, a few deaths, and the numbers of two thousand
+/// queues that have it. A message that has more is refused, or as a dead letter goes to its queues in parts. Files that
+/// are smaller: the broker does not start.
+pub(crate) const JOURNAL_MESSAGE_SLACK_BYTES: usize = 32 * 1024;
 
 /// How often the disk is looked at from beside. Longer would tell of a flush that hangs too late.
 pub(crate) const STALL_WATCH_EVERY: Duration = Duration::from_millis(50);

@@ -24,7 +24,7 @@ use crate::admission::{Admission, AdmissionLimits};
 use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
-use crate::limits::{INBOXES_MAX, JOURNAL_GROUP_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::memory_limit::memory_limit;
 use crate::protocol::header_reader;
 use crate::settings::{ProtocolSettings, Settings};
@@ -117,7 +117,7 @@ fn open_store(
 ) -> Result<OpenedStore, StartError> {
     let file_bytes = config.journal.file_bytes.as_usize();
     let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
-    if message_bytes + JOURNAL_GROUP_SLACK_BYTES > file_bytes {
+    if message_bytes + JOURNAL_MESSAGE_SLACK_BYTES > file_bytes {
         return Err(StartError::FilesTooSmall { file_bytes, message_bytes });
     }
     let opening = Opening {

@@ -11,7 +11,7 @@ use super::distribute::{
 };
 use super::letter::Letter;
 use super::once::{Sifted, find, note, sift};
-use super::record::{Keepers, message_record, record_counts, record_effects};
+use super::record::{Keepers, group_bytes, message_record, record_counts, record_effects};
 use crate::authorize::{Action, Object, authorize};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::{Holding, Outcome, Place};
@@ -20,7 +20,7 @@ use crate::id::{DurableQueueId, QueueId};
 use crate::message::{Address, AddressView, Message, Property, Publication};
 use crate::outbound::{INBOX_PREFIX, Numbers, SessionId, SharedHeaders};
 use crate::queue::{Arrival, Effects, Queue};
-use crate::record::{NewRecord, RecordKind, encode_settle};
+use crate::record::{NewRecord, settle_records, settles_bytes_max};
 use crate::route::Route;
 use crate::time::Time;
 use crate::world::{Event, World};
@@ -107,8 +107,12 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         }
         let records = messages.iter().filter_map(|kept| kept.record.as_ref());
         let records = records.chain(moves.values().filter_map(|moved| moved.record.as_ref()));
-        let bytes = records.map(|record| record.payload.len() + 64).sum::<usize>();
-        let bytes_max = world.group_bytes_max() / 2;
+        let mut is_kept = |place: &Place| {
+            find((&ids, queues), place.queue).is_some_and(|queue| queue.durability().is_some())
+        };
+        let settles_kept = settled.iter().filter(|(place, _)| is_kept(place)).count();
+        let bytes = group_bytes(records) + settles_bytes_max(settles_kept);
+        let bytes_max = world.group_bytes_max();
         if bytes > bytes_max {
             return Err(BrokerError::TransactionTooLarge { bytes, bytes_max });
         }
@@ -276,9 +280,7 @@ fn record_all<W: World>(
             records.len() - 1
         }));
     }
-    if !settled.is_empty() {
-        records.push(NewRecord::new(RecordKind::Settle, encode_settle(settled)));
-    }
+    records.extend(settle_records(settled));
     if records.is_empty() {
         return (places.iter().map(|_| Lsn::NONE).collect(), Confirm::NOW);
     }
@@ -341,8 +343,8 @@ fn check<'a, W: World>(
                 if !is_known || settled.contains(&(*session, number)) {
                     return Err(BrokerError::NoDelivery(number));
                 }
-                settles.extend(meant.iter().map(|unsettled| (unsettled.place, *outcome)));
-                settled.extend(meant.iter().map(|unsettled| (*session, unsettled.number)));
+                let new = meant.iter().filter(|unsettled| settled.insert((*session, unsettled.number)));
+                settles.extend(new.map(|unsettled| (unsettled.place, *outcome)));
             }
         }
     }

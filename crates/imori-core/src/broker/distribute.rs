@@ -166,8 +166,29 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
         let (address, run) = (AddressView::new(&route.address), slice::from_ref(&publication));
         let deaths = Some(Arc::clone(&letter.deaths));
         let mut sent = Letter { vhost, address: &address, run, deaths, first: Lsn::NONE, echo_to: None };
-        sent.first = record_move(world, &route, &sent, letter.holding);
-        send_dead(world, &route, &sent, &mut |more| dead.extend(more));
+        send_move(world, &route, &mut sent, letter.holding, &mut |more| dead.extend(more));
+    }
+}
+
+/// Moves a dead letter from where it was to all of its route. What the journal does not take as one goes in two: a
+/// crash between them leaves it in its old queue, and in some of the new ones too. What it does not take at all, as
+/// its files are smaller than when it was published, is dropped.
+fn send_move<W: World>(
+    world: &W,
+    route: &Route,
+    letter: &mut Letter<'_>,
+    from: Option<Holding>,
+    bury: &mut dyn FnMut(Vec<Dead>),
+) {
+    if let Some(first) = record_move(world, route, letter, from) {
+        letter.first = first;
+        send_dead(world, route, letter, bury);
+    } else if let Some((first, last)) = route.halves() {
+        send_move(world, &first, letter, None, bury);
+        send_move(world, &last, letter, from, bury);
+    } else {
+        world.count(Event::DeadLetterDropped);
+        record_settled(world, from.as_slice());
     }
 }
 

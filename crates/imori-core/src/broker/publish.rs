@@ -23,7 +23,8 @@ use crate::world::{Event, World};
 /// Publishes a message to a subject of an exchange.
 ///
 /// # Errors
-/// [`BrokerError::Refused`] or [`BrokerError::Route`]; a message that nobody gets is not an error.
+/// [`BrokerError::Refused`], [`BrokerError::Route`] or [`BrokerError::RecordTooLarge`], and then nobody has it; a
+/// message that nobody gets is not an error.
 pub fn publish<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -80,10 +81,9 @@ fn publish_to<W: World>(
     publication: &Publication<'_>,
 ) -> Result<PublishReport, BrokerError> {
     check_kept(publication.view().head, &found.route.queues, subject)?;
-    world.count(Event::Published);
     let mut shared = SharedHeaders::for_receivers(live_receivers(&found.route));
     let run = slice::from_ref(publication);
-    Ok(deliver(world, actor, &found.route, &found.address(subject), run, &mut shared))
+    deliver(world, actor, &found.route, &found.address(subject), run, &mut shared)
 }
 
 /// Gives a message of the broker's own to one subscription of the actor's connection that hears this
@@ -168,8 +168,7 @@ pub fn publish_again<W: World>(
         return Ok(PublishReport::default());
     }
     check_kept(head, &route.queues, subject)?;
-    world.count_many(Event::Published, run.len());
-    Ok(deliver(world, actor, route, &AddressView::new(&route.address), run, &mut repetition.shared))
+    deliver(world, actor, route, &AddressView::new(&route.address), run, &mut repetition.shared)
 }
 
 #[inline]
@@ -180,11 +179,13 @@ fn deliver<W: World>(
     address: &AddressView<'_>,
     run: &[Publication<'_>],
     shared: &mut SharedHeaders,
-) -> PublishReport {
+) -> Result<PublishReport, BrokerError> {
     let echo_to = run.first().and_then(Publication::left_out);
     let mut letter = Letter { vhost: actor.vhost, address, run, deaths: None, first: Lsn::NONE, echo_to };
     let mut dead = Vec::new();
     let look = Look::at(world, route, &letter);
+    look.check(world, &letter)?;
+    world.count_many(Event::Published, run.len());
     let (report, confirm) = if look.is_for_once {
         deliver_once(world, route, &letter, shared, &mut dead)
     } else {
@@ -198,7 +199,7 @@ fn deliver<W: World>(
     if report.receivers == 0 && report.refused_by.is_none() {
         world.count_many(Event::Unroutable, run.len());
     }
-    PublishReport { confirm, ..report }
+    Ok(PublishReport { confirm, ..report })
 }
 
 /// Gives messages with an id to a route where some queue takes each id once.

@@ -4,10 +4,14 @@
 use super::letter::Letter;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::Holding;
+use crate::error::BrokerError;
 use crate::id::DurableQueueId;
+use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::{AddressView, Deaths, Property, Publication};
 use crate::queue::{Dead, Durability, Effects, Queue};
-use crate::record::{NewRecord, RecordKind, count_records, encode_message, encode_settle, settle_records};
+use crate::record::{
+    NewRecord, RecordKind, count_records, encode_message, encode_settle, message_bytes_max, settle_records,
+};
 use crate::route::Route;
 use crate::world::World;
 
@@ -41,6 +45,23 @@ impl Look {
         let keepers = if view.head.is_persistent { keepers } else { Keepers::default() };
         Look { keepers, is_for_once }
     }
+
+    /// Sees to it that the journal takes the record of a letter, whose messages are of one length. Where only some of
+    /// its queues take it, the record is shorter.
+    ///
+    /// # Errors
+    /// [`BrokerError::RecordTooLarge`].
+    #[inline]
+    pub(super) fn check<W: World>(&self, world: &W, letter: &Letter<'_>) -> Result<(), BrokerError> {
+        let queues = self.keepers.queues.len();
+        let Some(first) = letter.run.first().filter(|_| queues > 0) else { return Ok(()) };
+        let payload = message_bytes_max(&first.view(), letter.address, letter.deaths.as_deref(), queues);
+        let (bytes, bytes_max) = (payload + RECORD_SLACK_BYTES, world.group_bytes_max());
+        if bytes > bytes_max {
+            return Err(BrokerError::RecordTooLarge { bytes, bytes_max, queues });
+        }
+        Ok(())
+    }
 }
 
 /// Records the messages of a letter for the durable queues of its route; gives the number of the first and
@@ -56,24 +77,29 @@ pub(super) fn record_letter<W: World>(world: &W, look: &Look, letter: &Letter<'_
 }
 
 /// Records that a dead letter leaves a queue and comes to those of its route, in one; gives the number of its record
-/// there.
+/// there. `None` where the journal does not take it as one: then nothing is recorded.
 pub(super) fn record_move<W: World>(
     world: &W,
     route: &Route,
     letter: &Letter<'_>,
     from: Option<Holding>,
-) -> Lsn {
+) -> Option<Lsn> {
     let Some(message) = moved_record(world, route, letter) else {
         record_settled(world, from.as_slice());
-        return Lsn::NONE;
+        return Some(Lsn::NONE);
     };
-    match from {
-        None => world.append(vec![message]).first,
-        Some(from) => {
-            let settle = NewRecord::new(RecordKind::Settle, encode_settle(&[from]));
-            world.append_group(vec![message, settle]).first
-        }
+    let mut records = vec![message];
+    records.extend(from.map(|from| NewRecord::new(RecordKind::Settle, encode_settle(&[from]))));
+    if group_bytes(&records) > world.group_bytes_max() {
+        return None;
     }
+    let appended = if records.len() > 1 { world.append_group(records) } else { world.append(records) };
+    Some(appended.first)
+}
+
+/// The bytes of records that [`World::group_bytes_max`] bounds.
+pub(super) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) -> usize {
+    records.into_iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum()
 }
 
 /// The record of a dead letter in the durable queues of its route, if there are any.

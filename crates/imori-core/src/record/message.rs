@@ -43,7 +43,25 @@ pub struct MessageRecord<'a> {
     pub time: Time,
 }
 
-/// Writes a message that goes to these queues; it fits into a record of the journal.
+/// Bytes of what every message has, and of all optional fields.
+const FIELDS_BYTES: usize = (3 + 8 + 2 + 2 + 4 + 1 + 4) + (1 + 4 + 8 + 4);
+
+/// Bytes that [`encode_message`] writes at most of a message that goes to so many queues.
+#[must_use]
+pub fn message_bytes_max(
+    view: &MessageView<'_>,
+    address: &AddressView<'_>,
+    deaths: Option<&Deaths>,
+    queue_count: usize,
+) -> usize {
+    let address = address.exchange().len() + address.subject().len();
+    let spans = 5 * view.head.spans().count();
+    let deaths = deaths.map_or(0, deaths_bytes);
+    FIELDS_BYTES + address + 8 * queue_count + spans + deaths + view.text.len() + view.body.len()
+}
+
+/// Writes a message that goes to these queues; who hands it to the journal knows that it takes
+/// [so much](message_bytes_max).
 #[must_use]
 pub fn encode_message(
     view: &MessageView<'_>,
@@ -53,7 +71,7 @@ pub fn encode_message(
     time: Time,
 ) -> Vec<u8> {
     let head = view.head;
-    let mut out = Vec::with_capacity(96 + 8 * queues.len() + view.text.len() + view.body.len());
+    let mut out = Vec::with_capacity(message_bytes_max(view, address, deaths, queues.len()));
     let flag = |is_there, flag| if is_there { flag } else { 0 };
     let flags = flag(head.is_persistent, PERSISTENT)
         | flag(head.replies_to_inbox, REPLIES_TO_INBOX)
@@ -147,6 +165,14 @@ fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
     }
 }
 
+fn deaths_bytes(deaths: &Deaths) -> usize {
+    let of_death = |death: &Death| {
+        let address = death.address.exchange.as_bytes().len() + death.address.subject.as_bytes().len();
+        (2 + 1 + 8 + 8 + 2 + 2) + death.queue.as_bytes().len() + address
+    };
+    4 + deaths.iter().map(of_death).sum::<usize>()
+}
+
 fn deaths(fields: &mut Fields<'_>) -> Result<Deaths, RecordError> {
     let (count, first) = (fields.u16()?, fields.u16()?);
     let mut list = Vec::new();
@@ -203,6 +229,24 @@ mod tests {
         assert_eq!(record.queues, [DurableQueueId(3), DurableQueueId(u64::MAX)]);
         assert_eq!(record.deaths.as_deref(), Some(&deaths));
         assert_eq!(record.view().property(Property::CorrelationId), Some(&b"42"[..]));
+    }
+
+    #[test]
+    fn a_message_takes_no_more_than_is_said_of_it() {
+        let (mut head, text, address, deaths) = sample();
+        let address = AddressView::new(&address);
+        let queues: Vec<DurableQueueId> = (1..=500).map(DurableQueueId).collect();
+        for deaths in [Some(&deaths), None] {
+            for queues in [&queues[..0], &queues[..1], &queues] {
+                let view = MessageView { head: &head, text, body: b"body" };
+                let bytes = encode_message(&view, &address, deaths, queues, Time(77)).len();
+                assert_eq!(bytes, message_bytes_max(&view, &address, deaths, queues.len()));
+            }
+        }
+        (head.priority, head.expiration_ms, head.timestamp, head.delay_ms) = (None, None, None, None);
+        let view = MessageView { head: &head, text, body: b"body" };
+        let bytes = encode_message(&view, &address, None, &queues, Time(77)).len();
+        assert_eq!(bytes + 1 + 4 + 8 + 4, message_bytes_max(&view, &address, None, queues.len()));
     }
 
     #[test]

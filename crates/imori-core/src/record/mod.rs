@@ -14,11 +14,14 @@ mod fields;
 pub use checkpoint::{Checkpoint, SegmentState};
 pub use definition::{Definition, Row, Table};
 pub use fields::RecordError;
-pub use message::{MessageRecord, encode_message};
+pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_page_entry, encode_page};
 pub use seen::{decode_seen, encode_seen};
-pub use settle::{count_records, decode_counts, decode_settle, encode_counts, encode_settle, settle_records};
+pub use settle::{
+    count_records, decode_counts, decode_settle, encode_counts, encode_settle, settle_records,
+    settles_bytes_max,
+};
 
 use crate::confirm::Lsn;
 

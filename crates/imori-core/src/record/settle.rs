@@ -8,7 +8,7 @@ use super::{NewRecord, RecordKind};
 use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding};
 use crate::id::DurableQueueId;
-use crate::limits::RECORD_ENTRIES_MAX;
+use crate::limits::{RECORD_ENTRIES_MAX, RECORD_SLACK_BYTES};
 
 const SETTLE_VERSION: u8 = 1;
 const COUNT_VERSION: u8 = 1;
@@ -32,6 +32,13 @@ pub fn encode_settle(holdings: &[Holding]) -> Vec<u8> {
 pub fn settle_records(holdings: &[Holding]) -> Vec<NewRecord> {
     let pieces = holdings.chunks(RECORD_ENTRIES_MAX);
     pieces.map(|piece| NewRecord::new(RecordKind::Settle, encode_settle(piece))).collect()
+}
+
+/// Bytes that [`settle_records`] of so many messages have at most, as records are counted: the number of each, and of
+/// its queue, which those that follow each other share.
+#[must_use]
+pub fn settles_bytes_max(count: usize) -> usize {
+    20 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
 /// The records of what is known of deliveries, as many as it takes.
@@ -114,6 +121,8 @@ mod tests {
         let many: Vec<Holding> =
             (0..2 * RECORD_ENTRIES_MAX as u64 + 5).map(|lsn| holding(lsn, lsn)).collect();
         let records = settle_records(&many);
+        let bytes: usize = records.iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum();
+        assert_eq!(bytes, settles_bytes_max(many.len()), "each is of another queue");
         let counts: Vec<Count> = many
             .iter()
             .map(|holding| Count { holding: *holding, failures: 3, is_redelivered: true })

@@ -57,6 +57,23 @@ impl Route {
         self.queues.is_empty() && self.subscriptions.is_empty() && self.groups.is_empty()
     }
 
+    /// The same in two parts, the first half of the queues and all else; `None` where there are not two.
+    pub fn halves(&self) -> Option<(Route, Route)> {
+        let half = self.queues.len() / 2;
+        if half == 0 {
+            return None;
+        }
+        let (first, last) = self.queues.split_at(half);
+        let queues_only = Route {
+            address: Arc::clone(&self.address),
+            queues: first.to_vec(),
+            subscriptions: Vec::new(),
+            groups: Vec::new(),
+            ..*self
+        };
+        Some((queues_only, Route { queues: last.to_vec(), ..self.clone() }))
+    }
+
     /// How many queues and readers it names.
     pub fn target_count(&self) -> usize {
         let members: usize = self.groups.iter().map(|group| group.members.len()).sum();

@@ -121,7 +121,7 @@ fn where_some_queues_had_a_message_before_its_confirm_waits_for_both() {
 }
 
 #[test]
-fn a_transaction_is_as_large_as_half_of_a_group_of_records_and_no_larger() {
+fn a_transaction_is_as_large_as_a_group_of_records_and_no_larger() {
     let attempt = |bodies: &[usize]| {
         let world = TestWorld::new();
         let client = world.connect(1);
@@ -133,20 +133,20 @@ fn a_transaction_is_as_large_as_half_of_a_group_of_records_and_no_larger() {
         let messages = messages.filter(|record| record.kind == RecordKind::Message);
         (committed, messages.map(|record| record.payload.len()).collect::<Vec<usize>>())
     };
-    let half = TestWorld::new().group_bytes_max() / 2;
+    let bytes_max = TestWorld::new().group_bytes_max();
     let (committed, payloads) = attempt(&[1000]);
     assert_eq!(committed, Ok(()));
     let around = payloads[0] - 1000;
     for (bodies, is_taken) in [
-        (vec![half - around - 64], true),
-        (vec![half - around - 63], false),
-        (vec![half / 2 - around - 64; 2], true),
-        (vec![half / 2 - around - 64, half / 2 - around - 63], false),
+        (vec![bytes_max - around - 64], true),
+        (vec![bytes_max - around - 63], false),
+        (vec![bytes_max / 2 - around - 64; 2], true),
+        (vec![bytes_max / 2 - around - 64, bytes_max / 2 - around - 63], false),
         (vec![0; 100], true),
     ] {
         let (committed, payloads) = attempt(&bodies);
         let bytes = bodies.iter().map(|body| body + around + 64).sum();
-        let refused = Err(BrokerError::TransactionTooLarge { bytes, bytes_max: half });
+        let refused = Err(BrokerError::TransactionTooLarge { bytes, bytes_max });
         assert_eq!(committed, if is_taken { Ok(()) } else { refused });
         assert_eq!(payloads.len(), if is_taken { bodies.len() } else { 0 });
     }

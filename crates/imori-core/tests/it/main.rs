@@ -12,6 +12,7 @@ mod delayed;
 mod once;
 mod durable;
 mod levels;
+mod large;
 mod returned;
 mod pages;
 mod anything;

@@ -16,6 +16,7 @@ use imori_core::confirm::Lsn;
 use imori_core::delivery::{Delivery, Outcome};
 use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, QueueId, ReaderId, VhostId};
+use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::memory::Gauge;
 use imori_core::message::{Head, HeaderReader, OriginId, Property, Publication, Span, Value};
 use imori_core::name::Name;
@@ -63,6 +64,8 @@ pub(crate) struct TestWorld {
     /// Records with their numbers, and of those of a group that they are of one.
     pub(crate) journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,
     appended: Cell<Lsn>,
+    /// Bytes that the journal takes as one.
+    pub(crate) group_bytes_max: Cell<usize>,
     identity: Identity,
     /// Bytes of memory that a queue may keep.
     pub(crate) share: Cell<usize>,
@@ -93,6 +96,7 @@ impl TestWorld {
             queue_locks: Cell::default(),
             journal: RefCell::default(),
             appended: Cell::default(),
+            group_bytes_max: Cell::new(1 << 20),
             identity: Identity::guest(),
             share: Cell::new(usize::MAX),
             work: RefCell::default(),
@@ -220,6 +224,7 @@ impl World for TestWorld {
         let is_count = |record: &NewRecord| record.kind == RecordKind::Count;
         assert!(self.lock.get() == Lock::Queue || !records.iter().any(is_count), "its queue is locked");
         for record in records {
+            assert!(record.payload.len() + RECORD_SLACK_BYTES <= self.group_bytes_max(), "it fits");
             self.appended.set(Lsn(self.appended.get().0 + 1));
             self.journal.borrow_mut().push((self.appended.get(), record, false));
         }
@@ -227,6 +232,8 @@ impl World for TestWorld {
     }
 
     fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        let bytes: usize = records.iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum();
+        assert!(bytes <= self.group_bytes_max(), "they fit");
         let begins = self.journal.borrow().len();
         self.appended.set(Lsn(self.appended.get().0 + 1));
         let appended = self.append(records);
@@ -240,7 +247,7 @@ impl World for TestWorld {
     }
 
     fn group_bytes_max(&self) -> usize {
-        1 << 20
+        self.group_bytes_max.get()
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -99,7 +99,8 @@ sections! {
     /// What is kept on disk, in the folder `broker.data_dir`.
     journal: Journal {
         /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever; the
-        /// largest message, and the persistent messages of a transaction together, have to fit into one.
+        /// largest message with eight bytes for each durable queue that it goes to, and what a transaction
+        /// publishes and settles together, have to fit into one, or are refused.
         file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256);
         /// Journal files that may be in use. More: what is still needed of the oldest is copied to segments.
         files: u16 = 4, in 2..=256;

@@ -1,0 +1,199 @@
+//! What is larger than the journal takes in one record or group: a publish or a commit of it is refused whole, and a
+//! dead letter goes to its queues in parts.
+
+use std::time::Duration;
+
+use imori_core::broker::{self, Repetition, Step};
+use imori_core::delivery::Outcome;
+use imori_core::error::BrokerError;
+use imori_core::limits::RECORD_SLACK_BYTES;
+use imori_core::message::{Address, AddressView, Message, Publication};
+use imori_core::outbound::{Numbers, SessionId};
+use imori_core::queue::QueueSettings;
+use imori_core::record::{RecordKind, message_bytes_max, settles_bytes_max};
+use imori_core::world::{Event, World};
+
+use crate::durable::{durable, durable_dying_to, journal};
+use crate::restored::{asleep, beginning, held, restored};
+use crate::world::{Client, Mail, TestWorld};
+
+/// Ways to publish.
+const WAYS: [&str; 4] = ["alone", "once", "again", "in a transaction"];
+
+const MAIL: Mail<'_> =
+    Mail { body: "m", id: "a", delay_ms: 0, expiration_ms: None, priority: None, is_transient: false };
+
+/// Bytes of the fields that it does not have, with which it is counted before it is encoded.
+const ABSENT_BYTES: usize = 1 + 4 + 8 + 4;
+
+/// Bytes that the record of the message to so many queues is counted with.
+fn record_bytes(queues: usize) -> usize {
+    let head = MAIL.head();
+    let publication = Publication::new(&head, MAIL.id.as_bytes(), MAIL.body.as_bytes());
+    let address = Address::new(b"amq.fanout", b"");
+    message_bytes_max(&publication.view(), &AddressView::passing(&address.exchange, b""), None, queues)
+        + RECORD_SLACK_BYTES
+}
+
+/// Queues that get what is sent to `amq.fanout`.
+fn bound(client: &Client<'_>, count: usize, settings: &QueueSettings) -> Vec<String> {
+    let names: Vec<String> = (0..count).map(|at| format!("q{at}")).collect();
+    for name in &names {
+        let queue = client.declare_with(name, settings).expect("it is new");
+        client.bind("amq.fanout", "", queue).expect("the exchange is there");
+    }
+    names
+}
+
+fn publish(client: &Client<'_>, way: &str, mail: &Mail<'_>) -> Result<usize, BrokerError> {
+    let (world, actor) = (client.world, client.actor());
+    let head = mail.head();
+    let publication = Publication::new(&head, mail.id.as_bytes(), mail.body.as_bytes());
+    let address = Address::new(b"amq.fanout", b"");
+    let report = match way {
+        "again" => {
+            let run = [publication, Publication::new(&head, mail.id.as_bytes(), b"n")];
+            broker::publish_again(world, &actor, &address, &run, &mut Repetition::new(false))
+        }
+        "in a transaction" => {
+            let message = Message::store(&publication.view(), None, world.gauge());
+            broker::commit(world, &actor, &[Step::Publish { address, message }])
+        }
+        _ => broker::publish(world, &actor, b"amq.fanout", b"", &publication),
+    };
+    report.map(|report| report.receivers)
+}
+
+#[test]
+fn a_message_that_the_journal_does_not_take_reaches_nobody() {
+    for way in WAYS {
+        let dedup_window = (way == "once").then_some(Duration::from_secs(1));
+        let settings = QueueSettings { dedup_window, ..durable() };
+        for (spare, is_transient, is_taken) in
+            [(0, false, true), (-1, false, false), (8, false, true), (-8, false, false), (-40, true, true)]
+        {
+            let world = TestWorld::new();
+            let (client, reader) = (world.connect(1), world.connect(2));
+            let names = bound(&client, 5, &settings);
+            let transient = client.declare("transient");
+            client.bind("amq.fanout", "", transient).unwrap();
+            reader.consume("transient", "t", 9);
+            let before = journal(&world);
+            let is_encoded = way == "in a transaction";
+            let bytes = record_bytes(names.len()) - if is_encoded { ABSENT_BYTES } else { 0 };
+            world.group_bytes_max.set(bytes.saturating_add_signed(spare));
+
+            let sent = publish(&client, way, &Mail { is_transient, ..MAIL });
+            let (each, case) = (if way == "again" { 2 } else { 1 }, format!("{way}, {spare} bytes to spare"));
+            let depth = if is_taken { each } else { 0 };
+            for name in &names {
+                assert_eq!(world.depth(name), Some((depth, 0)), "{case}");
+            }
+            assert_eq!(world.counted(Event::Published), depth, "{case}");
+            if is_taken {
+                assert_eq!(sent, Ok(6 * each), "{case}");
+                continue;
+            }
+            assert_eq!((reader.read(), journal(&world)), (String::new(), before), "{case}");
+            let error = sent.expect_err("it is refused");
+            let bytes_max = world.group_bytes_max();
+            let expected = match is_encoded {
+                true => BrokerError::TransactionTooLarge { bytes, bytes_max },
+                false => BrokerError::RecordTooLarge { bytes, bytes_max, queues: 5 },
+            };
+            assert_eq!(error, expected, "{case}");
+            for part in [bytes_max.to_string(), String::from("raise `journal.file_bytes`")] {
+                assert!(error.to_string().contains(&part), "{case}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dead_letter_goes_in_parts_to_more_queues_than_one_record_takes() {
+    for (at_once, parts) in [(8, 1), (7, 2), (4, 2), (3, 3), (2, 3), (1, 4)] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        let names = bound(&client, 8, &durable());
+        client.declare_with("source", &durable_dying_to("amq.fanout", None)).unwrap();
+        client.mail("", "source", &MAIL);
+        client.consume("source", "c", 1);
+        let begins = journal(&world).len();
+        // Its history is of one death, and a settle is in the same group.
+        let history = 4 + 2 + 1 + 8 + 8 + 2 + 2 + "source".len() + "source".len();
+        let settle = 1 + 12 + 8 + RECORD_SLACK_BYTES;
+        let subject = "source".len();
+        world.group_bytes_max.set(record_bytes(at_once) - ABSENT_BYTES + history + settle + subject);
+        client.settle(Numbers::One(1), Outcome::Reject).unwrap();
+
+        let whole = journal(&world);
+        let messages = whole.iter().skip(begins).filter(|(_, record, _)| record.kind == RecordKind::Message);
+        assert_eq!(messages.count(), parts, "{at_once} at once");
+        assert_eq!((world.depth("source"), world.counted(Event::DeadLetterDropped)), (Some((0, 0)), 0));
+        for name in &names {
+            assert_eq!(world.depth(name), Some((1, 0)), "{at_once} at once: {name}");
+        }
+        // Until it is in all of them it is where it was, too.
+        for len in begins..=whole.len() {
+            let part = beginning(&whole, len);
+            let (back, _) = asleep(&part, world.now());
+            let has_left = held(&back, "source").is_empty();
+            let arrived = names.iter().filter(|name| held(&back, name).len() == 1).count();
+            assert!(!has_left || arrived == names.len(), "{at_once} at once, {len} records: {arrived}");
+            assert_eq!(has_left, part.len() == whole.len(), "{at_once} at once, {len} records");
+        }
+    }
+}
+
+#[test]
+fn a_dead_letter_that_no_record_takes_is_dropped_for_good() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let names = bound(&client, 3, &durable());
+    client.declare_with("source", &durable_dying_to("amq.fanout", None)).unwrap();
+    client.mail("", "source", &MAIL);
+    client.consume("source", "c", 1);
+    world.group_bytes_max.set(record_bytes(0));
+    client.settle(Numbers::One(1), Outcome::Reject).unwrap();
+    let back = restored(&journal(&world), world.now());
+    for world in [&world, &back] {
+        for name in names.iter().map(String::as_str).chain(["source"]) {
+            assert_eq!(world.depth(name), Some((0, 0)), "{name}");
+        }
+    }
+    assert_eq!((world.counted(Event::DeadLettered), world.counted(Event::DeadLetterDropped)), (1, 3));
+}
+
+#[test]
+fn a_transaction_that_settles_more_than_one_group_takes_settles_nothing() {
+    const MESSAGES: usize = 60;
+    for (settings, spare, is_taken) in
+        [(durable(), 0, true), (durable(), -1, false), (QueueSettings::default(), -1, true)]
+    {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        client.declare_with("q", &settings).unwrap();
+        for _ in 0..MESSAGES {
+            client.mail("", "q", &Mail { id: "", ..MAIL });
+        }
+        client.consume("q", "c", 99);
+        client.read();
+        let before = journal(&world);
+        let settle = |number| Step::Settle {
+            session: SessionId(0),
+            numbers: Numbers::UpTo(number),
+            outcome: Outcome::Accept,
+        };
+        // What an earlier step settles, a later one does not settle again.
+        let steps = [settle(20), settle(MESSAGES as u64)];
+        world.group_bytes_max.set(settles_bytes_max(MESSAGES).saturating_add_signed(spare));
+        let committed = broker::commit(&world, &client.actor(), &steps).map(drop);
+        assert_eq!(committed.is_ok(), is_taken, "{spare} bytes to spare: {committed:?}");
+        if !is_taken {
+            let bytes = settles_bytes_max(MESSAGES);
+            let refused = BrokerError::TransactionTooLarge { bytes, bytes_max: bytes - 1 };
+            assert_eq!((committed, journal(&world)), (Err(refused), before));
+        }
+        assert_eq!(world.depth("q"), Some((0, if is_taken { 0 } else { MESSAGES })));
+    }
+}
