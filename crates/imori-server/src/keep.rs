@@ -103,7 +103,10 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> bool {
     renew_seen(host, floor);
     host.pass();
     let payload = payload(host, &gathered).encode();
-    let Some(lsn) = host.append_checkpoint(floor, &payload) else { return false };
+    let Some(lsn) = host.append_checkpoint(floor, &payload) else {
+        host.keeper().keep_gone(gathered.gone);
+        return false;
+    };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
     // A disk without room may never have it; what it does not have the next start does without.
     if !host.await_synced(lsn) {
@@ -268,3 +271,6 @@ impl KeeperHost for Shared {
         self.pager.census()
     }
 }
+
+#[cfg(test)]
+mod tests;

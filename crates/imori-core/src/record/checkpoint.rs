@@ -1,14 +1,16 @@
 //! What a checkpoint says of pages: which segments there are, which of their pages are gone, and of those that
 //! are settled in part what is settled.
 //!
-//! `version u8, next_segment u32, doubtful_below u32`, the segments as `count u32` and so many times `segment u32,
-//! page_count u32, gone count u32` and `gone u32`, the pages as `count u32` and so many times `segment u32, index u32,
-//! ranges count u32` and `first u64, last u64`.
+//! `version u8`, then numbers of as many bytes as they need (`ranges.rs`): `next_segment, doubtful_below`, the segments as
+//! `count` and so many times `segment, page_count` and `gone` as ranges, the pages as `count` and so many times `segment,
+//! index` and the settled records as ranges. All of it has to fit into one journal file: a segment takes about ten
+//! bytes, and a record of a page that is settled between two that are not takes two.
 
 use super::fields::{Fields, RecordError};
+use super::ranges::{number, number_u32, push_number, push_ranges, push_set, ranges, set};
 use crate::queue::{PagePlace, Ranges};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What a checkpoint says of pages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -39,24 +41,19 @@ impl Checkpoint {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
-        push(&mut out, self.next_segment);
-        push(&mut out, self.doubtful_below);
-        push_len(&mut out, self.segments.len());
+        push_number(&mut out, u64::from(self.next_segment));
+        push_number(&mut out, u64::from(self.doubtful_below));
+        push_number(&mut out, self.segments.len() as u64);
         for SegmentState { segment, page_count, gone } in &self.segments {
-            push(&mut out, *segment);
-            push(&mut out, *page_count);
-            push_len(&mut out, gone.len());
-            gone.iter().for_each(|index| push(&mut out, *index));
+            push_number(&mut out, u64::from(*segment));
+            push_number(&mut out, u64::from(*page_count));
+            push_set(&mut out, gone);
         }
-        push_len(&mut out, self.settled.len());
+        push_number(&mut out, self.settled.len() as u64);
         for (place, ranges) in &self.settled {
-            push(&mut out, place.segment);
-            push(&mut out, place.index);
-            push_len(&mut out, ranges.len());
-            for (first, last) in ranges.iter() {
-                out.extend_from_slice(&first.to_le_bytes());
-                out.extend_from_slice(&last.to_le_bytes());
-            }
+            push_number(&mut out, u64::from(place.segment));
+            push_number(&mut out, u64::from(place.index));
+            push_ranges(&mut out, ranges.len(), ranges.iter());
         }
         out
     }
@@ -70,35 +67,21 @@ impl Checkpoint {
             return Ok(Checkpoint::default());
         }
         let mut fields = Fields::of(payload, VERSION)?;
-        let (next_segment, doubtful_below) = (fields.u32()?, fields.u32()?);
+        let (next_segment, doubtful_below) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
         let mut segments = Vec::new();
-        for _ in 0..fields.u32()? {
-            let (segment, page_count) = (fields.u32()?, fields.u32()?);
-            let mut gone = Vec::new();
-            for _ in 0..fields.u32()? {
-                gone.push(fields.u32()?);
-            }
-            segments.push(SegmentState { segment, page_count, gone });
+        for _ in 0..number(&mut fields)? {
+            let (segment, page_count) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
+            // The table of a segment counts its pages in as many bits.
+            let end = u16::try_from(page_count).map_err(|_| RecordError::Unknown("number of pages"))?;
+            segments.push(SegmentState { segment, page_count, gone: set(&mut fields, end)? });
         }
         let mut settled = Vec::new();
-        for _ in 0..fields.u32()? {
-            let place = PagePlace { segment: fields.u32()?, index: fields.u32()? };
-            let mut ranges = Vec::new();
-            for _ in 0..fields.u32()? {
-                ranges.push((fields.u64()?, fields.u64()?));
-            }
-            settled.push((place, ranges.into_iter().collect()));
+        for _ in 0..number(&mut fields)? {
+            let place = PagePlace { segment: number_u32(&mut fields)?, index: number_u32(&mut fields)? };
+            settled.push((place, ranges(&mut fields)?.into_iter().collect()));
         }
         Ok(Checkpoint { next_segment, doubtful_below, segments, settled })
     }
-}
-
-fn push(out: &mut Vec<u8>, number: u32) {
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
-fn push_len(out: &mut Vec<u8>, len: usize) {
-    push(out, u32::try_from(len).expect("a checkpoint fits into a journal file"));
 }
 
 #[cfg(test)]
@@ -128,6 +111,6 @@ mod tests {
             assert_eq!(Checkpoint::decode(&bytes[..len]), Err(RecordError::Truncated), "{len} bytes");
         }
         assert_eq!(Checkpoint::decode(&[]), Ok(Checkpoint::default()));
-        assert_eq!(Checkpoint::decode(&[2]), Err(RecordError::Version(2)));
+        assert_eq!(Checkpoint::decode(&[1]), Err(RecordError::Version(1)));
     }
 }

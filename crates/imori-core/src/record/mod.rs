@@ -9,6 +9,7 @@ mod message;
 mod settle;
 mod seen;
 mod definition;
+mod ranges;
 mod fields;
 
 pub use checkpoint::{Checkpoint, SegmentState};

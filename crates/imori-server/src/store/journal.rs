@@ -33,6 +33,8 @@ pub(crate) struct Journal {
     appended: AtomicU64,
     report: OnceLock<Report>,
     is_space_low: AtomicBool,
+    /// Of the last checkpoint; one line of the log tells of all that follow each other.
+    is_checkpoint_too_large: AtomicBool,
     free_bytes: AtomicU64,
 }
 
@@ -68,6 +70,7 @@ impl Journal {
             appended,
             report: OnceLock::new(),
             is_space_low: AtomicBool::new(false),
+            is_checkpoint_too_large: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
         }
     }
@@ -197,7 +200,18 @@ impl Journal {
 
     /// Says that nothing below `floor` is needed once this is durable; gives its number.
     pub(crate) fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {
-        let lsn = self.committer.get()?.append_checkpoint(imori_store::lsn::Lsn(floor.0), payload).ok()?;
+        let appended = self.committer.get()?.append_checkpoint(imori_store::lsn::Lsn(floor.0), payload);
+        let is_too_large = matches!(appended, Err(AppendError::TooLarge { .. }));
+        let was_too_large = self.is_checkpoint_too_large.swap(is_too_large, Ordering::Relaxed);
+        let lsn = match appended {
+            Ok(lsn) => lsn,
+            Err(error) => {
+                if is_too_large && !was_too_large {
+                    error!(%error, "no journal file can be used again; raise `journal.file_bytes`");
+                }
+                return None;
+            }
+        };
         self.appended.fetch_max(lsn.0, Ordering::AcqRel);
         Some(Lsn(lsn.0))
     }

@@ -49,6 +49,12 @@ impl Keeper {
         unpoisoned(self.gone.lock()).extend(pages);
     }
 
+    /// Takes pages back that a checkpoint would have freed which was not taken. They are no reason to try again at
+    /// once: they go with the next that there is a reason for.
+    pub(crate) fn keep_gone(&self, pages: Vec<GonePage>) {
+        unpoisoned(self.gone.lock()).extend(pages);
+    }
+
     /// How many pages a checkpoint would free.
     pub fn spared(&self) -> usize {
         self.spared.load(Ordering::Relaxed)

@@ -1,0 +1,156 @@
+//! Sets of numbers, many of which are close to each other, in few bytes.
+//!
+//! A number is so many bytes of seven bits as it needs, the lowest first and all but the last with the highest bit set.
+//! Ranges are `count`, then how far each begins behind the end of the one before and how many numbers more it has.
+
+use super::fields::{Fields, RecordError};
+
+/// Writes a number.
+pub(super) fn push_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(0x80 | (number & 0x7f) as u8);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Writes so many ranges, the first and last number of each, that rise and do not touch.
+pub(super) fn push_ranges(out: &mut Vec<u8>, count: usize, ranges: impl Iterator<Item = (u64, u64)>) {
+    push_number(out, count as u64);
+    let mut end = 0;
+    for (first, last) in ranges {
+        push_number(out, first - end);
+        push_number(out, last - first);
+        end = last;
+    }
+}
+
+/// Writes numbers that rise.
+pub(super) fn push_set(out: &mut Vec<u8>, numbers: &[u32]) {
+    let ranges = || numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let ends = |range: &[u32]| Some((u64::from(*range.first()?), u64::from(*range.last()?)));
+    push_ranges(out, ranges().count(), ranges().filter_map(ends));
+}
+
+/// Reads a number.
+pub(super) fn number(fields: &mut Fields<'_>) -> Result<u64, RecordError> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = fields.u8()?;
+        let part = u64::from(byte & 0x7f);
+        if part << shift >> shift != part {
+            break;
+        }
+        number |= part << shift;
+        if byte < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(RecordError::Unknown("number"))
+}
+
+/// Reads a number of 32 bits.
+pub(super) fn number_u32(fields: &mut Fields<'_>) -> Result<u32, RecordError> {
+    u32::try_from(number(fields)?).map_err(|_| RecordError::Unknown("number"))
+}
+
+/// Reads ranges.
+pub(super) fn ranges(fields: &mut Fields<'_>) -> Result<Vec<(u64, u64)>, RecordError> {
+    const UNKNOWN: RecordError = RecordError::Unknown("range");
+    let (mut ranges, mut end) = (Vec::new(), 0u64);
+    for _ in 0..number(fields)? {
+        let first = end.checked_add(number(fields)?).ok_or(UNKNOWN)?;
+        let last = first.checked_add(number(fields)?).ok_or(UNKNOWN)?;
+        ranges.push((first, last));
+        end = last;
+    }
+    Ok(ranges)
+}
+
+/// Reads numbers that rise and are below `end`.
+pub(super) fn set(fields: &mut Fields<'_>, end: u16) -> Result<Vec<u32>, RecordError> {
+    let mut numbers = Vec::new();
+    for (first, last) in ranges(fields)? {
+        let (first, last) = (u16::try_from(first), u16::try_from(last));
+        let (Ok(first), Ok(last)) = (first, last) else { return Err(RecordError::Unknown("range")) };
+        if last >= end {
+            return Err(RecordError::Unknown("range"));
+        }
+        numbers.extend((first..=last).map(u32::from));
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const VERSION: u8 = 1;
+
+    fn fields(bytes: &[u8]) -> Fields<'_> {
+        Fields::of(bytes, VERSION).expect("it is of this version")
+    }
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        write(&mut out);
+        out
+    }
+
+    #[test]
+    fn numbers_take_as_many_bytes_as_they_need() {
+        for (value, len) in [(0, 1), (1, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::MAX, 10)] {
+            let bytes = written(|out| push_number(out, value));
+            assert_eq!(bytes.len(), 1 + len, "{value}");
+            assert_eq!(number(&mut fields(&bytes)), Ok(value));
+            assert_eq!(number(&mut fields(&bytes[..len])), Err(RecordError::Truncated), "{value}");
+        }
+        let too_large = [&[VERSION][..], &[0xff; 9], &[2]].concat();
+        assert_eq!(number(&mut fields(&too_large)), Err(RecordError::Unknown("number")));
+        let endless = [&[VERSION][..], &[0x80; 20]].concat();
+        assert_eq!(number(&mut fields(&endless)), Err(RecordError::Unknown("number")));
+        let large = written(|out| push_number(out, 1 << 32));
+        assert_eq!(number_u32(&mut fields(&large)), Err(RecordError::Unknown("number")));
+    }
+
+    #[test]
+    fn every_second_number_takes_two_bytes() {
+        let every_second: Vec<(u64, u64)> = (1u64 << 39..).take(1000).map(|at| (2 * at, 2 * at)).collect();
+        let bytes = written(|out| push_ranges(out, every_second.len(), every_second.iter().copied()));
+        assert_eq!(bytes.len(), 1 + 2 + (6 + 1) + 999 * 2);
+        assert_eq!(ranges(&mut fields(&bytes)), Ok(every_second));
+    }
+
+    #[test]
+    fn what_is_no_set_is_refused() {
+        for (written, end, is_one) in [
+            (&[1, 0, 4][..], 5, true),
+            (&[1, 0, 5], 5, false),
+            (&[2, 0, 0, 2, 1], 4, true),
+            (&[2, 0, 0, 2, 1], 3, false),
+            (&[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1], 5, false),
+            (&[1, 0], 5, false),
+        ] {
+            let bytes = [&[VERSION][..], written].concat();
+            assert_eq!(set(&mut fields(&bytes), end).is_ok(), is_one, "{written:?} below {end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_after_writing_is_identity(numbers in proptest::collection::btree_set(0u32..200, 0..100)) {
+            let numbers: Vec<u32> = numbers.into_iter().collect();
+            let bytes = written(|out| push_set(out, &numbers));
+            prop_assert_eq!(set(&mut fields(&bytes), 200), Ok(numbers));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let bytes = [&[VERSION][..], &bytes].concat();
+            let _ = ranges(&mut fields(&bytes));
+            let _ = set(&mut fields(&bytes), u16::MAX);
+        }
+    }
+}

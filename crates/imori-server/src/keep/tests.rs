@@ -1,0 +1,145 @@
+//! The keeper beside a journal that does not take every checkpoint.
+
+use std::cell::{Cell, RefCell};
+
+use imori_core::record::Checkpoint;
+
+use super::*;
+
+/// A journal without records, and what the keeper did with pages.
+struct Desk {
+    keeper: Keeper,
+    payload_bytes_max: Cell<usize>,
+    checkpoints: RefCell<Vec<Checkpoint>>,
+    discarded: RefCell<Vec<GonePage>>,
+    segments: Census,
+}
+
+impl Desk {
+    /// With a segment of so many pages, and room for a checkpoint of so many bytes.
+    fn new(page_count: u32, payload_bytes_max: usize) -> Desk {
+        let segment = imori_store::segment::SegmentCensus { segment: 0, page_count, gone: Vec::new() };
+        Desk {
+            keeper: Keeper::new(4, 0, Vec::new()),
+            payload_bytes_max: Cell::new(payload_bytes_max),
+            checkpoints: RefCell::default(),
+            discarded: RefCell::default(),
+            segments: Census { next_segment: 1, segments: vec![segment] },
+        }
+    }
+
+    fn keep(&self) {
+        keep_once(self, &mut Time::default());
+    }
+}
+
+impl KeeperHost for Desk {
+    fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    fn now(&self) -> Time {
+        Time::default()
+    }
+
+    fn pass(&self) {}
+
+    fn queues(&self) -> Vec<QueueId> {
+        Vec::new()
+    }
+
+    fn with_queue<R>(&self, _: QueueId, _: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        None
+    }
+
+    fn live_files(&self) -> usize {
+        1
+    }
+
+    fn is_space_low(&self) -> bool {
+        false
+    }
+
+    fn is_out_of_space(&self) -> bool {
+        false
+    }
+
+    fn next_lsn(&self) -> Option<Lsn> {
+        Some(Lsn(1))
+    }
+
+    fn oldest_sealed(&self) -> Option<Lsn> {
+        None
+    }
+
+    fn first_definition(&self) -> Option<Lsn> {
+        None
+    }
+
+    fn append(&self, _: NewRecord) -> Lsn {
+        Lsn(1)
+    }
+
+    fn append_checkpoint(&self, _: Lsn, payload: &[u8]) -> Option<Lsn> {
+        if payload.len() > self.payload_bytes_max.get() {
+            return None;
+        }
+        self.checkpoints.borrow_mut().push(Checkpoint::decode(payload).expect("the keeper wrote it"));
+        Some(Lsn(1))
+    }
+
+    fn await_synced(&self, _: Lsn) -> bool {
+        true
+    }
+
+    fn segment_bytes_goal(&self) -> usize {
+        usize::MAX
+    }
+
+    fn exchange_bytes_max(&self) -> Option<usize> {
+        None
+    }
+
+    fn write_pages(&self, _: &[(QueueId, DurableQueueId, PageDraft)], _: Purpose) -> Option<Vec<PagePlace>> {
+        None
+    }
+
+    fn give_back_space(&self) {}
+
+    fn discard_pages(&self, pages: &[GonePage]) {
+        self.discarded.borrow_mut().extend_from_slice(pages);
+    }
+
+    fn census(&self) -> Census {
+        self.segments.clone()
+    }
+}
+
+/// Every second of so many pages, from `first` on.
+fn every_second(first: u32, count: usize) -> Vec<GonePage> {
+    let place = |index| PagePlace { segment: 0, index };
+    (first..).step_by(2).take(count).map(|index| GonePage { place: place(index), is_durable: true }).collect()
+}
+
+#[test]
+fn pages_of_a_checkpoint_that_does_not_fit_go_with_the_next_one() {
+    let desk = Desk::new(4096, 100);
+    desk.keeper.take_gone(every_second(0, CHECKPOINT_PAGES));
+    desk.keep();
+    assert!(desk.checkpoints.borrow().is_empty() && desk.discarded.borrow().is_empty());
+    // It is not tried again and again.
+    assert_eq!(desk.keeper.spared(), 0);
+    // The pages between them go, so that what is gone is said in fewer bytes.
+    desk.keeper.take_gone(every_second(1, CHECKPOINT_PAGES));
+    desk.keep();
+    let all: Vec<u32> = (0..2 * CHECKPOINT_PAGES as u32).collect();
+    assert_eq!(
+        desk.checkpoints.borrow().iter().map(|last| &last.segments[0].gone).collect::<Vec<_>>(),
+        [&all]
+    );
+    let mut discarded: Vec<u32> = desk.discarded.borrow().iter().map(|page| page.place.index).collect();
+    discarded.sort_unstable();
+    assert_eq!(discarded, all);
+    desk.keep();
+    assert_eq!(desk.checkpoints.borrow().len(), 1, "nothing is left to be said");
+}
