@@ -3,6 +3,11 @@
 //! It is the half of a connection that any cell may touch, under one lock. It alone numbers and
 //! encodes deliveries; the protocol lends it an [`Encoder`].
 
+mod deliver;
+mod write;
+mod settle;
+mod promise;
+mod end;
 mod outbound;
 mod answers;
 mod backlog;
@@ -12,10 +17,14 @@ mod session;
 mod credit;
 mod buffer;
 mod encoder;
+#[cfg(test)]
+mod test_stage;
 
 pub use credit::Credit;
+pub use deliver::{Live, Reply};
 pub use encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
+pub use end::Remains;
 pub use inbox::{INBOX_PREFIX, InboxAddress};
-pub use outbound::{Live, Outbound, OutboundLimits, Remains, Reply, Wake};
+pub use outbound::{Outbound, OutboundLimits, Wake};
 pub use readers::{ReaderSpec, Source, Subscription};
 pub use session::{Numbers, SessionId, Unsettled};

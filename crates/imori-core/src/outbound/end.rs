@@ -1,0 +1,211 @@
+//! How a connection ends: what it hears last, and what it leaves behind.
+
+use std::mem;
+
+use super::backlog::Backlog;
+use super::encoder::{AfterCancel, CutReason};
+use super::outbound::Outbound;
+use super::readers::Source;
+use super::session::{Session, Unsettled};
+use crate::id::{ConnectionId, ReaderId};
+use crate::name::Name;
+
+/// What a connection leaves behind.
+#[derive(Debug, Default)]
+pub struct Remains {
+    /// Deliveries that it had not settled, by session and number.
+    pub unsettled: Vec<Unsettled>,
+    /// Its readers and what they read.
+    pub readers: Vec<(ReaderId, Source)>,
+    /// Publishers that waited for it to have room.
+    pub pressing: Vec<ConnectionId>,
+    /// Nothing else is left.
+    pub is_all: bool,
+}
+
+impl Outbound {
+    /// Ends the connection: says why, which is the last it hears. Deliveries that wait as messages are
+    /// dropped: it is far behind, and for a message shared by many the bytes for each would be too many.
+    pub fn cut(&mut self, reason: CutReason) {
+        if self.is_ended() {
+            return;
+        }
+        let encoder = &mut self.encoder;
+        self.buffer.append(|out| encoder.cut(out, &reason));
+        self.end(reason);
+    }
+
+    /// Takes no more deliveries: the connection ends once all that is unsent is written. Deliveries that
+    /// wait as messages are dropped, or they would follow the answer after which it ends.
+    pub fn finish(&mut self) {
+        self.backlog = Backlog::default();
+        self.is_finished = true;
+    }
+
+    /// Tells whether it has ended and nothing of it is left to be written, now or when the journal allows it.
+    pub fn is_over(&self) -> bool {
+        self.is_ended() && !self.has_unsent() && !self.has_held_answers()
+    }
+
+    /// Tells whether it takes no more deliveries, and why does not matter.
+    pub fn is_ended(&self) -> bool {
+        self.is_closed || self.is_finished || self.ended.is_some()
+    }
+
+    /// The broker takes a reader's queue away: what follows is its protocol's decision.
+    pub fn cancel_reader(&mut self, id: ReaderId, queue: &Name) {
+        let Some(record) = self.readers.remove(id) else {
+            return;
+        };
+        if self.has_last_word() {
+            return;
+        }
+        let encoder = &mut self.encoder;
+        let mut next = AfterCancel::GoOn;
+        self.buffer.append(|out| next = encoder.cancelled(out, &record.spec.label, queue));
+        if next == AfterCancel::End {
+            self.end(CutReason::QueueDeleted { queue: queue.clone() });
+        }
+    }
+
+    /// Closes it: it takes nothing any more and gives what it leaves behind. Of its readers that is so many
+    /// at most; called again it gives the next, and with the last of them what was not settled.
+    pub fn close(&mut self, readers_max: usize) -> Remains {
+        self.is_closed = true;
+        self.buffer.discard();
+        self.backlog = Backlog::default();
+        self.inboxes.clear();
+        self.exhausted.clear();
+        self.answers.clear();
+        let mut remains = Remains {
+            readers: self.readers.take(readers_max),
+            pressing: mem::take(&mut self.pressing),
+            unsettled: Vec::new(),
+            is_all: self.readers.len() == 0,
+        };
+        if remains.is_all {
+            self.unsettled = 0;
+            remains.unsettled = self.sessions.iter_mut().flat_map(Session::settle_all).collect();
+        }
+        self.charge_change();
+        remains
+    }
+
+    /// Tells whether nothing may follow what was written last.
+    pub(super) fn has_last_word(&self) -> bool {
+        self.is_closed || self.ended.is_some()
+    }
+
+    fn end(&mut self, reason: CutReason) {
+        self.backlog = Backlog::default();
+        self.answers.clear();
+        self.ended = Some(reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::deliver::WAITING_BODY_MIN;
+    use super::super::test_stage::{QUEUE, Stage, long, synced};
+    use super::super::{Credit, Live, Numbers, SessionId};
+    use super::*;
+    use crate::confirm::{Confirm, Level, Lsn};
+    use crate::delivery::Taken;
+
+    #[test]
+    fn what_is_not_there_takes_nothing() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+        assert_eq!(stage.outbound.source(reader), Some(&Source::Queue(QUEUE)));
+        assert_eq!(stage.outbound.remove_reader(reader), Some(Source::Queue(QUEUE)));
+        assert_eq!(stage.outbound.remove_reader(reader), None);
+        let again = stage.consume("b", QUEUE, true, Credit::window(1));
+        assert_eq!((again.slot, again.generation), (reader.slot, reader.generation + 1));
+        assert_eq!(stage.offer(reader, 1, "m"), Taken::Gone, "its slot is another's now");
+        assert_eq!(stage.send(reader, "m"), Live::Gone);
+        assert_eq!(stage.outbound.readers_len(), 1);
+        assert_eq!(stage.settle(Numbers::One(1)), (vec![], vec![]));
+        let (unsettled, wakes) = stage.outbound.settle(SessionId(9), Numbers::UpTo(u64::MAX));
+        assert_eq!((unsettled, wakes), (vec![], vec![]));
+        assert_eq!(stage.outbound.meant(SessionId(9), Numbers::One(0)), []);
+    }
+
+    #[test]
+    fn a_backlog_does_not_follow_a_good_bye() {
+        let mut stage = Stage::new();
+        let reader = stage.subscribe("s");
+        for letter in ["a", "b", "c"] {
+            stage.send(reader, &long(letter));
+        }
+        stage.answer(Confirm::NOW, "last;");
+        stage.outbound.finish();
+        let written = stage.written();
+        assert!(written.ends_with("last;"), "{written}");
+        assert_eq!(stage.gauge.bytes(), stage.outbound.unsent());
+    }
+
+    #[test]
+    fn held_answers_are_dropped_with_the_connection_and_kept_by_a_good_bye() {
+        let mut stage = Stage::new();
+        stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
+        stage.outbound.finish();
+        let reader = stage.subscribe("l");
+        assert_eq!(stage.send(reader, "m"), Live::Gone);
+        assert_eq!(stage.outbound.confirmed(synced(1)).0, []);
+        assert_eq!(stage.written(), "a;");
+
+        let mut stage = Stage::new();
+        stage.answer(Confirm::of(Level::Disk, Lsn(1)), "a;");
+        stage.outbound.cut(CutReason::ShuttingDown);
+        stage.outbound.cut(CutReason::Fault);
+        assert_eq!(stage.outbound.confirmed(synced(1)).0, []);
+        assert_eq!(stage.written(), "cut;", "nothing follows the last word");
+        assert!(!stage.outbound.has_held_answers());
+    }
+
+    #[test]
+    fn a_reader_whose_queue_is_deleted_is_told() {
+        for (after_cancel, is_ended) in [(AfterCancel::GoOn, false), (AfterCancel::End, true)] {
+            let mut stage = Stage::of_kind(1, after_cancel);
+            let (reader, live) = (stage.consume("a", QUEUE, true, Credit::window(9)), stage.subscribe("l"));
+            stage.send(live, &long("x"));
+            stage.send(live, &"b".repeat(WAITING_BODY_MIN));
+            stage.outbound.cancel_reader(reader, &Name::from("q"));
+            stage.outbound.cancel_reader(reader, &Name::from("q"));
+            assert_eq!(stage.outbound.is_ended(), is_ended);
+            let text = stage.written();
+            assert_eq!(text.matches("cancelled a q;").count(), 1);
+            assert_eq!(text.ends_with("cancelled a q;"), is_ended, "{text}");
+        }
+    }
+
+    #[test]
+    fn closing_gives_all_that_is_left_once() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::window(9));
+        let live = stage.subscribe("l");
+        for sequence in 1..4 {
+            stage.offer(reader, sequence, "m");
+        }
+        stage.settle(Numbers::One(2));
+        let (bytes, _) = stage.outbound.take_unsent().unwrap();
+        let mut readers: Vec<ReaderId> = Vec::new();
+        for is_all in [false, true] {
+            let remains = stage.outbound.close(1);
+            readers.extend(remains.readers.iter().map(|(id, _)| *id));
+            let numbers: Vec<u64> = remains.unsettled.iter().map(|unsettled| unsettled.number).collect();
+            // Not before the last reader is gone, or what is released would be offered to it.
+            assert_eq!((remains.is_all, numbers), if is_all { (true, vec![1, 3]) } else { (false, vec![]) });
+        }
+        assert_eq!(readers, [live, reader]);
+        assert_eq!(stage.offer(reader, 9, "m"), Taken::Gone);
+        stage.answer(Confirm::NOW, "answer");
+        // The writer that was under way finds nothing to go on with.
+        assert_eq!(stage.outbound.put_back(bytes, 1), Some(Vec::new()));
+        assert_eq!(stage.outbound.take_unsent(), None);
+        assert!(!stage.outbound.has_unsent());
+        let again = stage.outbound.close(9);
+        assert!(again.unsettled.is_empty() && again.readers.is_empty());
+        assert_eq!(stage.gauge.bytes(), 0);
+    }
+}

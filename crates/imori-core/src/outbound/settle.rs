@@ -1,0 +1,156 @@
+//! What the client of a connection lets go, and who can have more for it.
+
+use super::credit::Credit;
+use super::outbound::{Outbound, Wake};
+use super::readers::Source;
+use super::session::{Numbers, SessionId, Unsettled};
+use crate::id::ReaderId;
+
+impl Outbound {
+    /// Gives a reader other credit; a consumer that can take more for it has to be woken.
+    pub fn set_credit(&mut self, id: ReaderId, credit: Credit) -> Option<Wake> {
+        self.readers.get_mut(id)?.spec.credit = credit;
+        self.wake(id)
+    }
+
+    /// The unsettled delivery of this number.
+    pub fn find_unsettled(&self, session: SessionId, number: u64) -> Option<&Unsettled> {
+        self.sessions.get(usize::from(session.0))?.find(number)
+    }
+
+    /// The unsettled deliveries that a client means; none where the named one is not unsettled.
+    pub fn meant(&self, session: SessionId, numbers: Numbers) -> Vec<Unsettled> {
+        self.sessions.get(usize::from(session.0)).map(|session| session.meant(numbers)).unwrap_or_default()
+    }
+
+    /// Takes the deliveries that a client settles, and tells which consumers can take more for it.
+    /// Nothing is taken where the named one is not unsettled.
+    pub fn settle(&mut self, session: SessionId, numbers: Numbers) -> (Vec<Unsettled>, Vec<Wake>) {
+        let Some(session) = self.sessions.get_mut(usize::from(session.0)) else {
+            return (Vec::new(), Vec::new());
+        };
+        let settled = session.settle(numbers);
+        self.unsettled -= settled.len();
+        self.charge_change();
+        let mut wakes = Vec::new();
+        for unsettled in &settled {
+            if let Some(record) = self.readers.get_mut(unsettled.reader) {
+                record.spec.credit.settled();
+            }
+            wakes.extend(self.wake(unsettled.reader));
+        }
+        (settled, wakes)
+    }
+
+    /// Wakes a consumer that was refused, if it can have something now.
+    pub(super) fn wake(&mut self, id: ReaderId) -> Option<Wake> {
+        let has_room = self.has_room();
+        let record = self.readers.get_mut(id)?;
+        let Source::Queue(queue) = record.spec.source else {
+            return None;
+        };
+        if !record.is_starved || record.is_held || !record.spec.credit.has_any() {
+            return None;
+        }
+        if !has_room {
+            // Whoever writes next wakes it.
+            self.is_starved = true;
+            return None;
+        }
+        record.is_starved = false;
+        Some(Wake { queue, reader: id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outbound::UNCHARGED_UNSETTLED_MAX;
+    use super::super::session::Session;
+    use super::super::test_stage::{QUEUE, Stage, long};
+    use super::*;
+    use crate::delivery::Taken;
+
+    #[test]
+    fn settling_wakes_a_consumer_once_and_only_if_it_was_refused() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::window(2));
+        assert_eq!(stage.offer(reader, 1, "m"), Taken::Unsettled);
+        assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]), "it was never refused");
+        for sequence in 2..4 {
+            stage.offer(reader, sequence, "m");
+        }
+        assert_eq!(stage.offer(reader, 4, "m"), Taken::Full);
+        assert_eq!(stage.settle(Numbers::UpTo(3)), (vec![2, 3], vec![reader]));
+        assert_eq!(stage.settle(Numbers::UpTo(3)), (vec![], vec![]));
+        assert_eq!(stage.offer(reader, 4, "m"), Taken::Unsettled);
+    }
+
+    #[test]
+    fn a_grant_wakes_and_settling_does_not_give_it_back() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::Granted { left: 1 });
+        stage.offer(reader, 1, "m");
+        assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+        assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]));
+        assert_eq!(stage.outbound.set_credit(reader, Credit::Granted { left: 0 }), None);
+        let wake = stage.outbound.set_credit(reader, Credit::Granted { left: u32::MAX });
+        assert_eq!(wake, Some(Wake { queue: QUEUE, reader }));
+        let gone = ReaderId { slot: 9, generation: 0 };
+        assert_eq!(stage.outbound.set_credit(gone, Credit::Unlimited), None);
+    }
+
+    #[test]
+    fn credit_that_comes_back_without_room_wakes_when_there_is_room() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+        stage.offer(reader, 1, &long("x"));
+        assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+        assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]), "there is no room");
+        stage.written();
+        assert_eq!(stage.wakes(), [reader]);
+    }
+
+    #[test]
+    fn room_that_comes_back_without_credit_wakes_when_there_is_credit() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+        stage.offer(reader, 1, &long("x"));
+        assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+        stage.written();
+        assert_eq!(stage.wakes(), []);
+        assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![reader]));
+    }
+
+    #[test]
+    fn unsettled_deliveries_outlive_their_reader() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::window(1));
+        stage.offer(reader, 1, "m");
+        stage.outbound.remove_reader(reader);
+        assert_eq!(stage.outbound.unsettled_len(), 1);
+        assert_eq!(
+            stage.outbound.find_unsettled(SessionId(0), 1).map(|unsettled| unsettled.reader),
+            Some(reader)
+        );
+        assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn unsettled_deliveries_are_charged_until_they_are_settled() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::Unlimited);
+        for count in [UNCHARGED_UNSETTLED_MAX, 1000, 100_000] {
+            for sequence in 0..count {
+                assert_eq!(stage.offer(reader, sequence as u64, "m"), Taken::Unsettled);
+                stage.written();
+            }
+            stage.outbound.written();
+            let expected = (count - UNCHARGED_UNSETTLED_MAX) * Session::UNSETTLED_BYTES;
+            assert_eq!(stage.gauge.bytes(), expected);
+            assert_eq!(stage.outbound.unsettled_len(), count);
+            let last = stage.outbound.sessions[0].next_number() - 1;
+            assert_eq!(stage.settle(Numbers::UpTo(last)).0.len(), count);
+            assert_eq!(stage.gauge.bytes(), 0, "though nothing is written");
+        }
+    }
+}

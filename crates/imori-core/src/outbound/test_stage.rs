@@ -1,0 +1,185 @@
+//! What the tests of a connection share: one with an encoder whose bytes can be read.
+
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{
+    AfterCancel, Credit, CutReason, Encoder, InboxAddress, Live, Numbers, Outbound, OutboundLimits,
+    ReaderSpec, Reply, SessionId, SharedHeaders, Source, Subscription,
+};
+use crate::confirm::{Confirm, Lsn, Progress};
+use crate::delivery::{About, Delivery, Place, Taken};
+use crate::id::{ConnectionId, QueueId, ReaderId};
+use crate::memory::Gauge;
+use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::name::Name;
+use crate::route::{BindingKey, Syntax};
+
+pub(super) const FEED_BYTES: usize = 100;
+pub(super) const UNSENT_BYTES_MAX: usize = 10_000;
+pub(super) const ME: ConnectionId = ConnectionId { cell: 3, slot: 5, generation: 7 };
+pub(super) const QUEUE: QueueId = QueueId { slot: 1, generation: 0 };
+
+/// Writes `label#number:body;`, with a `?` where the delivery has to be settled.
+struct Plain {
+    kind: u16,
+    after_cancel: AfterCancel,
+    headers: Arc<AtomicUsize>,
+}
+
+impl Encoder for Plain {
+    fn kind(&self) -> u16 {
+        self.kind
+    }
+
+    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, needs_settle: bool, _: &Delivery<'_>) {
+        out.extend_from_slice(label);
+        out.extend_from_slice(format!("#{number}{}", if needs_settle { "?" } else { "" }).as_bytes());
+    }
+
+    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
+        self.headers.fetch_add(1, Ordering::Relaxed);
+        out.push(b':');
+    }
+
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(delivery.message.body);
+        out.push(b';');
+    }
+
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
+        out.extend_from_slice(format!("cancelled {} {queue};", String::from_utf8_lossy(label)).as_bytes());
+        self.after_cancel
+    }
+
+    fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason) {
+        let text = match reason {
+            CutReason::TooSlow { .. } => "too slow",
+            _ => "cut",
+        };
+        out.extend_from_slice(format!("{text};").as_bytes());
+    }
+}
+
+/// A connection that nobody reads but the test.
+pub(super) struct Stage {
+    pub(super) outbound: Outbound,
+    pub(super) gauge: Gauge,
+    pub(super) headers: Arc<AtomicUsize>,
+    pub(super) address: Arc<Address>,
+    pub(super) head: Head,
+}
+
+impl Stage {
+    pub(super) fn new() -> Stage {
+        Stage::of_kind(1, AfterCancel::GoOn)
+    }
+
+    pub(super) fn of_kind(kind: u16, after_cancel: AfterCancel) -> Stage {
+        let (gauge, headers) = (Gauge::default(), Arc::new(AtomicUsize::new(0)));
+        let encoder = Box::new(Plain { kind, after_cancel, headers: Arc::clone(&headers) });
+        let limits =
+            OutboundLimits { feed_bytes: FEED_BYTES, unsent_bytes_max: UNSENT_BYTES_MAX, inboxes_max: 2 };
+        Stage {
+            outbound: Outbound::new(ME, encoder, limits, gauge.clone()),
+            gauge,
+            headers,
+            address: Arc::new(Address::new(b"", b"q")),
+            head: Head::new(OriginId::BROKER),
+        }
+    }
+
+    pub(super) fn consume(&mut self, label: &str, queue: QueueId, settles: bool, credit: Credit) -> ReaderId {
+        self.outbound.add_reader(ReaderSpec {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            source: Source::Queue(queue),
+            settles,
+            credit,
+        })
+    }
+
+    pub(super) fn subscribe(&mut self, label: &str) -> ReaderId {
+        let key = BindingKey::new(Syntax::Amqp, b"a");
+        let subscription = Subscription { exchange: Name::from("amq.topic"), key, group: None };
+        self.outbound.add_reader(ReaderSpec {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            source: Source::Live(Box::new(subscription)),
+            settles: false,
+            credit: Credit::Unlimited,
+        })
+    }
+
+    pub(super) fn offer(&mut self, reader: ReaderId, sequence: u64, body: &str) -> Taken {
+        let publication = Publication::new(&self.head, b"", body.as_bytes());
+        let address = AddressView::new(&self.address);
+        let delivery = delivery(&publication, &address);
+        self.outbound.offer(reader, Place { queue: QUEUE, sequence }, &delivery)
+    }
+
+    pub(super) fn send(&mut self, reader: ReaderId, body: &str) -> Live {
+        self.send_with(reader, body, &mut SharedHeaders::for_receivers(1))
+    }
+
+    pub(super) fn send_with(&mut self, reader: ReaderId, body: &str, shared: &mut SharedHeaders) -> Live {
+        let publication = Publication::new(&self.head, b"", body.as_bytes());
+        let about = About { address: &AddressView::new(&self.address), deaths: None };
+        self.outbound.send(reader, slice::from_ref(&publication), about, shared)
+    }
+
+    pub(super) fn send_run(
+        &mut self,
+        reader: ReaderId,
+        bodies: &[&'static str],
+        shared: &mut SharedHeaders,
+    ) -> Live {
+        let publication = |body: &&'static str| Publication::new(&self.head, b"", body.as_bytes());
+        let run: Vec<Publication<'_>> = bodies.iter().map(publication).collect();
+        let about = About { address: &AddressView::new(&self.address), deaths: None };
+        self.outbound.send(reader, &run, about, shared)
+    }
+
+    pub(super) fn reply(&mut self, to: &InboxAddress, body: &str) -> Reply {
+        self.outbound.reply(to, &Publication::new(&self.head, b"", body.as_bytes()))
+    }
+
+    pub(super) fn answer(&mut self, confirm: Confirm, text: &str) {
+        self.outbound.answer(confirm, |out| out.extend_from_slice(text.as_bytes()));
+    }
+
+    pub(super) fn settle(&mut self, numbers: Numbers) -> (Vec<u64>, Vec<ReaderId>) {
+        let (settled, wakes) = self.outbound.settle(SessionId(0), numbers);
+        let numbers = settled.into_iter().map(|unsettled| unsettled.number).collect();
+        (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
+    }
+
+    /// What the writer finds, all of which it writes.
+    pub(super) fn written(&mut self) -> String {
+        let mut text = Vec::new();
+        while let Some((bytes, written)) = self.outbound.take_unsent() {
+            text.extend_from_slice(&bytes[written..]);
+            let len = bytes.len();
+            self.outbound.put_back(bytes, len);
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    pub(super) fn wakes(&mut self) -> Vec<ReaderId> {
+        self.outbound.written().0.into_iter().map(|wake| wake.reader).collect()
+    }
+}
+
+fn delivery<'a>(publication: &'a Publication<'_>, address: &'a AddressView<'a>) -> Delivery<'a> {
+    Delivery { message: publication.view(), address, deaths: None, failures: 0, is_redelivered: false }
+}
+
+/// A body of which one fills the room for feeding.
+pub(super) fn long(letter: &str) -> String {
+    letter.repeat(FEED_BYTES)
+}
+
+pub(super) fn synced(lsn: u64) -> Progress {
+    Progress { written: Lsn(lsn), synced: Lsn(lsn) }
+}

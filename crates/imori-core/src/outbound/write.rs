@@ -1,0 +1,237 @@
+//! What the writer of a connection does: it takes what is unsent, and tells who has room again.
+
+use std::mem;
+
+use super::encoder::SharedHeaders;
+use super::outbound::{Outbound, Wake};
+use super::readers::Source;
+use crate::id::ConnectionId;
+
+impl Outbound {
+    /// Tells whether there is something to write and no writer has it.
+    pub fn has_unsent(&self) -> bool {
+        self.unsent() > 0
+    }
+
+    /// Marks it as on a cell's list of connections to write; false where it is already.
+    pub fn touch(&mut self) -> bool {
+        !mem::replace(&mut self.is_touched, true)
+    }
+
+    /// It is on no cell's list any more.
+    pub fn untouch(&mut self) {
+        self.is_touched = false;
+    }
+
+    /// Lends it an empty vector to write into, if it has none; tells whether it was lent one.
+    pub fn lend(&mut self, storage: impl FnOnce() -> Option<Vec<u8>>) -> bool {
+        let storage = if self.buffer.has_storage() { None } else { storage() };
+        let is_lent = storage.is_some();
+        storage.into_iter().for_each(|storage| self.buffer.lend(storage));
+        is_lent
+    }
+
+    /// Takes back the vector that it was lent and did not write into.
+    pub fn reclaim(&mut self) -> Option<Vec<u8>> {
+        self.buffer.reclaim()
+    }
+
+    /// The bytes to write next, and how many of them are written already. There is one writer at
+    /// a time: the bytes have to be put back before anybody gets more.
+    pub fn take_unsent(&mut self) -> Option<(Vec<u8>, usize)> {
+        if self.buffer.unsent() < self.limits.feed_bytes {
+            self.encode_backlog(self.limits.feed_bytes);
+        }
+        self.buffer.take()
+    }
+
+    /// Puts back what was taken, `written` bytes of which are written now; where that is all, gives
+    /// the emptied vector for other use.
+    pub fn put_back(&mut self, bytes: Vec<u8>, written: usize) -> Option<Vec<u8>> {
+        // It was closed while its writer wrote: what is left of it is nobody's.
+        let written = if self.is_closed { bytes.len() } else { written };
+        self.buffer.put_back(bytes, written)
+    }
+
+    /// To be called when writing stops, because all is written or no more can be: charges what waits, and
+    /// tells which consumers and which publishers have room again.
+    pub fn written(&mut self) -> (Vec<Wake>, Vec<ConnectionId>) {
+        self.charge(self.waiting_bytes());
+        let is_drained = self.unsent() <= self.limits.feed_bytes / 2;
+        if !is_drained {
+            return (Vec::new(), Vec::new());
+        }
+        let mut wakes = Vec::new();
+        if mem::take(&mut self.is_starved) {
+            self.rounds = self.rounds.wrapping_add(1);
+            for (reader, record) in self.readers.iter_mut() {
+                if let Source::Queue(queue) = record.spec.source
+                    && record.is_starved
+                    && !record.is_held
+                    && record.spec.credit.has_any()
+                {
+                    record.is_starved = false;
+                    wakes.push(Wake { queue, reader });
+                }
+            }
+        }
+        if !wakes.is_empty() {
+            // The one told first can take all the room.
+            let first = self.rounds % wakes.len();
+            wakes.rotate_left(first);
+        }
+        (wakes, mem::take(&mut self.pressing))
+    }
+
+    /// Notes that `publisher` waits until there is room; false where there is room already.
+    pub fn press(&mut self, publisher: ConnectionId) -> bool {
+        let has_room = self.is_ended() || self.has_room();
+        if !has_room && !self.pressing.contains(&publisher) {
+            self.pressing.push(publisher);
+        }
+        !has_room
+    }
+
+    fn encode_backlog(&mut self, until_bytes: usize) {
+        while self.buffer.unsent() < until_bytes
+            && let Some(waiting) = self.backlog.pop()
+        {
+            let address = waiting.address();
+            let delivery = waiting.delivery(&address);
+            self.encode(waiting.receiver, &delivery, &mut SharedHeaders::for_receivers(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::deliver::WAITING_BODY_MIN;
+    use super::super::test_stage::{FEED_BYTES, ME, QUEUE, Stage, long};
+    use super::super::{Credit, Live, OutboundLimits};
+    use super::*;
+    use crate::confirm::Confirm;
+    use crate::delivery::Taken;
+
+    #[test]
+    fn a_consumer_without_room_is_woken_when_half_is_written() {
+        let mut stage = Stage::new();
+        let reader = stage.consume("a", QUEUE, true, Credit::window(3));
+        assert_eq!(stage.offer(reader, 1, &long("x")), Taken::Unsettled);
+        assert_eq!(stage.offer(reader, 2, "m"), Taken::Full);
+        let (bytes, _) = stage.outbound.take_unsent().unwrap();
+        let len = bytes.len();
+        assert_eq!(stage.outbound.take_unsent(), None, "there is one writer");
+        stage.outbound.put_back(bytes, len - FEED_BYTES / 2 - 1);
+        assert_eq!(stage.wakes(), []);
+        let (bytes, _) = stage.outbound.take_unsent().unwrap();
+        stage.outbound.put_back(bytes, len - FEED_BYTES / 2);
+        assert_eq!(stage.wakes(), [reader]);
+        assert_eq!(stage.wakes(), [], "it was told");
+    }
+
+    #[test]
+    fn consumers_of_one_connection_are_first_by_turns() {
+        let mut stage = Stage::new();
+        let readers = ["a", "b", "c"].map(|label| stage.consume(label, QUEUE, false, Credit::Unlimited));
+        stage.offer(readers[0], 1, &long("x"));
+        let mut first = BTreeSet::new();
+        for sequence in 2..5 {
+            // All are refused; when there is room again, the one told first takes it all.
+            for reader in readers {
+                assert_eq!(stage.offer(reader, sequence, "m"), Taken::Full);
+            }
+            stage.written();
+            let wakes = stage.wakes();
+            assert_eq!(wakes.iter().collect::<BTreeSet<_>>(), readers.iter().collect());
+            first.insert(wakes[0]);
+            assert_eq!(stage.offer(wakes[0], sequence, &long("x")), Taken::Settled);
+        }
+        assert_eq!(first.len(), 3, "each was first once");
+    }
+
+    #[test]
+    fn a_publisher_who_presses_is_let_go_on() {
+        let (one, two) = (ConnectionId { slot: 1, ..ME }, ConnectionId { slot: 2, ..ME });
+        let mut stage = Stage::new();
+        let reader = stage.subscribe("l");
+        assert!(!stage.outbound.press(one), "there is room");
+        assert_eq!(stage.send(reader, &long("x")), Live::Pressed);
+        assert!(stage.outbound.press(one) && stage.outbound.press(two) && stage.outbound.press(one));
+        assert_eq!(stage.outbound.written().1, []);
+        stage.written();
+        assert_eq!(stage.outbound.written().1, [one, two]);
+        assert_eq!(stage.outbound.written().1, []);
+
+        stage.send(reader, &long("x"));
+        assert!(stage.outbound.press(two));
+        assert_eq!(stage.outbound.close(9).pressing, [two], "also when it is gone");
+        assert!(!stage.outbound.press(one));
+    }
+
+    #[test]
+    fn what_waits_for_a_slow_reader_is_charged_while_it_waits() {
+        let mut stage = Stage::new();
+        stage.outbound.limits =
+            OutboundLimits { feed_bytes: 100_000, unsent_bytes_max: 10_000_000, inboxes_max: 0 };
+        let reader = stage.subscribe("l");
+        // Nobody calls: the socket is full and nothing is written.
+        for body in ["s".repeat(WAITING_BODY_MIN - 1), "b".repeat(WAITING_BODY_MIN)] {
+            for _ in 0..2000 {
+                stage.send(reader, &body);
+            }
+            let (charged, unsent) = (stage.gauge.bytes(), stage.outbound.unsent());
+            assert!(charged * 10 > unsent * 8, "{charged} of {unsent} unsent bytes are charged");
+            assert!(charged <= unsent, "{charged} of {unsent} unsent bytes are charged");
+        }
+        stage.written();
+        stage.outbound.written();
+        assert_eq!(stage.gauge.bytes(), 0);
+    }
+
+    #[test]
+    fn storage_that_is_lent_comes_back() {
+        let mut stage = Stage::new();
+        let (storage, other) = (Vec::with_capacity(1000), Vec::with_capacity(10));
+        assert!(stage.outbound.lend(|| Some(storage)));
+        assert!(!stage.outbound.lend(|| Some(other)), "it has some");
+        assert_eq!(stage.outbound.reclaim().map(|storage| storage.capacity()), Some(1000));
+        assert_eq!(stage.outbound.reclaim(), None);
+        assert!(!stage.outbound.lend(|| None));
+        assert!(stage.outbound.lend(|| Some(Vec::with_capacity(1000))));
+        stage.answer(Confirm::NOW, "a");
+        assert_eq!(stage.outbound.reclaim(), None, "it is in use");
+        let (bytes, written) = stage.outbound.take_unsent().unwrap();
+        assert_eq!((&bytes[..], written), (&b"a"[..], 0));
+        let spare = stage.outbound.put_back(bytes, 1).unwrap();
+        assert_eq!((spare.len(), spare.capacity()), (0, 1000));
+    }
+
+    #[test]
+    fn it_is_on_one_list_of_those_to_write() {
+        let mut stage = Stage::new();
+        assert!(stage.outbound.touch());
+        assert!(!stage.outbound.touch());
+        stage.outbound.untouch();
+        assert!(stage.outbound.touch());
+    }
+
+    #[test]
+    fn what_a_connection_was_sent_is_known_until_it_is_forgotten() {
+        let mut stage = Stage::new();
+        let (queue, gone) = (stage.consume("q", QUEUE, true, Credit::Unlimited), stage.subscribe("gone"));
+        let live = stage.subscribe("live");
+        stage.outbound.remove_reader(gone);
+        let slots =
+            |stage: &Stage, from| stage.outbound.readers_from(from).map(|(slot, _)| slot).collect::<Vec<_>>();
+        assert_eq!((slots(&stage, 0), slots(&stage, 1), slots(&stage, 3)), (vec![0, 2], vec![2], vec![]));
+        stage.offer(queue, 1, "one");
+        stage.send(live, "two");
+        let appended = stage.outbound.appended();
+        assert_eq!((stage.outbound.delivered(), appended), (2, "q#1?:one;live#2:two;".len() as u64));
+        stage.outbound.close(usize::MAX);
+        assert_eq!((stage.outbound.delivered(), stage.outbound.appended()), (2, appended));
+        assert_eq!(stage.outbound.unsent(), 0);
+    }
+}
