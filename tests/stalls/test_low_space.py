@@ -69,6 +69,27 @@ def test_publishers_wait_while_the_disk_is_nearly_full(tmp_path: Path) -> None:
     assert sum("has space again" in line for line in told) == 2, told
 
 
+def test_a_disk_that_is_too_small_is_told_of_at_the_start(tmp_path: Path) -> None:
+    if reason := means.no_file_system(tmp_path):
+        pytest.skip(reason)
+    needed = 10 * FILE_BYTES + RESERVE_BYTES
+    for disk_bytes in (needed - FILE_BYTES, needed + FILE_BYTES):
+        home = tmp_path / str(disk_bytes)
+        settings = {"journal.file_bytes": FILE_BYTES, "journal.reserve_bytes": RESERVE_BYTES}
+        settings |= {"limits.message_bytes": 1 << 19}
+        with (
+            tmpfs(home / "data", disk_bytes),
+            running_imori(home, settings=settings) as imori,
+            Persistent(broker_of(imori)) as publisher,
+        ):
+            until(lambda publisher=publisher: bool(publisher.receipts))  # type: ignore[misc]
+        told = [line for line in imori.log_lines() if "too small" in line]
+        assert len(told) == (disk_bytes < needed), told
+        for line in told:
+            assert f"needed_bytes={needed}" in line
+            assert "set `journal.file_bytes` to `1MiB` at most" in line
+
+
 def others_go_on(imori: Imori) -> None:
     """Transient messages are sent and received, persistent ones received and settled."""
     client = Client(broker_of(imori))
@@ -115,10 +136,10 @@ def until(is_so: Callable[[], object]) -> None:
 
 
 @contextmanager
-def tmpfs(mount: Path) -> Iterator[Path]:
+def tmpfs(mount: Path, disk_bytes: int = DISK_BYTES) -> Iterator[Path]:
     """A small file system in memory."""
     mount.mkdir(parents=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "tmpfs", str(mount)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={disk_bytes},mode=0700", "tmpfs", str(mount)]
     subprocess.run(command, check=True)
     try:
         yield mount

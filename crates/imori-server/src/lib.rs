@@ -3,6 +3,7 @@
 mod server;
 mod prepare;
 mod start_error;
+mod small_disk;
 mod monitor;
 mod listener;
 mod thread;
@@ -40,6 +41,7 @@ pub use keep::keep_once;
 pub use keeper_host::KeeperHost;
 pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
+pub use small_disk::{SmallDisk, small_disk};
 pub use start_error::StartError;
 pub use store::{
     Asked, Job, Keeper, PageHost, PageNews, Purpose, StoreError, asked, census_of, discard_pages, do_job,

@@ -30,6 +30,7 @@ use crate::protocol::header_reader;
 use crate::settings::{ProtocolSettings, Settings};
 use crate::shared::{Phase, Shared};
 use crate::slots::{SlotKey, Slots};
+use crate::small_disk::{SmallDisk, small_disk};
 use crate::stall::Stalls;
 use crate::start_error::StartError;
 use crate::store::{self, OpenedStore, Opening};
@@ -120,6 +121,7 @@ fn open_store(
     if message_bytes + JOURNAL_MESSAGE_SLACK_BYTES > file_bytes {
         return Err(StartError::FilesTooSmall { file_bytes, message_bytes });
     }
+    warn_of_small_disk(config);
     let opening = Opening {
         folder: &config.broker.data_dir,
         file_bytes: file_bytes as u64,
@@ -135,6 +137,17 @@ fn open_store(
         now: clock.now(),
     };
     store::open(opening).map_err(|error| StartError::Store(Box::new(error)))
+}
+
+fn warn_of_small_disk(config: &Config) {
+    match small_disk(config) {
+        Ok(None) => {}
+        Ok(Some(SmallDisk { folder, needed_bytes, available_bytes, advice })) => warn!(
+            folder = %folder.display(), needed_bytes, available_bytes, %advice,
+            "the disk is too small for the journal, publishers of persistent messages may have to wait for space"
+        ),
+        Err(error) => warn!(%error, "the space that is left for the data folder cannot be asked for"),
+    }
 }
 
 /// What connections are told, as the configuration has it.

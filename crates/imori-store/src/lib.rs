@@ -18,6 +18,7 @@ mod window;
 pub mod walk;
 pub mod journal;
 pub mod intake;
+pub mod disk_room;
 pub mod pool;
 pub mod segment;
 pub mod space;

@@ -32,7 +32,8 @@ impl Bytes {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    fn with_unit(self) -> String {
+    /// As it is written, with the largest unit of which it has a whole number.
+    pub(crate) fn with_unit(self) -> String {
         for (unit, shift) in UNITS {
             if self.0 != 0 && self.0.trailing_zeros() >= shift {
                 return format!("{}{unit}", self.0 >> shift);

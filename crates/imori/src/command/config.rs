@@ -4,6 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use imori_server::small_disk;
 
 use crate::config::{load, sample, show};
 use crate::output::{print, print_line};
@@ -17,7 +18,8 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Say what is wrong with a configuration file, by line and column.
+    /// Say what is wrong with a configuration file, by line and column, and whether the disk of this machine is too
+    /// small for it.
     Check {
         /// The configuration file.
         file: PathBuf,
@@ -37,8 +39,13 @@ impl Config {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self.action {
             Action::Check { file } => {
-                load(Some(&file), std::iter::empty())?;
-                print_line(&format!("{}: ok", file.display()))
+                let config = load(Some(&file), std::iter::empty())?;
+                print_line(&format!("{}: ok", file.display()))?;
+                // It may be meant for another machine, so that it is no mistake.
+                match small_disk(&config) {
+                    Ok(Some(small)) => print_line(&format!("{}: on this machine {small}", file.display())),
+                    Ok(None) | Err(_) => Ok(()),
+                }
             }
             Action::Show { sample: true, .. } => print(sample().as_bytes()),
             Action::Show { config, .. } => {

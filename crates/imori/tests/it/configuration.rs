@@ -27,6 +27,21 @@ impl Drop for Written {
 }
 
 #[test]
+fn a_disk_that_is_too_small_is_told_of_and_is_no_mistake() {
+    // No file system has so much for it.
+    let file =
+        Written::new("small", "[broker]\ndata_dir = \"/proc/imori\"\n[journal]\nfile_bytes = \"20MiB\"\n");
+    let path = file.path();
+    let checked = run(&["config", "check", path]);
+    let needed = (20 << 20) * 10 + (16 << 20);
+    let expected = format!(
+        "{path}: ok\n{path}: on this machine the disk of `/proc/imori` has `0` bytes for the journal, which may take \
+         `{needed}`; make space, or lower `journal.file_bytes`, for which `limits.message_bytes` has to be lower too\n"
+    );
+    assert_eq!((checked.code, checked.stdout), (Some(0), expected));
+}
+
+#[test]
 fn a_wrong_file_is_told_by_line_and_column() {
     let file =
         Written::new("wrong", "[log]\nlevel = \"info\"\n\n[stomp]\n  hartbeat = 5\ntransactions = \"all\"\n");
