@@ -119,13 +119,17 @@ pub enum Bug {
     PagesBeforeSettles,
     /// The last entry of each page that is read is lost.
     PageCutShort,
+    /// The last message of a page that is read in the journal is not there.
+    JournalPageCutShort,
+    /// Messages of files that are written anew at a start are taken for such that stay.
+    RewrittenStays,
     /// Queues are not told of some of their pages.
     PageNewsLost,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 58] = [
+    pub const ALL: [(Bug, &'static [Property]); 60] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -183,6 +187,8 @@ impl Bug {
         (Bug::PagesUnlisted, &[Property::Duplication]),
         (Bug::PagesBeforeSettles, &[Property::Duplication]),
         (Bug::PageCutShort, &[Property::Loss]),
+        (Bug::JournalPageCutShort, &[Property::Loss]),
+        (Bug::RewrittenStays, &[Property::Loss]),
         (Bug::PageNewsLost, &[Property::Starvation, Property::Loss, Property::Leftovers]),
     ];
 }
