@@ -3,9 +3,13 @@
 //! A queue is plain data: it is handed messages, consumers, outcomes and the time, and
 //! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
 
+mod publish;
+mod ripen;
+mod deliver;
 mod delayed_pages;
 mod journal_pages;
 mod paging;
+mod leave;
 mod queue;
 mod settings;
 mod consumers;
@@ -23,6 +27,8 @@ mod ranges;
 mod unspilled;
 #[cfg(test)]
 mod test_disk;
+#[cfg(test)]
+mod test_stage;
 
 pub use consumers::ConsumeRefusal;
 pub use dedup::Dedup;
@@ -31,10 +37,12 @@ pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
 pub(crate) use in_journal::InJournal;
 pub use in_journal::JournalRead;
+pub use leave::{Dead, Effects};
 pub(crate) use pages::delayed_position;
 pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource};
 pub(crate) use paging::{Found, FoundPage};
 pub(crate) use position::first_position;
-pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
+pub use publish::{Arrival, Published, QueueFull};
+pub use queue::{Durability, Queue};
 pub use ranges::Ranges;
 pub use settings::{DeadLetter, Overflow, QueueSettings};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::queue::Effects;
+use super::leave::Effects;
 use super::settings::QueueSettings;
 use super::{Entry, GonePage, JournalRead, PageDraft, PageFacts, PagePlace, PageSource, Queue, Tally};
 use crate::confirm::Lsn;

@@ -1,0 +1,223 @@
+//! Messages that wait go out to consumers, whose deliveries take room until they are settled.
+
+use super::entry::Entry;
+use super::leave::Effects;
+use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
+use crate::delivery::{Delivery, Taken};
+use crate::id::Reader;
+use crate::message::DeathReason;
+use crate::time::Time;
+
+impl Queue {
+    /// Gives out waiting messages for as long as somebody takes them.
+    pub fn deliver(
+        &mut self,
+        now: Time,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+        effects: &mut Effects,
+    ) {
+        self.ripen(now, effects);
+        self.expire(now, effects);
+        while self.consumers.next().is_some() {
+            // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
+            let Some(entry) = self.ready.pop() else {
+                return;
+            };
+            if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
+                self.leave(&entry);
+                self.bury(&entry, DeathReason::Expired, now, effects);
+                continue;
+            }
+            let sequence = entry.envelope.sequence;
+            match self.offer_in_turn(&entry.delivery(&entry.address()), sequence, offer) {
+                Some(Taken::Settled) => {
+                    self.leave(&entry);
+                    effects.settled.extend(self.holding(entry.envelope.lsn));
+                }
+                Some(Taken::Unsettled) => {
+                    self.note_given_out(&entry, effects);
+                    self.unsettled.insert(sequence, entry);
+                    self.charge_room();
+                }
+                _ => self.ready.put_back(entry),
+            }
+        }
+    }
+
+    /// Offers a delivery to one consumer after the other; `None` or [`Taken::Full`] where nobody took it.
+    pub(super) fn offer_in_turn(
+        &mut self,
+        delivery: &Delivery<'_>,
+        sequence: u64,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+    ) -> Option<Taken> {
+        while let Some(reader) = self.consumers.next() {
+            match offer(reader, delivery, sequence) {
+                taken @ (Taken::Settled | Taken::Unsettled) => {
+                    self.consumers.served(reader);
+                    return Some(taken);
+                }
+                Taken::Full => self.consumers.wait(reader),
+                // Its connection is closing and will remove it; until then nobody asks it again.
+                Taken::Gone => self.consumers.wait(reader),
+            }
+        }
+        None
+    }
+
+    /// Where failures are limited, a delivery counts as failed until something else is heard: a message that
+    /// kills the broker meets its limit too.
+    pub(super) fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
+        if !self.counts.is_empty() {
+            self.counts.remove(&entry.envelope.lsn);
+        }
+        if self.settings.delivery_limit.is_some() {
+            effects.counted.extend(self.count(entry, entry.envelope.failures.saturating_add(1)));
+        }
+    }
+
+    /// Charges the room for unsettled deliveries as it grows and shrinks, which is seldom.
+    pub(super) fn charge_room(&mut self) {
+        let room = Some(self.unsettled.capacity()).filter(|room| *room > ROOM_KEPT).unwrap_or(0);
+        match room.checked_sub(self.room_charged) {
+            Some(0) => return,
+            Some(more) => self.gauge.add(more * ROOM_CHARGE),
+            None => self.gauge.sub((self.room_charged - room) * ROOM_CHARGE),
+        }
+        self.room_charged = room;
+    }
+
+    /// Gives back the room of a burst, seldom enough that moving what is left costs little.
+    pub(super) fn give_back_room(&mut self) {
+        // What was removed can make a table tell a smaller capacity than it has.
+        let (len, room) = (self.unsettled.len(), self.unsettled.capacity().max(self.room_charged));
+        if room > ROOM_KEPT && len < room / 8 {
+            self.unsettled.shrink_to(2 * len);
+            self.charge_room();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::publish::Published;
+    use super::super::settings::QueueSettings;
+    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head_with, reader};
+    use crate::delivery::Outcome;
+
+    #[test]
+    fn consumers_take_turns_and_the_higher_priority_is_served_first() {
+        // Consumers as (priority, credit), and who gets each of six messages.
+        for (consumers, expected) in [
+            (&[(0, UNLIMITED), (0, UNLIMITED)][..], "1 2 1 2 1 2"),
+            (&[(0, UNLIMITED), (5, UNLIMITED)], "2 2 2 2 2 2"),
+            (&[(0, UNLIMITED), (5, 2)], "2 2 1 1 1 1"),
+            (&[(0, 1), (0, UNLIMITED), (0, 2)], "1 2 3 2 3 2"),
+            (&[(-1, UNLIMITED), (i32::MAX, 1), (i32::MIN, UNLIMITED)], "2 1 1 1 1 1"),
+            (&[(0, 1), (0, 2)], "1 2 2"),
+        ] {
+            let mut stage = Stage::new(QueueSettings::default());
+            for (slot, (priority, credit)) in (1..).zip(consumers) {
+                stage.consume(slot, *priority, *credit);
+            }
+            for _ in 0..6 {
+                stage.publish("m").unwrap();
+            }
+            let readers: Vec<String> = stage.given.iter().map(|given| given.reader.to_string()).collect();
+            assert_eq!(readers.join(" "), expected, "{consumers:?}");
+        }
+    }
+
+    #[test]
+    fn a_consumer_that_was_full_is_served_again_once_woken() {
+        let mut stage = Stage::with_reader(QueueSettings::default(), 1);
+        for body in ["a", "b", "c"] {
+            stage.publish(body).unwrap();
+        }
+        assert_eq!(stage.bodies(), "a");
+        stage.grant(1, 1);
+        assert_eq!(stage.bodies(), "b");
+        stage.queue.wake(reader(7));
+        stage.grant(1, 5);
+        assert_eq!(stage.bodies(), "c");
+        assert_eq!(stage.publish("d"), Ok(Published::Delivered));
+    }
+
+    #[test]
+    fn a_consumer_that_is_gone_is_not_asked_twice() {
+        let mut stage = Stage::with_reader(QueueSettings::default(), 1);
+        stage.credit.clear();
+        for body in ["a", "b"] {
+            assert_eq!(stage.publish(body), Ok(Published::Waiting));
+        }
+        assert!(!stage.queue.remove_consumer(reader(1), stage.now));
+        stage.consume(2, 0, UNLIMITED);
+        assert_eq!(stage.bodies(), "a b");
+    }
+
+    #[test]
+    fn an_expired_message_is_not_given_out() {
+        let mut stage = Stage::new(dead_lettering());
+        stage.publish_with("a", &head_with(None, Some(5)), None).unwrap();
+        stage.publish("b").unwrap();
+        stage.now = stage.now.after(SECOND);
+        stage.consume(1, 0, UNLIMITED);
+        assert_eq!(stage.bodies(), "b");
+        assert_eq!(stage.buried(), "a:expired");
+    }
+
+    #[test]
+    fn an_unsettled_burst_does_not_keep_its_memory() {
+        let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+        for _ in 0..10_000 {
+            stage.publish("m").unwrap();
+        }
+        assert!(stage.queue.unsettled.capacity() >= 10_000);
+        for sequence in 1..=10_000 {
+            stage.settle(sequence, Outcome::Accept);
+        }
+        let left = stage.queue.unsettled.capacity();
+        assert!(left < 1000, "room for {left} deliveries is kept for none");
+    }
+
+    /// A hash table from which much was removed tells a smaller capacity than it has.
+    #[test]
+    fn room_is_charged_for_nobody_when_nothing_is_unsettled() {
+        for count in 57..=112_u64 {
+            let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+            for newest in 1..=count * 2 {
+                stage.publish("m").unwrap();
+                if let Some(settled) = newest.checked_sub(count) {
+                    stage.settle(settled, Outcome::Accept);
+                }
+            }
+            for sequence in 1..=count * 2 {
+                stage.settle(sequence, Outcome::Accept);
+            }
+            assert_eq!(stage.gauge.bytes(), 0, "after {count} at a time");
+        }
+    }
+
+    /// The room for unsettled deliveries grows in powers of two; of a burst only as much is kept as what is left needs.
+    #[test]
+    fn the_room_of_a_burst_is_given_back_and_that_of_a_few_is_kept() {
+        for (burst, left, is_kept) in
+            [(40, 1, true), (1_000, 300, true), (1_000, 20, false), (5_000, 1, false)]
+        {
+            let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+            for _ in 0..burst {
+                stage.publish("m").expect("there is room");
+            }
+            assert_eq!(stage.queue.unsettled_len(), burst);
+            let (room, charged) = (stage.queue.unsettled.capacity(), stage.gauge.bytes());
+            let sequences: Vec<u64> = stage.given.iter().map(|given| given.sequence).collect();
+            for sequence in &sequences[left..] {
+                assert!(stage.settle(*sequence, Outcome::Accept));
+            }
+            let kept = stage.queue.unsettled.capacity();
+            assert_eq!(kept >= room / 2, is_kept, "{kept} of {room}");
+            assert!(kept >= left && (is_kept || kept < 16 * left.max(8)), "{kept} for {left}");
+            assert!(is_kept || stage.gauge.bytes() < charged / 8, "{} of {charged}", stage.gauge.bytes());
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! How a message leaves a queue: accepted, dead or dropped; or it comes back.
+
+use std::sync::Arc;
+
+use super::entry::Entry;
+use super::level::Part;
+use super::pages::Page;
+use super::queue::Queue;
+use super::ready::Ready;
+use crate::delivery::{Count, Holding, Outcome};
+use crate::message::{DeathReason, Deaths, Message};
+use crate::name::Name;
+use crate::time::Time;
+
+/// What follows from a change of a queue, to be seen to after it is unlocked.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Messages that go where the queue sends those that were not accepted.
+    pub dead: Vec<Dead>,
+    /// Messages with a record that the queue is done with.
+    pub settled: Vec<Holding>,
+    /// Deliveries of such messages that failed, or may.
+    pub counted: Vec<Count>,
+}
+
+/// A message that left a queue without being accepted, on its way to where the queue sends such.
+#[derive(Debug, Clone)]
+pub struct Dead {
+    /// The record that says where it was, until another says where it is: none where it has none.
+    pub holding: Option<Holding>,
+    /// The message.
+    pub message: Arc<Message>,
+    /// The exchange it goes to.
+    pub exchange: Name,
+    /// The routing key it gets.
+    pub routing_key: Name,
+    /// Its history, this death included.
+    pub deaths: Arc<Deaths>,
+}
+
+impl Queue {
+    /// Does what a consumer says of a delivery; tells whether it was out.
+    pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, effects: &mut Effects) -> bool {
+        let Some(mut entry) = self.unsettled.remove(&sequence) else {
+            return false;
+        };
+        self.give_back_room();
+        match outcome {
+            Outcome::Accept => {
+                self.leave(&entry);
+                effects.settled.extend(self.holding(entry.envelope.lsn));
+            }
+            Outcome::Reject => {
+                self.leave(&entry);
+                self.bury(&entry, DeathReason::Rejected, now, effects);
+            }
+            Outcome::Release { failed } => {
+                entry.envelope.is_redelivered = true;
+                entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
+                if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
+                    self.leave(&entry);
+                    self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
+                } else {
+                    effects.counted.extend(self.count(&entry, entry.envelope.failures));
+                    self.ready.put_back(entry);
+                }
+            }
+        }
+        true
+    }
+
+    /// What would leave it as a dead letter if a delivery were settled so, if anything would.
+    pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<Dead> {
+        let entry = self.unsettled.get(&sequence)?;
+        let reason = match outcome {
+            Outcome::Accept => return None,
+            Outcome::Reject => DeathReason::Rejected,
+            Outcome::Release { failed } => {
+                let failures = entry.envelope.failures.saturating_add(u32::from(failed));
+                self.settings.delivery_limit.filter(|limit| failures > *limit)?;
+                DeathReason::DeliveryLimit
+            }
+        };
+        self.dead(entry, reason, now)
+    }
+
+    /// Buries what has expired at the front.
+    pub fn expire(&mut self, now: Time, effects: &mut Effects) {
+        let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
+        while let Some(entry) = self.ready.pop_if(is_due) {
+            self.leave(&entry);
+            self.bury(&entry, DeathReason::Expired, now, effects);
+        }
+    }
+
+    /// Buries the oldest while there are too many. One that has to be read first is when it is.
+    pub(super) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
+        while self.is_over_with(0, 0) {
+            let Some(entry) = self.ready.pop_to_drop() else {
+                break;
+            };
+            self.leave(&entry);
+            self.bury(&entry, DeathReason::Overflow, now, effects);
+        }
+    }
+
+    /// Drops what waits and tells how many messages that were.
+    pub fn purge(&mut self) -> usize {
+        let purged = self.ready.len();
+        let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
+        for level in ready.levels_mut() {
+            std::mem::take(&mut level.released).into_values().for_each(|entry| self.leave(&entry));
+            for part in std::mem::take(&mut level.parts) {
+                match part {
+                    Part::Memory(run) => run.into_entries().for_each(|entry| self.leave(&entry)),
+                    Part::Page(part) => {
+                        let page = self.pages.get(part.id).and_then(|page| page.in_journal.as_ref());
+                        for lsn in page.into_iter().flat_map(|page| &page.read.lsns) {
+                            self.unspilled.remove(*lsn);
+                        }
+                        self.pages.let_go(part.id, part.len);
+                    }
+                }
+            }
+        }
+        let delayed = self.delayed_len();
+        let all = self.with_delayed(|delayed, _| delayed.take_all()).unwrap_or_default();
+        all.into_iter().for_each(|taken| self.drop_delayed(taken));
+        purged + delayed
+    }
+
+    pub(super) fn bury(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+        match self.dead(entry, reason, now) {
+            Some(dead) => effects.dead.push(dead),
+            None => effects.settled.extend(self.holding(entry.envelope.lsn)),
+        }
+    }
+
+    /// The dead letter that it sends of an entry, if it sends any.
+    fn dead(&self, entry: &Entry, reason: DeathReason, now: Time) -> Option<Dead> {
+        let target = self.settings.dead_letter.as_ref()?;
+        let none = Deaths::default();
+        let before = entry.envelope.deaths.as_deref().unwrap_or(&none);
+        let deaths = before.and(&self.name, reason, &entry.envelope.address, now);
+        Some(Dead {
+            holding: self.holding(entry.envelope.lsn),
+            message: Arc::clone(&entry.message),
+            exchange: target.exchange.clone(),
+            routing_key: target.routing_key.clone().unwrap_or_else(|| entry.envelope.address.subject.clone()),
+            deaths: Arc::new(deaths),
+        })
+    }
+
+    /// Forgets an entry that is neither ready nor out any more.
+    pub(super) fn leave(&mut self, entry: &Entry) {
+        self.gauge.sub(Entry::CHARGE);
+        let lsn = entry.envelope.lsn;
+        let is_kept = entry.page.and_then(|page| self.pages.get(page)).is_some_and(Page::is_kept);
+        if let Some(page) = entry.page {
+            self.pages.settle(page, lsn);
+        }
+        if !is_kept && self.keeps(lsn) {
+            self.unspilled.remove(lsn);
+        }
+        if !self.counts.is_empty() {
+            self.counts.remove(&lsn);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::settings::{DeadLetter, QueueSettings};
+    use super::super::test_stage::{Stage, UNLIMITED, dead_lettering, head, head_with};
+    use super::*;
+    use crate::message::Address;
+
+    #[test]
+    fn released_messages_come_back_to_their_places() {
+        for (released, expected) in
+            [(&[1, 2][..], "a b c d"), (&[2, 1], "a b c d"), (&[2], "b c d"), (&[], "c d")]
+        {
+            let mut stage = Stage::with_reader(QueueSettings::default(), 2);
+            for body in ["a", "b", "c", "d"] {
+                stage.publish(body).unwrap();
+            }
+            stage.given.clear();
+            for sequence in released {
+                assert!(stage.settle(*sequence, Outcome::Release { failed: false }));
+            }
+            stage.grant(1, UNLIMITED);
+            for given in &stage.given {
+                assert_eq!(given.is_redelivered, given.sequence <= 2, "{given:?}");
+                assert_eq!(given.failures, 0);
+            }
+            assert_eq!(stage.bodies(), expected, "{released:?}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_settled_once() {
+        let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+        stage.publish("a").unwrap();
+        for (sequence, expected) in [(0, false), (u64::MAX, false), (1, true), (1, false)] {
+            assert_eq!(stage.settle(sequence, Outcome::Accept), expected, "{sequence}");
+        }
+    }
+
+    #[test]
+    fn failures_are_counted_up_to_the_delivery_limit() {
+        for (limit, failures, deliveries, buried) in [
+            (None, 5, 6, ""),
+            (Some(0), 1, 1, "a:delivery_limit"),
+            (Some(2), 2, 3, ""),
+            (Some(2), 3, 3, "a:delivery_limit"),
+            (Some(u32::MAX), 5, 6, ""),
+        ] {
+            let mut stage =
+                Stage::with_reader(QueueSettings { delivery_limit: limit, ..dead_lettering() }, UNLIMITED);
+            stage.publish("a").unwrap();
+            for _ in 0..failures {
+                stage.settle(1, Outcome::Release { failed: true });
+            }
+            let counts: Vec<u32> = stage.given.iter().map(|given| given.failures).collect();
+            assert_eq!(counts, (0..deliveries).collect::<Vec<u32>>(), "{limit:?}");
+            assert_eq!(stage.buried(), buried, "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn each_priority_expires_by_itself() {
+        let mut stage = Stage::new(QueueSettings { priority_max: Some(3), ..dead_lettering() });
+        for (body, priority, expiration_ms) in [("high", 3, None), ("mid", 2, Some(20)), ("low", 0, Some(10))]
+        {
+            let head = head_with(Some(priority), expiration_ms);
+            stage.publish_with(body, &head, None).unwrap();
+        }
+        assert_eq!(stage.queue.new_wake_up(), Some(stage.now.after(Duration::from_millis(10))));
+        stage.pass(Duration::from_millis(10));
+        assert_eq!(stage.buried(), "low:expired");
+        stage.pass(Duration::from_millis(10));
+        assert_eq!(stage.buried(), "mid:expired");
+        assert_eq!(stage.queue.ready_len(), 1);
+    }
+
+    #[test]
+    fn a_death_is_written_into_the_history() {
+        let key = Name::from("failed");
+        let target = DeadLetter { exchange: Name::from("dlx"), routing_key: Some(key.clone()) };
+        for (routing_key, expected) in [(None, "q"), (Some(key), "failed")] {
+            let dead_letter = Some(DeadLetter { routing_key, ..target.clone() });
+            let mut stage = Stage::with_reader(QueueSettings { dead_letter, ..QueueSettings::default() }, 1);
+            let address = Arc::new(Address::new(b"x", b"y"));
+            let before = Deaths::default().and(&Name::from("other"), DeathReason::Expired, &address, Time(7));
+            stage.publish_with("a", &head(), Some(&Arc::new(before))).unwrap();
+            stage.settle(1, Outcome::Reject);
+            let dead = stage.effects.dead.pop().unwrap();
+            assert_eq!(
+                (dead.exchange.to_string(), dead.routing_key.to_string()),
+                ("dlx".into(), expected.into())
+            );
+            let deaths: Vec<_> = dead
+                .deaths
+                .iter()
+                .map(|death| (death.queue.to_string(), death.reason, death.count, death.time))
+                .collect();
+            assert_eq!(
+                deaths,
+                [
+                    ("q".to_owned(), DeathReason::Rejected, 1, stage.now),
+                    ("other".to_owned(), DeathReason::Expired, 1, Time(7)),
+                ]
+            );
+            assert_eq!(dead.deaths.first().unwrap().address.subject, Name::from("y"));
+        }
+    }
+
+    #[test]
+    fn without_a_dead_letter_exchange_what_dies_is_gone() {
+        let mut stage = Stage::with_reader(QueueSettings::default(), 1);
+        stage.publish("a").unwrap();
+        assert!(stage.settle(1, Outcome::Reject));
+        assert_eq!(stage.buried(), "");
+        assert_eq!(stage.gauge.bytes(), 0);
+    }
+
+    #[test]
+    fn a_purge_leaves_what_is_not_settled() {
+        let mut stage = Stage::with_reader(dead_lettering(), 1);
+        for body in ["a", "b", "c"] {
+            stage.publish(body).unwrap();
+        }
+        assert_eq!(stage.queue.purge(), 2);
+        assert_eq!((stage.queue.ready_len(), stage.queue.unsettled_len()), (0, 1));
+        stage.settle(1, Outcome::Release { failed: false });
+        assert_eq!(stage.queue.purge(), 1);
+        assert_eq!(stage.buried(), "");
+        assert_eq!(stage.gauge.bytes(), 0);
+    }
+}

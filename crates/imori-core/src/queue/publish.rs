@@ -1,0 +1,332 @@
+//! A message comes to a queue: a consumer has it at once, or it waits, or it is refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::entry::Entry;
+use super::leave::Effects;
+use super::queue::Queue;
+use super::settings::Overflow;
+use crate::confirm::{Level, Lsn};
+use crate::delivery::{Count, Delivery, Taken};
+use crate::id::Reader;
+use crate::message::{AddressView, DeathReason, Deaths, Envelope, Head, Publication};
+use crate::time::Time;
+
+/// The circumstances of a publish.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival<'a> {
+    /// Where the message was published to.
+    pub address: &'a AddressView<'a>,
+    /// Its history, if it comes from another queue.
+    pub deaths: Option<&'a Arc<Deaths>>,
+    /// Its record, if this queue stands in it.
+    pub lsn: Lsn,
+    /// When it came.
+    pub now: Time,
+}
+
+/// What a queue did with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// A consumer has it.
+    Delivered,
+    /// It waits.
+    Waiting,
+}
+
+/// The queue is at its length limit and its policy is to refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueFull;
+
+impl Queue {
+    /// Takes a message: hands it to a consumer, or lets it wait.
+    ///
+    /// `offer` is called with the delivery and its sequence number for one consumer after the
+    /// other until one takes it. What follows is added to `effects`.
+    ///
+    /// # Errors
+    /// [`QueueFull`] where the length limit is reached and the policy is to refuse.
+    pub fn publish(
+        &mut self,
+        publication: &Publication<'_>,
+        arrival: &Arrival<'_>,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+        effects: &mut Effects,
+    ) -> Result<Published, QueueFull> {
+        self.ripen(arrival.now, effects);
+        let sequence = self.next_sequence;
+        if self.ready.is_empty() && due(publication, arrival).is_none() && self.consumers.next().is_some() {
+            let view = publication.view();
+            let delivery = Delivery {
+                message: view,
+                address: arrival.address,
+                deaths: arrival.deaths,
+                failures: 0,
+                is_redelivered: false,
+            };
+            match self.offer_in_turn(&delivery, sequence, offer) {
+                Some(Taken::Settled) => {
+                    self.next_sequence += 1;
+                    effects.settled.extend(self.holding(arrival.lsn));
+                    return Ok(Published::Delivered);
+                }
+                Some(Taken::Unsettled) => {
+                    let entry = self.entry(publication, arrival);
+                    self.gauge.add(Entry::CHARGE);
+                    self.note_given_out(&entry, effects);
+                    self.unsettled.insert(sequence, entry);
+                    self.charge_room();
+                    return Ok(Published::Delivered);
+                }
+                _ => {}
+            }
+        }
+        if self.refuses(1, publication.view().body.len() as u64) {
+            self.refuse(publication, arrival, effects);
+            return Err(QueueFull);
+        }
+        self.enqueue(publication, arrival, effects);
+        Ok(Published::Waiting)
+    }
+
+    /// Tells whether so many messages, with so many bytes of bodies, would be refused now. Where messages are
+    /// refused, a delayed one has its place from its coming: once it is due nobody could be told.
+    pub fn refuses(&self, messages: u64, body_bytes: u64) -> bool {
+        let (delayed, delayed_bytes) =
+            self.delayed.as_ref().map_or((0, 0), |delayed| (delayed.len() as u64, delayed.body_bytes()));
+        self.settings.overflow != Overflow::DropHead
+            && self.is_over_with(messages + delayed, body_bytes + delayed_bytes)
+    }
+
+    /// Refuses a message, as [`Queue::refuses`] said: it is dead-lettered if that is how the queue is.
+    pub fn refuse(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
+        if self.settings.overflow == Overflow::RejectPublishDeadLetter {
+            let entry = self.entry(publication, arrival);
+            self.gauge.add(Entry::CHARGE);
+            self.leave(&entry);
+            self.bury(&entry, DeathReason::Overflow, arrival.now, effects);
+        } else {
+            effects.settled.extend(self.holding(arrival.lsn));
+        }
+    }
+
+    /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
+    pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
+        self.ripen(arrival.now, effects);
+        let entry = self.entry(publication, arrival);
+        match due(publication, arrival) {
+            Some(due) => self.delay(due, entry),
+            None => {
+                self.gauge.add(Entry::CHARGE);
+                self.ready.push(entry);
+                self.drop_surplus(arrival.now, effects);
+            }
+        }
+    }
+
+    fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
+        let head = publication.view().head;
+        let message = publication.stored(&self.gauge);
+        // How long it may wait counts from when somebody could have it.
+        let from = due(publication, arrival).unwrap_or(arrival.now);
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.need_record(arrival.lsn);
+        let deadline = Entry::deadline(head, arrival.deaths.is_some(), self.settings.message_ttl, from);
+        let priority = self.priority_of(head);
+        let entry = Entry::new(
+            message,
+            Envelope {
+                address: arrival.address.keep(),
+                sequence,
+                lsn: arrival.lsn,
+                deadline,
+                deaths: arrival.deaths.cloned(),
+                failures: 0,
+                is_redelivered: false,
+                priority,
+            },
+        );
+        Entry { position: self.next_position(entry.envelope.priority, arrival.lsn), ..entry }
+    }
+
+    /// Notes that the journal has what it holds.
+    pub(super) fn need_record(&mut self, lsn: Lsn) {
+        if self.keeps(lsn) {
+            self.unspilled.add(lsn);
+        }
+    }
+
+    /// The priority that a message has here.
+    pub(super) fn priority_of(&self, head: &Head) -> u8 {
+        self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0))
+    }
+
+    /// A message that it had before the broker was away, to be restored, unless it is not due; and before it those
+    /// that were due when it came. `arrival` says when that was.
+    pub(crate) fn found(
+        &mut self,
+        publication: &Publication<'_>,
+        arrival: &Arrival<'_>,
+        count: Option<&Count>,
+        is_doubtful: bool,
+    ) -> Vec<Entry> {
+        let mut found = self.due_before(arrival.now);
+        let mut entry = self.entry(publication, arrival);
+        let failures = count.map_or(0, |count| count.failures);
+        let is_counted = count.is_some_and(|count| count.is_redelivered);
+        entry.envelope.failures = failures;
+        entry.envelope.is_redelivered = is_doubtful || is_counted;
+        let is_failed = self.settings.delivery_limit.is_some_and(|limit| failures > limit);
+        match due(publication, arrival).filter(|_| !is_failed) {
+            Some(due) => {
+                // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
+                // old as the restoration.
+                entry.envelope.is_redelivered = is_counted || is_doubtful && due < self.last_used;
+                self.delay(due, entry);
+            }
+            None => found.push(entry),
+        }
+        found
+    }
+
+    pub(super) fn is_over_with(&self, messages: u64, bytes: u64) -> bool {
+        let len = self.ready.len() as u64 + messages;
+        let body_bytes = self.ready.body_bytes() + bytes;
+        self.settings.length_max.is_some_and(|max| len > max)
+            || self.settings.length_bytes_max.is_some_and(|max| body_bytes > max)
+    }
+
+    /// Tells whether it needs this record while it has the message.
+    pub(super) fn keeps(&self, lsn: Lsn) -> bool {
+        lsn != Lsn::NONE && self.durability.is_some_and(|durability| durability.level > Level::Memory)
+    }
+}
+
+/// When somebody can have a message, if that is later than its coming. A dead letter waited before.
+fn due(publication: &Publication<'_>, arrival: &Arrival<'_>) -> Option<Time> {
+    let delay = publication.view().head.delay_ms.filter(|_| arrival.deaths.is_none())?;
+    Some(arrival.now.after(Duration::from_millis(u64::from(delay.get()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::QueueSettings;
+    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head_with};
+    use super::*;
+
+    #[test]
+    fn length_limits_hold_with_each_overflow_policy() {
+        use Overflow::{DropHead, RejectPublish, RejectPublishDeadLetter};
+        // Limits, policy, bodies published; what is kept, buried and how often a publish was refused.
+        for (length_max, bytes_max, overflow, bodies, kept, buried, refused) in [
+            (Some(2), None, DropHead, "a b c", "b c", "a:maxlen", 0),
+            (Some(2), None, RejectPublish, "a b c", "a b", "", 1),
+            (Some(2), None, RejectPublishDeadLetter, "a b c", "a b", "c:maxlen", 1),
+            (Some(0), None, DropHead, "a b", "", "a:maxlen b:maxlen", 0),
+            (Some(0), None, RejectPublish, "a", "", "", 1),
+            (None, Some(4), DropHead, "aa bb c", "bb c", "aa:maxlen", 0),
+            (None, Some(4), DropHead, "a b cccc", "cccc", "a:maxlen b:maxlen", 0),
+            (None, Some(4), DropHead, "a ccccc", "", "a:maxlen ccccc:maxlen", 0),
+            (None, Some(4), RejectPublish, "aaa bb c", "aaa c", "", 1),
+            (Some(1), Some(100), RejectPublishDeadLetter, "a b", "a", "b:maxlen", 1),
+            (Some(u64::MAX), Some(u64::MAX), RejectPublish, "a b", "a b", "", 0),
+        ] {
+            let settings =
+                QueueSettings { length_max, length_bytes_max: bytes_max, overflow, ..dead_lettering() };
+            let mut stage = Stage::new(settings);
+            let results: Vec<_> = bodies.split(' ').map(|body| stage.publish(body)).collect();
+            let row = format!("{length_max:?} {bytes_max:?} {overflow:?} {bodies}");
+            assert_eq!(results.iter().filter(|result| result.is_err()).count(), refused, "{row}");
+            assert_eq!(stage.buried(), buried, "{row}");
+            stage.consume(1, 0, UNLIMITED);
+            assert_eq!(stage.bodies(), kept, "{row}");
+        }
+    }
+
+    #[test]
+    fn a_full_queue_hands_over_to_who_waits() {
+        for overflow in [Overflow::DropHead, Overflow::RejectPublish, Overflow::RejectPublishDeadLetter] {
+            let settings = QueueSettings { length_max: Some(0), overflow, ..dead_lettering() };
+            let mut stage = Stage::with_reader(settings, UNLIMITED);
+            assert_eq!(stage.publish("a"), Ok(Published::Delivered));
+            assert_eq!((stage.bodies(), stage.buried()), ("a".to_owned(), String::new()));
+        }
+    }
+
+    #[test]
+    fn the_more_urgent_goes_first_and_the_least_urgent_is_dropped_first() {
+        // Priorities of the queue and of messages a, b, c ...; in what order they are given out.
+        for (priority_max, priorities, given) in [
+            (None, &[Some(1), Some(9), None][..], "a b c"),
+            (Some(0), &[Some(1), Some(9), None], "a b c"),
+            (Some(9), &[Some(1), Some(9), None], "b a c"),
+            (Some(5), &[Some(5), Some(255), Some(6), Some(0)], "a b c d"),
+            (Some(255), &[Some(254), Some(255), Some(254), None], "b a c d"),
+        ] {
+            let mut stage = Stage::new(QueueSettings { priority_max, ..QueueSettings::default() });
+            for (body, priority) in ["a", "b", "c", "d"].into_iter().zip(priorities) {
+                stage.publish_with(body, &head_with(*priority, None), None).unwrap();
+            }
+            stage.consume(1, 0, UNLIMITED);
+            assert_eq!(stage.bodies(), given, "{priority_max:?} {priorities:?}");
+        }
+        let mut stage =
+            Stage::new(QueueSettings { priority_max: Some(1), length_max: Some(2), ..dead_lettering() });
+        for (body, priority) in [("a", 1), ("b", 0), ("c", 1), ("d", 1)] {
+            stage.publish_with(body, &head_with(Some(priority), None), None).unwrap();
+        }
+        assert_eq!(stage.buried(), "b:maxlen a:maxlen");
+    }
+
+    #[test]
+    fn a_message_expires_by_the_shorter_of_both_times() {
+        let hour = 3_600_000;
+        for (queue_ms, message_ms, lives_ms) in [
+            (None, None, None),
+            (Some(10), None, Some(10)),
+            (None, Some(20), Some(20)),
+            (Some(10), Some(20), Some(10)),
+            (Some(30), Some(20), Some(20)),
+            (Some(0), None, Some(0)),
+            (None, Some(u32::MAX), Some(u64::from(u32::MAX))),
+            (Some(hour), Some(0), Some(0)),
+            // SECURITY LIM-16: what is too long is for ever.
+            (Some(u64::MAX), None, None),
+        ] {
+            let ttl = queue_ms.map(Duration::from_millis);
+            let mut stage = Stage::new(QueueSettings { message_ttl: ttl, ..dead_lettering() });
+            stage.publish_with("a", &head_with(None, message_ms), None).unwrap();
+            let expected = lives_ms.map(|ms| stage.now.after(Duration::from_millis(ms)));
+            assert_eq!(stage.queue.new_wake_up(), expected, "{queue_ms:?} {message_ms:?}");
+            let Some(lives_ms) = lives_ms else { continue };
+            if let Some(before) = lives_ms.checked_sub(1) {
+                stage.pass(Duration::from_millis(before));
+                assert_eq!(stage.buried(), "", "{queue_ms:?} {message_ms:?}");
+                stage.pass(Duration::from_millis(1));
+            } else {
+                stage.pass(Duration::ZERO);
+            }
+            assert_eq!(stage.buried(), "a:expired", "{queue_ms:?} {message_ms:?}");
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_does_not_expire_by_its_publishers_time_again() {
+        let mut stage = Stage::new(dead_lettering());
+        let deaths = Arc::new(Deaths::default());
+        let head = head_with(None, Some(10));
+        stage.publish_with("a", &head, Some(&deaths)).unwrap();
+        assert_eq!(stage.queue.new_wake_up(), None);
+        stage.pass(SECOND);
+        assert_eq!(stage.queue.ready_len(), 1);
+    }
+
+    #[test]
+    fn a_message_that_expires_at_once_is_still_given_to_who_waits() {
+        let mut stage = Stage::with_reader(dead_lettering(), UNLIMITED);
+        stage.publish_with("a", &head_with(None, Some(0)), None).unwrap();
+        assert_eq!(stage.bodies(), "a");
+    }
+}

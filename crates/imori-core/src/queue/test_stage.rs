@@ -1,0 +1,167 @@
+//! What the tests of a queue in memory share: one with readers who take as much as they have credit for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::leave::{Dead, Effects};
+use super::publish::{Arrival, Published, QueueFull};
+use super::queue::Queue;
+use super::settings::{DeadLetter, QueueSettings};
+use crate::confirm::Lsn;
+use crate::delivery::{Delivery, Outcome, Taken};
+use crate::id::{ConnectionId, Reader, ReaderId, VhostId};
+use crate::memory::Gauge;
+use crate::message::{Address, AddressView, Deaths, Head, OriginId, Publication};
+use crate::name::Name;
+use crate::time::Time;
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const UNLIMITED: u32 = u32::MAX;
+
+/// A queue, and readers who take as many as they have credit for.
+pub(super) struct Stage {
+    pub(super) queue: Queue,
+    pub(super) gauge: Gauge,
+    pub(super) now: Time,
+    pub(super) credit: BTreeMap<u32, u32>,
+    /// Readers settle what they get.
+    pub(super) settles: bool,
+    pub(super) given: Vec<Given>,
+    pub(super) effects: Effects,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) reader: u32,
+    pub(super) sequence: u64,
+    pub(super) body: String,
+    pub(super) failures: u32,
+    pub(super) is_redelivered: bool,
+}
+
+pub(super) fn reader(slot: u32) -> Reader {
+    let connection = ConnectionId { cell: 0, slot: 0, generation: 0 };
+    Reader { connection, id: ReaderId { slot, generation: 0 } }
+}
+
+pub(super) fn dead_lettering() -> QueueSettings {
+    let target = DeadLetter { exchange: Name::from("dlx"), routing_key: None };
+    QueueSettings { dead_letter: Some(target), ..QueueSettings::default() }
+}
+
+pub(super) fn head() -> Head {
+    Head::new(OriginId::BROKER)
+}
+
+pub(super) fn head_with(priority: Option<u8>, expiration_ms: Option<u32>) -> Head {
+    let mut head = head();
+    (head.priority, head.expiration_ms) = (priority, expiration_ms);
+    head
+}
+
+impl Stage {
+    pub(super) fn new(settings: QueueSettings) -> Stage {
+        let gauge = Gauge::default();
+        let now = Time(1_000_000);
+        Stage {
+            queue: Queue::new(VhostId(0), Name::from("q"), settings, gauge.clone(), now),
+            gauge,
+            now,
+            credit: BTreeMap::new(),
+            settles: true,
+            given: Vec::new(),
+            effects: Effects::default(),
+        }
+    }
+
+    pub(super) fn with_reader(settings: QueueSettings, credit: u32) -> Stage {
+        let mut stage = Stage::new(settings);
+        stage.consume(1, 0, credit);
+        stage
+    }
+
+    pub(super) fn consume(&mut self, slot: u32, priority: i32, credit: u32) {
+        self.credit.insert(slot, credit);
+        self.queue.add_consumer(reader(slot), priority, false, self.now);
+        self.deliver();
+    }
+
+    pub(super) fn grant(&mut self, slot: u32, credit: u32) {
+        *self.credit.entry(slot).or_default() += credit;
+        self.queue.wake(reader(slot));
+        self.deliver();
+    }
+
+    pub(super) fn publish(&mut self, body: &str) -> Result<Published, QueueFull> {
+        self.publish_with(body, &head(), None)
+    }
+
+    pub(super) fn publish_with(
+        &mut self,
+        body: &str,
+        head: &Head,
+        deaths: Option<&Arc<Deaths>>,
+    ) -> Result<Published, QueueFull> {
+        let Stage { queue, credit, settles, given, effects, .. } = self;
+        let address = Arc::new(Address::new(b"", b"q"));
+        let arrival = Arrival { address: &AddressView::new(&address), deaths, lsn: Lsn::NONE, now: self.now };
+        let publication = Publication::new(head, b"", body.as_bytes());
+        queue.publish(&publication, &arrival, &mut taking(credit, *settles, given), effects)
+    }
+
+    pub(super) fn deliver(&mut self) {
+        let Stage { queue, credit, settles, given, effects, .. } = self;
+        queue.deliver(self.now, &mut taking(credit, *settles, given), effects);
+    }
+
+    pub(super) fn settle(&mut self, sequence: u64, outcome: Outcome) -> bool {
+        let was_out = self.queue.settle(sequence, outcome, self.now, &mut self.effects);
+        self.deliver();
+        was_out
+    }
+
+    pub(super) fn pass(&mut self, time: Duration) {
+        self.now = self.now.after(time);
+        self.queue.expire(self.now, &mut self.effects);
+    }
+
+    /// The bodies given out since the last call.
+    pub(super) fn bodies(&mut self) -> String {
+        let bodies: Vec<String> = self.given.drain(..).map(|given| given.body).collect();
+        bodies.join(" ")
+    }
+
+    /// The bodies buried since the last call, each with the reason of its last death.
+    pub(super) fn buried(&mut self) -> String {
+        let buried: Vec<String> = self.effects.dead.drain(..).map(|dead| shown(&dead)).collect();
+        buried.join(" ")
+    }
+}
+
+pub(super) fn shown(dead: &Dead) -> String {
+    let reason = dead.deaths.iter().next().map_or("?", |death| death.reason.as_str());
+    format!("{}:{reason}", String::from_utf8_lossy(dead.message.view().body))
+}
+
+pub(super) fn taking<'s>(
+    credit: &'s mut BTreeMap<u32, u32>,
+    settles: bool,
+    given: &'s mut Vec<Given>,
+) -> impl FnMut(Reader, &Delivery<'_>, u64) -> Taken + 's {
+    move |reader, delivery, sequence| {
+        match credit.get_mut(&reader.id.slot) {
+            None => return Taken::Gone,
+            Some(0) => return Taken::Full,
+            Some(left) => *left -= 1,
+        }
+        given.push(Given {
+            reader: reader.id.slot,
+            sequence,
+            body: String::from_utf8_lossy(delivery.message.body).into_owned(),
+            failures: delivery.failures,
+            is_redelivered: delivery.is_redelivered,
+        });
+        if settles { Taken::Unsettled } else { Taken::Settled }
+    }
+}
