@@ -104,6 +104,12 @@ impl KeeperHost for Desk {
         None
     }
 
+    fn read_journal(&self, _: &JournalRead) -> Option<Vec<Entry>> {
+        None
+    }
+
+    fn forget_below(&self, _: Lsn) {}
+
     fn give_back_space(&self) {}
 
     fn discard_pages(&self, pages: &[GonePage]) {
