@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn all_ways_read_the_same() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/store-whole-file");
+        let name = format!("../../target/store-whole-file-{}", std::process::id());
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let lens = [0, 1, 4096, 5000, READ_BYTES, 2 * READ_BYTES + 4097];
         for (len, max) in lens.map(|len| (len, usize::MAX)).into_iter().chain([(9000, 8192), (5000, 8192)]) {
             let mut expected: Vec<u8> = (0..len).map(|at| (at / 7) as u8).collect();
