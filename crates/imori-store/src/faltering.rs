@@ -12,6 +12,7 @@ use crate::disk::DiskFile;
 use crate::limits::{BLOCK_BYTES, WINDOW_BYTES};
 use crate::lsn::{Lsn, LsnRange};
 use crate::record::{Record, RecordType};
+use crate::whole_file;
 use crate::window::Window;
 
 struct Faltering {
@@ -116,6 +117,13 @@ fn nothing_is_read_twice() {
     }
     // Each is interrupted once, and two stand across the end of what is in memory.
     assert_eq!(file.calls.load(Ordering::Relaxed), 2 * (blocks + 2));
+
+    for len in [0, 100, 2 * BLOCK_BYTES, file.size] {
+        let file = Faltering::new(file.bytes.clone());
+        let bytes = whole_file::read_with(len, |bytes, at| file.read_at(bytes, at)).expect("it can be read");
+        assert!(bytes == file.bytes[..len], "{len} bytes");
+        assert_eq!(file.calls.load(Ordering::Relaxed), 2 * len.div_ceil(BLOCK_BYTES), "{len} bytes");
+    }
 }
 
 #[test]
@@ -126,6 +134,8 @@ fn a_file_that_ends_before_it_says_is_as_long_as_what_is_there() {
         let mut window = Window::new(&file, usize::MAX).expect("it has a length");
         assert!(window.get(from, usize::MAX).expect("it can be read") == &bytes[from..], "from {from}");
         assert_eq!(window.size(), bytes.len(), "from {from}");
+        let whole = whole_file::read_with(file.size, |bytes, at| file.read_at(bytes, at));
+        assert!(whole.expect("it can be read") == bytes);
     }
 }
 
@@ -134,6 +144,8 @@ fn what_cannot_be_read_is_an_error() {
     let file = Faltering { broken_at: 2 * BLOCK_BYTES, ..Faltering::new(sample(9 * BLOCK_BYTES)) };
     let mut window = Window::new(&file, usize::MAX).expect("it has a length");
     assert_eq!(window.get(0, 100).map(<[u8]>::len).map_err(|error| error.raw_os_error()), Err(Some(5)));
+    let whole = whole_file::read_with(9 * BLOCK_BYTES, |bytes, at| file.read_at(bytes, at));
+    assert_eq!(whole.map_err(|error| error.raw_os_error()), Err(Some(5)));
     let file = Faltering { is_direct: false, ..file };
     let told = chain::numbers(&file, 9 * BLOCK_BYTES as u64, settings(None).seal, 1);
     assert_eq!(told.map_err(|error| error.raw_os_error()), Err(Some(5)));
