@@ -119,6 +119,10 @@ pub enum Bug {
     PagesBeforeSettles,
     /// The last entry of each page that is read is lost.
     PageCutShort,
+    /// The last message of a page that is read in the journal is not there.
+    JournalPageCutShort,
+    /// Messages of files that are written anew at a start are taken for such that stay.
+    RewrittenStays,
     /// Queues are not told of some of their pages.
     PageNewsLost,
 }
@@ -183,6 +187,8 @@ impl Bug {
         (Bug::PagesUnlisted, &[Property::Duplication]),
         (Bug::PagesBeforeSettles, &[Property::Duplication]),
         (Bug::PageCutShort, &[Property::Loss]),
+        (Bug::JournalPageCutShort, &[Property::Loss]),
+        (Bug::RewrittenStays, &[Property::Loss]),
         (Bug::PageNewsLost, &[Property::Starvation, Property::Loss, Property::Leftovers]),
     ];
 }
