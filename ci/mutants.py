@@ -126,6 +126,7 @@ class Tree:
         self.originals: dict[str, bytes] = {}
         self.alone = threading.Lock()
         self.log = out / "log.txt"
+        self.log.unlink(missing_ok=True)
         shutil.rmtree(self.path / "crates", ignore_errors=True)
         names = subprocess.run(
             ["git", "ls-files", "--cached", "--others", "--exclude-standard", "crates", "*.toml", "Cargo.lock"],
@@ -264,9 +265,8 @@ def main() -> None:
         slow += [mutant for mutant, result in zip(left, results, strict=True) if result == "slow"]
         left = [mutant for mutant, result in zip(left, results, strict=True) if result == "left"]
         say(f"{len(left)} are left, {len(slow)} were too slow, after {' '.join(tests.targets + tests.arguments)}")
-        out.joinpath("left.txt").write_text("".join(f"{mutant.name}\n" for mutant in left))
-    for name, which in (("unmade", unmade), ("unviable", unviable), ("slow", slow)):
-        out.joinpath(f"{name}.txt").write_text("".join(f"{mutant.name}\n" for mutant in which))
+        for name, which in (("left", left), ("slow", slow), ("unmade", unmade), ("unviable", unviable)):
+            out.joinpath(f"{name}.txt").write_text("".join(f"{mutant.name}\n" for mutant in which))
 
     figures = []
     files = sorted({mutant.file for mutant in made})
