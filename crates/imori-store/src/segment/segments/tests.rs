@@ -134,6 +134,21 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
 }
 
 #[test]
+fn a_segment_whose_file_went_meanwhile_gives_nothing_back() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let pages: Vec<NewPage> = (0..3).map(|number| page(1 + number * 100, 90)).collect();
+    for goes in [true, false] {
+        let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
+        segments.discard(facts[1].page).expect("the disk is well");
+        if goes {
+            disk.remove("segment-0000000000").expect("it is there");
+        }
+    }
+    assert!(segments.give_back().expect("the disk is well") > 0, "the other does");
+}
+
+#[test]
 fn what_a_checkpoint_lists_and_is_not_there_is_told() {
     let disk = SimDisk::default();
     let segments = opened(&disk);
