@@ -107,7 +107,7 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
         let census = segments.census();
         let seen = verify(&disk, settings(None).store, &census).expect("it can be looked at");
         let count = census.segments[0].gone.len();
-        assert_eq!((seen.given_back_count as usize, seen.page_count as usize), (count, pages.len() - count));
+        assert_eq!((seen.given_back_count, seen.page_count), (count, pages.len() - count));
         assert!(
             seen.to_string().ends_with(&format!(", the space of {count} pages more is given back")),
             "{seen}"
