@@ -292,9 +292,7 @@ impl Restore {
         for id in queues {
             let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
             let count = self.counts.get(&Holding { queue: id, lsn });
-            let failures = count.map_or(0, |count| count.failures);
-            let is_redelivered = !self.was_clean || count.is_some_and(|count| count.is_redelivered);
-            let found = queue.found(&publication, &arrival, failures, is_redelivered);
+            let found = queue.found(&publication, &arrival, count, !self.was_clean);
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }
         Ok(false)
