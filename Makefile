@@ -81,17 +81,11 @@ peers: ## Installs what this broker is compared with into .tools/peers, and says
 	$(CARGO) build --release -p imori-bench --example relay
 	ci/peers.sh; code=$$?; target/release/imori bench peers; exit $$code
 
-# What decides whether a confirmed message is lost; docs/reference/mutants.md has what came of it.
-KEPT_STORE = journal intake committer batch record open recover read_files scan chain window messages walk damage pool \
-	space lsn file_header run_mark report replace whole_file folder folder_lock segment/*
-KEPT_CORE = confirm restore restore_pages record/* broker/record broker/letter broker/once broker/page broker/commit \
-	broker/settle queue/paging queue/pages queue/ranges queue/unspilled queue/dedup queue/delayed queue/level \
-	queue/journal_pages queue/in_journal queue/position
-
+# docs/reference/mutants.md has what came of it.
 mutants: ## Changes what keeps messages, line by line: the tests have to notice each.
-	command -v cargo-mutants || $(CARGO) install --locked cargo-mutants
-	$(CARGO) mutants -p imori-store $(KEPT_STORE:%=-f 'crates/imori-store/src/%.rs') --timeout 120 -o target/mutants-store
-	$(CARGO) mutants -p imori-core $(KEPT_CORE:%=-f 'crates/imori-core/src/%.rs') --timeout 120 -o target/mutants-core
+	ci/setup.sh mutants
+	.tools/mutants/bin/python ci/mutants.py store
+	.tools/mutants/bin/python ci/mutants.py core
 
 soak: ## The simulator, the fuzzers, the stalls and the ends of brokers for long, and the mutants.
 	$(MAKE) sim SEEDS=1000000

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Installs what the tests need and is not here yet: Debian packages, Python and npm packages, cargo tools.
-# Usage: ci/setup.sh [check|test|reference]   (default: test, which includes check; `reference`
-# installs nats-server beside it, for `BROKER=nats-server`)
+# Usage: ci/setup.sh [check|test|reference|mutants]   (default: test, which includes check; `reference`
+# installs nats-server beside it, for `BROKER=nats-server`; `mutants` what `make mutants` needs beside check)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-test}
+for_mutants=
+if [ "$what" = mutants ]; then
+    what=check
+    for_mutants=yes
+fi
 
 # The file that says for which list of requirements the environment was made.
 venv_mark=.venv/requirements.sha256
@@ -70,6 +75,11 @@ mkdir -p .tools/bin
 tool cargo-deny 0.20.2
 if [ "$what" != check ]; then
     tool cargo-fuzz 0.13.2
+fi
+if [ -n "$for_mutants" ]; then
+    tool cargo-mutants 27.1.0
+    [ -x .tools/mutants/bin/python ] || python3 -m venv .tools/mutants
+    .tools/mutants/bin/pip install -q --disable-pip-version-check tree-sitter==0.26.1 tree-sitter-rust==0.24.2
 fi
 rm -rf .tools/target
 

@@ -39,7 +39,7 @@ pub(crate) fn judge<F>(
     };
     let last_whole = whole.last().map(|range| range.last);
     let acknowledged = acknowledged(found, &short, last_whole);
-    let lost = lost(accounted, floor, acknowledged);
+    let lost = parted(found, lost(accounted, floor, acknowledged));
     let mut next = accounted.last().map(|range| range.last).max(acknowledged).map_or(Lsn::FIRST, Lsn::next);
     let mut torn = torn(found, accounted, last_whole);
 
@@ -69,6 +69,7 @@ pub(crate) fn judge<F>(
         let last = range.last.min(last_whole?);
         (first <= last).then_some(LsnRange { first, last })
     };
+    let absent = lsn::join(absent);
     let mut damaged = Vec::new();
     for (index, (Found { number, scan, .. }, missing)) in found.iter().zip(owned).enumerate() {
         let has_lost_header = scan.header.is_err();
@@ -92,17 +93,32 @@ pub(crate) fn judge<F>(
 fn acknowledged<F>(found: &[Found<F>], short: &[u64], last_whole: Option<Lsn>) -> Option<Lsn> {
     let cut = found.iter().zip(short).filter(|(_, by)| **by > 0);
     let firsts = cut.filter_map(|(found, _)| found.scan.header.ok()?.first);
-    let before = firsts.max().and_then(|first| first.0.checked_sub(1)).filter(|last| *last > 0).map(Lsn);
+    // Before the first number of all stands 0, which is as good as none.
+    let before = firsts.max().map(|first| Lsn(first.0.saturating_sub(1)));
     last_whole.max(before)
 }
 
 /// The numbers that something was acknowledged under and that are not there.
 fn lost(accounted: &[LsnRange], floor: Option<Lsn>, acknowledged: Option<Lsn>) -> Vec<LsnRange> {
     let first = floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST);
-    match acknowledged {
-        Some(last) if first <= last => lsn::holes(LsnRange { first, last }, accounted),
-        _ => Vec::new(),
+    acknowledged.map_or(Vec::new(), |last| lsn::holes(LsnRange { first, last }, accounted))
+}
+
+/// The same, but a range ends where a file begins: what is missing on both sides of that stood in two.
+fn parted<F>(found: &[Found<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
+    let mut begins: Vec<Lsn> = found.iter().filter_map(|found| found.scan.lowest()).collect();
+    begins.sort_unstable();
+    let mut parts = Vec::new();
+    for LsnRange { mut first, last } in lost {
+        for begin in &begins {
+            if (first.next()..=last).contains(begin) {
+                parts.push(LsnRange { first, last: Lsn(begin.0.saturating_sub(1)) });
+                first = *begin;
+            }
+        }
+        parts.push(LsnRange { first, last });
     }
+    parts
 }
 
 /// What was being written at the end and is not there, as far as its headers tell.
@@ -163,5 +179,7 @@ fn is_between<F>(found: &[Found<F>], index: usize, range: &LsnRange) -> bool {
         && generations.is_some_and(|(before, behind)| behind > before.saturating_add(1))
 }
 
+#[cfg(test)]
+mod rows;
 #[cfg(test)]
 mod tests;

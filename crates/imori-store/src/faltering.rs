@@ -12,6 +12,7 @@ use crate::disk::DiskFile;
 use crate::limits::{BLOCK_BYTES, WINDOW_BYTES};
 use crate::lsn::{Lsn, LsnRange};
 use crate::record::{Record, RecordType};
+use crate::whole_file;
 use crate::window::Window;
 
 struct Faltering {
@@ -20,12 +21,15 @@ struct Faltering {
     size: usize,
     /// From here on it cannot be read.
     broken_at: usize,
+    /// It takes reads of whole blocks alone, into memory that is aligned as they are.
+    is_direct: bool,
     calls: AtomicUsize,
 }
 
 impl Faltering {
     fn new(bytes: Vec<u8>) -> Faltering {
-        Faltering { size: bytes.len(), broken_at: usize::MAX, bytes, calls: AtomicUsize::new(0) }
+        let calls = AtomicUsize::new(0);
+        Faltering { size: bytes.len(), broken_at: usize::MAX, bytes, is_direct: true, calls }
     }
 }
 
@@ -35,6 +39,10 @@ impl DiskFile for Faltering {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let at = offset as usize;
+        let is_whole = at.is_multiple_of(BLOCK_BYTES) && bytes.len().is_multiple_of(BLOCK_BYTES);
+        if self.is_direct && !(is_whole && bytes.as_ptr().align_offset(BLOCK_BYTES) == 0) {
+            return Err(io::Error::from_raw_os_error(22));
+        }
         if at >= self.broken_at {
             return Err(io::Error::from_raw_os_error(5));
         }
@@ -80,6 +88,45 @@ fn a_window_shows_what_stands_there_however_it_comes() {
 }
 
 #[test]
+fn a_window_grows_with_what_it_is_asked_for_and_gives_what_it_has_for_nothing() {
+    let bytes = sample(3 * WINDOW_BYTES);
+    let file = Faltering::new(bytes.clone());
+    for (first, len) in
+        [(0, WINDOW_BYTES + 1), (BLOCK_BYTES, WINDOW_BYTES + 2 * BLOCK_BYTES), (9, WINDOW_BYTES)]
+    {
+        let mut window = Window::new(&file, usize::MAX).expect("it has a length");
+        let least = window.get(first, 10).expect("it can be read");
+        assert!(least == &bytes[first..first + 10], "at {first}");
+        let begin = first - first % BLOCK_BYTES;
+        for (at, more) in [(first, begin + WINDOW_BYTES - first), (begin + WINDOW_BYTES - 20, 20)] {
+            let calls = file.calls.load(Ordering::Relaxed);
+            assert_eq!(window.get_more(at, 10).expect("it can be read").len(), more, "at {at}");
+            assert_eq!(file.calls.load(Ordering::Relaxed), calls, "it is in memory");
+        }
+        assert!(window.get(first, len).expect("it can be read") == &bytes[first..first + len], "{len}");
+    }
+}
+
+#[test]
+fn nothing_is_read_twice() {
+    let file = Faltering::new(sample(2 * WINDOW_BYTES + 3 * BLOCK_BYTES + 100));
+    let blocks = file.size.div_ceil(BLOCK_BYTES);
+    let mut window = Window::new(&file, usize::MAX).expect("it has a length");
+    for at in (0..file.size).step_by(100) {
+        window.get(at, 100).expect("it can be read");
+    }
+    // Each is interrupted once, and two stand across the end of what is in memory.
+    assert_eq!(file.calls.load(Ordering::Relaxed), 2 * (blocks + 2));
+
+    for len in [0, 100, 2 * BLOCK_BYTES, file.size] {
+        let file = Faltering::new(file.bytes.clone());
+        let bytes = whole_file::read_with(len, |bytes, at| file.read_at(bytes, at)).expect("it can be read");
+        assert!(bytes == file.bytes[..len], "{len} bytes");
+        assert_eq!(file.calls.load(Ordering::Relaxed), 2 * len.div_ceil(BLOCK_BYTES), "{len} bytes");
+    }
+}
+
+#[test]
 fn a_file_that_ends_before_it_says_is_as_long_as_what_is_there() {
     let bytes = sample(WINDOW_BYTES + 5 * BLOCK_BYTES + 100);
     for from in [0, 3 * BLOCK_BYTES, WINDOW_BYTES + BLOCK_BYTES] {
@@ -87,6 +134,8 @@ fn a_file_that_ends_before_it_says_is_as_long_as_what_is_there() {
         let mut window = Window::new(&file, usize::MAX).expect("it has a length");
         assert!(window.get(from, usize::MAX).expect("it can be read") == &bytes[from..], "from {from}");
         assert_eq!(window.size(), bytes.len(), "from {from}");
+        let whole = whole_file::read_with(file.size, |bytes, at| file.read_at(bytes, at));
+        assert!(whole.expect("it can be read") == bytes);
     }
 }
 
@@ -95,6 +144,9 @@ fn what_cannot_be_read_is_an_error() {
     let file = Faltering { broken_at: 2 * BLOCK_BYTES, ..Faltering::new(sample(9 * BLOCK_BYTES)) };
     let mut window = Window::new(&file, usize::MAX).expect("it has a length");
     assert_eq!(window.get(0, 100).map(<[u8]>::len).map_err(|error| error.raw_os_error()), Err(Some(5)));
+    let whole = whole_file::read_with(9 * BLOCK_BYTES, |bytes, at| file.read_at(bytes, at));
+    assert_eq!(whole.map_err(|error| error.raw_os_error()), Err(Some(5)));
+    let file = Faltering { is_direct: false, ..file };
     let told = chain::numbers(&file, 9 * BLOCK_BYTES as u64, settings(None).seal, 1);
     assert_eq!(told.map_err(|error| error.raw_os_error()), Err(Some(5)));
 }
@@ -109,7 +161,7 @@ fn a_header_that_is_cut_off_is_none() {
         batch::push(&mut bytes, seal, generation, LsnRange::one(Lsn(lsn)), [record].iter());
     }
     for (len, last) in [(3 * BLOCK_BYTES, 2), (2 * BLOCK_BYTES + batch::HEADER_BYTES - 1, 1)] {
-        let file = Faltering::new(bytes[..len].to_vec());
+        let file = Faltering { is_direct: false, ..Faltering::new(bytes[..len].to_vec()) };
         let told = chain::numbers(&file, 3 * BLOCK_BYTES as u64, seal, generation).expect("it can be read");
         assert_eq!(told, Some(LsnRange { first: Lsn(1), last: Lsn(last) }), "{len} bytes");
     }

@@ -151,9 +151,12 @@ fn scan<F: DiskFile>(unread: &Unread<F>, settings: &Settings, floor: &AtomicU64)
     let mut scan = scan::scan(&mut Window::new(&*unread.reading, bytes_max)?, settings.seal)?;
     let highest = scan.records.iter().filter_map(Scanned::floor).max().map_or(0, |lsn| lsn.0);
     let mut floor = floor.fetch_max(highest, Ordering::Relaxed).max(highest);
-    if settings.seal.planted.has(Fault::FloorOffByOne) && floor > 0 {
+    if settings.seal.planted.has(Fault::FloorOffByOne) {
         floor += 1;
     }
     scan.records.retain(|record| record.lsn.0 >= floor);
     Ok(scan)
 }
+
+#[cfg(test)]
+mod tests;

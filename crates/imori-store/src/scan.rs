@@ -132,9 +132,10 @@ impl FileScan {
             let bytes = window.get_more(at, HEADER_BYTES)?;
             let bytes = bytes.get(..end - at).unwrap_or(bytes);
             // Most places are none: the generation tells that before a checksum is made.
-            let mut places = (0..(bytes.len() + 1).saturating_sub(HEADER_BYTES)).step_by(ALIGN_BYTES);
+            let last = bytes.len().saturating_sub(HEADER_BYTES);
+            let mut places = (0..=last).step_by(ALIGN_BYTES);
             let Some(place) = places.find(|place| bytes.get(place + 10..place + 14) == Some(&mark)) else {
-                at += (bytes.len() + 1).saturating_sub(HEADER_BYTES).max(1).next_multiple_of(ALIGN_BYTES);
+                at += (last + 1).next_multiple_of(ALIGN_BYTES);
                 continue;
             };
             at += place;

@@ -447,6 +447,10 @@ impl DiskFile for SimFile {
     }
 
     fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+        // As Linux does where there is nothing to be given back.
+        if part.is_empty() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let zeros = vec![0; usize::try_from(part.end - part.start).map_err(io::Error::other)?];
         self.write_at(&zeros, part.start).map(|_| true)
     }

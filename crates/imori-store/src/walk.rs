@@ -234,6 +234,18 @@ mod tests {
                 |bytes| bytes[8192] ^= 1,
                 vec!["4136 1", "8232 2 alone", "8360 3 alone", "8488 4 alone", "12328 5"],
             ),
+            // Zeros say nothing, and what stands behind a broken batch is of an earlier use of the file.
+            (
+                |bytes| bytes[8360..8488].fill(0),
+                vec!["4136 1", "8192 broken 2-4 4096", "8232 2 alone", "8488 4 alone", "12328 5"],
+            ),
+            (
+                |bytes| {
+                    bytes[12328 + 50] ^= 1;
+                    bytes[16384..].fill(7);
+                },
+                [&whole[..4], &["12288 broken 5 4096", "12328 unverified 128"]].concat(),
+            ),
             (|bytes| bytes.truncate(12328), whole[..4].to_vec()),
             (|bytes| bytes.truncate(8400), vec!["4136 1", "8232 2 alone"]),
             (|bytes| bytes[0] ^= 1, [&["0 the file header does not verify"], &whole[..]].concat()),

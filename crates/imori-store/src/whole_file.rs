@@ -56,9 +56,16 @@ fn open_uncached(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads into memory that begins at a block, as a direct read needs it.
 fn read_aligned(file: &File, bytes_max: usize) -> io::Result<Bytes> {
     let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?.min(bytes_max);
+    read_with(len, |bytes, at| file.read_at(bytes, at))
+}
+
+/// Reads into memory that begins at a block, as a direct read needs it, until so many bytes are there or no more.
+pub(crate) fn read_with(
+    len: usize,
+    read_at: impl Fn(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<Bytes> {
     let room = len.next_multiple_of(BLOCK_BYTES);
     let mut bytes = vec![0; room + BLOCK_BYTES];
     let start = bytes.as_ptr().align_offset(BLOCK_BYTES);
@@ -68,7 +75,7 @@ fn read_aligned(file: &File, bytes_max: usize) -> io::Result<Bytes> {
     // A read that is no multiple of a block is the last.
     while at < len && at.is_multiple_of(BLOCK_BYTES) {
         let end = room.min(at + READ_BYTES);
-        match file.read_at(aligned.get_mut(at..end).unwrap_or_default(), at as u64) {
+        match read_at(aligned.get_mut(at..end).unwrap_or_default(), at as u64) {
             Ok(0) => break,
             Ok(read) => at += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -99,7 +106,8 @@ mod tests {
 
     #[test]
     fn all_ways_read_the_same() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/store-whole-file");
+        let name = format!("../../target/store-whole-file-{}", std::process::id());
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let lens = [0, 1, 4096, 5000, READ_BYTES, 2 * READ_BYTES + 4097];
         for (len, max) in lens.map(|len| (len, usize::MAX)).into_iter().chain([(9000, 8192), (5000, 8192)]) {
             let mut expected: Vec<u8> = (0..len).map(|at| (at / 7) as u8).collect();

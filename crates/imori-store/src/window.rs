@@ -69,10 +69,8 @@ impl<'a, F: DiskFile> Window<'a, F> {
         let wanted =
             (end.saturating_sub(self.begin)).max(self.bytes).min(self.size.saturating_sub(self.begin));
         let room = wanted.next_multiple_of(BLOCK_BYTES);
-        if self.memory.len() < room + BLOCK_BYTES {
-            self.memory = vec![0; room + BLOCK_BYTES];
-            self.align = self.memory.as_ptr().align_offset(BLOCK_BYTES);
-        }
+        self.memory.resize(self.memory.len().max(room + BLOCK_BYTES), 0);
+        self.align = self.memory.as_ptr().align_offset(BLOCK_BYTES);
         let room = self.memory.get_mut(self.align..self.align + room).ok_or(io::ErrorKind::OutOfMemory)?;
         // A direct read that is no multiple of a block is the last.
         while self.len < wanted && self.len.is_multiple_of(BLOCK_BYTES) {

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 
 use crate::crash::settings;
+use crate::limits::WINDOW_BYTES;
 use crate::record::Record;
 use crate::sim_disk::State;
 use crate::written::{Unit, hurt, message, scan, written};
 
-use super::{BLOCK_BYTES, Lsn, LsnRange, RecordType, Scanned, batch, record};
+use super::{ALIGN_BYTES, BLOCK_BYTES, Lsn, LsnRange, RecordType, Scanned, batch, record};
 
 /// Numbers of the first file: those in whole batches, those saved, and what broken batches account for.
 type Seen = (Vec<u64>, Vec<u64>, Vec<(u64, u64)>);
@@ -88,6 +89,67 @@ fn in_one_batch(units: Vec<Unit>) -> State {
         file[BLOCK_BYTES..BLOCK_BYTES + bytes.len()].copy_from_slice(&bytes);
     });
     state
+}
+
+/// A file so long that it is read in pieces, in which each of these records stands at its place and no batch.
+fn long(places: &[(u64, usize, usize)]) -> Seen {
+    let mut state = written(vec![each([1])]);
+    state.damage("journal-0000000001", |file| {
+        file.truncate(BLOCK_BYTES);
+        file.resize(2 * WINDOW_BYTES + 3 * BLOCK_BYTES, 0);
+        for (number, at, len) in places {
+            let (lsn, kind, payload) = (Lsn(*number), RecordType::Message, &*vec![3; *len]);
+            let mut record = Vec::new();
+            let view = record::RecordView { lsn, kind, flags: 0, generation: 1, payload };
+            record::push(&mut record, settings(None).seal, &view);
+            file[*at..*at + record.len()].copy_from_slice(&record);
+        }
+    });
+    seen(&state)
+}
+
+#[test]
+fn a_record_is_found_wherever_it_stands() {
+    let end = 2 * WINDOW_BYTES + 3 * BLOCK_BYTES;
+    // The search reads a window's bytes from the first block on.
+    for edge in [BLOCK_BYTES, BLOCK_BYTES + WINDOW_BYTES, 2 * WINDOW_BYTES, end] {
+        for len in [0, 10, 100] {
+            let bytes = record::encoded_bytes(len);
+            for at in (edge.saturating_sub(bytes + 16)..=edge + 16).step_by(ALIGN_BYTES) {
+                if (BLOCK_BYTES..=end - bytes).contains(&at) {
+                    assert_eq!(long(&[(7, at, len)]).1, [7], "{len} bytes at {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_searched_to_its_end() {
+    let mut state = written(vec![each([1])]);
+    hurt(&mut state, 1);
+    state.damage("journal-0000000001", |file| file[BLOCK_BYTES] ^= 1);
+    let at = BLOCK_BYTES + batch::HEADER_BYTES;
+    for bytes in at..at + 200 {
+        let mut state = state.clone();
+        state.damage("journal-0000000001", |file| {
+            file.truncate(bytes);
+            file[at..].fill(0);
+        });
+        assert_eq!(seen(&state), (vec![], vec![], vec![]), "{bytes} bytes");
+    }
+}
+
+#[test]
+fn a_record_is_found_behind_what_looks_like_one() {
+    let at = BLOCK_BYTES + 40;
+    for (what, places, expected) in [
+        ("side by side", vec![(7, at, 2), (8, at + 24, 2), (9, at + 48, 0)], vec![7, 8, 9]),
+        ("with one that a later overwrote", vec![(7, at, 90), (8, at + 24, 2), (9, at + 200, 0)], vec![8, 9]),
+        ("with one whose beginning is overwritten", vec![(7, at + 8, 90), (8, at, 2)], vec![8]),
+    ] {
+        assert_eq!(long(&places).1, expected, "{what}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::report::SegmentReport;
 use super::row::{PageFacts, PageRef, ROW_BYTES, Row};
 use super::segments::{PageError, Segments};
 use super::settings::SegmentSettings;
+use super::verify::verify;
 use crate::planted::Fault;
 use crate::seal::{Seal, StoreId};
 use crate::settings::OnDamage;
@@ -247,4 +248,39 @@ fn a_segment_of_another_store_is_not_opened() {
     let settings = SegmentSettings { store, seal: Seal::new(store), ..settings };
     let refused = Segments::open(SimDisk::new(state), &settings, &Census::default()).map(|_| ());
     assert!(matches!(refused, Err(SegmentOpenError::Foreign { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_page_that_is_gone_is_not_told_of_as_lost() {
+    let Sample { mut state, rows, settings, facts, .. } = sample(3, 5, 100, None);
+    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Census::default());
+    let mut census = segments.expect("the disk is well").0.census();
+    // The row of the second in the table, and the copy of it in front of the page.
+    state.damage(NAME, |bytes| {
+        bytes[file::table_end(1) + 9] ^= 1;
+        bytes[rows[1].offset as usize + 9] ^= 1;
+    });
+    for (gone, lost, left) in
+        [(vec![], vec![1], vec![0, 2]), (vec![1], vec![], vec![0, 2]), (vec![0], vec![1], vec![2])]
+    {
+        census.segments[0].gone = gone;
+        let opened = Segments::open(SimDisk::new(state.clone()), &settings, &census);
+        let (_, found, report) = opened.expect("the disk is well");
+        assert_eq!(report.damaged[0].lost, lost);
+        assert_eq!(found, left.into_iter().map(|index: usize| facts[index]).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn damage_in_a_page_that_is_gone_is_told_and_is_nobodys() {
+    let Sample { mut state, entries, settings, .. } = sample(3, 5, 100, None);
+    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Census::default());
+    let mut census = segments.expect("the disk is well").0.census();
+    let (page, _, place) = &entries[7];
+    state.damage(NAME, |bytes| bytes[place.start + 9] ^= 1);
+    for (gone, count) in [(vec![], 1), (vec![0], 1), (vec![page.index()], 0), (vec![0, 1, 2], 0)] {
+        census.segments[0].gone = gone;
+        let seen = verify(&SimDisk::new(state.clone()), settings.store, &census).expect("the disk is well");
+        assert_eq!((seen.pages.len(), seen.damage_count()), (1, count), "{seen}");
+    }
 }

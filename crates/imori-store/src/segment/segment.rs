@@ -42,7 +42,8 @@ impl Segment {
         self.live == 0
     }
 
-    /// The parts of its file, in whole blocks, that no page needs; nothing where they were given back already.
+    /// The parts of its file, in whole blocks, that no page needs, also empty ones; none where they were given back
+    /// already.
     pub(crate) fn unneeded(&mut self, planted: Planted) -> Vec<Range<u64>> {
         let is_new = self.live < self.pages.len() && self.given_back_at != Some(self.live);
         // What is damaged stays as it is, for whoever looks at it.
@@ -61,7 +62,6 @@ impl Segment {
             at = row.end();
         }
         parts.push(from(at)..u64::MAX);
-        parts.retain(|part| part.start < part.end);
         parts
     }
 

@@ -132,3 +132,30 @@ fn is_given_back(bytes: &[u8], begin: usize, end: usize) -> bool {
     let mut sectors = (begin / SECTOR_BYTES * SECTOR_BYTES..end).step_by(SECTOR_BYTES);
     sectors.any(|at| bytes.get(at..at + SECTOR_BYTES).is_some_and(|all| all.iter().all(|byte| *byte == 0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_space_of_a_page_is_given_back_where_a_whole_sector_under_it_is_zeros() {
+        for (zeros, page, expected) in [
+            (0..0, 600..2000, false),
+            (0..2048, 600..2000, true),
+            (512..1024, 600..2000, true),
+            (1024..1536, 600..2000, true),
+            (1536..2048, 600..2000, true),
+            (1536..2048, 1540..1550, true),
+            (0..512, 600..2000, false),
+            (2048..2560, 600..2000, false),
+            (600..1023, 600..2000, false),
+            (800..1300, 600..2000, false),
+            (2560..2700, 2560..2700, false),
+            (1024..1536, 1024..1024, false),
+        ] {
+            let mut bytes = vec![1; 2700];
+            bytes[zeros.clone()].fill(0);
+            assert_eq!(is_given_back(&bytes, page.start, page.end), expected, "{page:?} with {zeros:?}");
+        }
+    }
+}

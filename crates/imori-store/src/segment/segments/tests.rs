@@ -100,11 +100,18 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
     assert_eq!(zeros(&disk), 0);
     for (gone, stays) in [(0..3, 3..12), (5..6, 6..12), (7..12, 6..7)] {
         gone.for_each(|index| segments.discard(facts[index].page).expect("the disk is well"));
-        let before = zeros(&disk);
-        assert!(segments.give_back().expect("the disk is well") > 0);
-        assert!(zeros(&disk) > before);
+        let given_back = segments.give_back().expect("the disk is well");
+        // Also what was given back before is within it.
+        assert!(given_back > 0 && given_back.div_ceil(4096) == zeros(&disk) as u64, "{given_back}");
         assert_eq!(segments.give_back().ok(), Some(0), "it was given back already");
         let census = segments.census();
+        let seen = verify(&disk, settings(None).store, &census).expect("it can be looked at");
+        let count = census.segments[0].gone.len();
+        assert_eq!((seen.given_back_count, seen.page_count), (count, pages.len() - count));
+        assert!(
+            seen.to_string().ends_with(&format!(", the space of {count} pages more is given back")),
+            "{seen}"
+        );
         // A crash may leave any of the blocks that were given back.
         for seed in 0..40 {
             let left = SimDisk::new(disk.state().crash(&mut Random(seed)));
@@ -124,6 +131,21 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
         segments.discard(facts[index].page).expect("the disk is well");
     }
     assert!(disk.state().names().is_empty(), "it goes with its last page");
+}
+
+#[test]
+fn a_segment_whose_file_went_meanwhile_gives_nothing_back() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let pages: Vec<NewPage> = (0..3).map(|number| page(1 + number * 100, 90)).collect();
+    for goes in [true, false] {
+        let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
+        segments.discard(facts[1].page).expect("the disk is well");
+        if goes {
+            disk.remove("segment-0000000000").expect("it is there");
+        }
+    }
+    assert!(segments.give_back().expect("the disk is well") > 0, "the other does");
 }
 
 #[test]
