@@ -131,6 +131,7 @@ impl CellWorld<'_> {
                 self.begin_turn();
                 let timer = self.state().timers.borrow_mut().pop();
                 if let Some(timer) = timer {
+                    self.hasten();
                     queue_woken(self, timer.0.1);
                 }
                 self.end_turn();

@@ -1,6 +1,7 @@
 //! How the broker ends, and what outlives that.
 
 use imori_core::confirm::Level;
+use imori_core::time::Time;
 
 /// How the broker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,4 +27,6 @@ impl Kind {
 pub(crate) struct Crash {
     pub(crate) at: u64,
     pub(crate) kind: Kind,
+    /// When the next one began.
+    pub(crate) back: Time,
 }

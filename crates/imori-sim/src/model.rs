@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Level;
+use imori_core::time::Time;
 
+use crate::due::{Cancel, Due};
 use crate::ending::{Crash, Kind};
 use crate::property::Property;
 use crate::shared::Shared;
@@ -39,6 +41,12 @@ pub(crate) struct MessageRecord {
     /// It is to outlive the broker, where its queue does.
     pub(crate) is_persistent: bool,
     pub(crate) is_in_transaction: bool,
+    /// When somebody may have it, if not at once.
+    pub(crate) due: Option<Due>,
+    /// Whether somebody took it back.
+    pub(crate) cancel: Cancel,
+    /// How often that was tried.
+    pub(crate) cancels: usize,
 }
 
 /// Where a message goes.
@@ -202,6 +210,11 @@ impl Model {
             fate.is_processed &= is_persistent && keeps;
             fate.is_of_earlier_life = true;
         }
+        for message in &mut self.messages {
+            let keeps = matches!(message.to, To::Queue(queue)
+                if self.queues.get(queue).is_some_and(|queue| queue.keeps(crash.kind)));
+            message.cancel.outlive(message.is_persistent && keeps);
+        }
         self.crashes.push(crash);
     }
 
@@ -262,6 +275,7 @@ impl Model {
             Some(To::Topic(subject)) => is_match(pattern, subject),
             _ => false,
         };
+        let is_meant = is_meant && self.messages.get(message).is_some_and(|message| message.due.is_none());
         if !is_meant {
             let text = format!("message {message} is not for subscription {subscription} to `{pattern}`");
             shared.violate(Property::Visibility, || text);
@@ -303,7 +317,8 @@ impl Model {
         }
         self.check_address(shared, arrived, queue);
         self.check_single(shared, arrived, queue);
-        if !arrived.is_redelivered {
+        let is_delayed = self.message(message).due.is_some();
+        if !arrived.is_redelivered && !is_delayed {
             self.check_queue_order(shared, session, message, queue);
         }
         let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
@@ -384,13 +399,23 @@ impl Model {
                     format!("message {message} outlived the broker, for which it was not made")
                 });
             }
-            if !arrived.is_redelivered {
+            let back = self.crashes.last().map_or(Time::NEVER, |crash| crash.back);
+            let due = record.and_then(|record| record.due);
+            // What fell due later was given to nobody.
+            if !arrived.is_redelivered && due.is_none_or(|due| due.latest < back) {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} outlived the broker and does not say that it may come again")
                 });
             }
+            let is_first = !self.fates.contains_key(&(message, queue)) && !self.is_incomplete;
+            if arrived.is_redelivered && is_first && due.is_some_and(|due| due.earliest >= back) {
+                shared.violate(Property::Duplication, || {
+                    format!("message {message} is marked as redelivered and was not due before")
+                });
+            }
         }
-        if is_restored && !spec.is_dead_letter_queue {
+        let is_delayed = record.is_some_and(|record| record.due.is_some());
+        if is_restored && !spec.is_dead_letter_queue && !is_delayed {
             self.check_restored_order(shared, arrived.session, message, queue);
         }
         let spec = self.queue(queue);

@@ -121,11 +121,19 @@ pub enum Bug {
     PageCutShort,
     /// Queues are not told of some of their pages.
     PageNewsLost,
+    /// A timer gives out what is due a second later.
+    DueEarly,
+    /// What is settled or cancelled of messages that were delayed leaves no record.
+    DelayedSettleUnrecorded,
+    /// Recovery does not read pages of delayed messages.
+    DelayedPagesUnread,
+    /// Recovery reads pages of delayed messages before it knows what was settled of them.
+    DelayedPagesBeforeSettles,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 58] = [
+    pub const ALL: [(Bug, &'static [Property]); 62] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -184,5 +192,9 @@ impl Bug {
         (Bug::PagesBeforeSettles, &[Property::Duplication]),
         (Bug::PageCutShort, &[Property::Loss]),
         (Bug::PageNewsLost, &[Property::Starvation, Property::Loss, Property::Leftovers]),
+        (Bug::DueEarly, &[Property::Delay]),
+        (Bug::DelayedSettleUnrecorded, &[Property::Durability, Property::Delay, Property::Duplication]),
+        (Bug::DelayedPagesUnread, &[Property::Loss]),
+        (Bug::DelayedPagesBeforeSettles, &[Property::Durability, Property::Delay, Property::Duplication]),
     ];
 }

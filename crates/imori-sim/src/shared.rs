@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
@@ -130,6 +131,8 @@ pub(crate) struct Shared {
     pub(crate) violation: RefCell<Option<Violation>>,
     /// Ends of the broker that were looked at.
     pub(crate) points: Cell<u64>,
+    /// Records of delayed messages, for a bug.
+    pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
 }
 
 impl Shared {
@@ -177,6 +180,7 @@ impl Shared {
             rests: RefCell::default(),
             violation: RefCell::default(),
             points: Cell::new(0),
+            delayed: RefCell::default(),
         }
     }
 
@@ -192,6 +196,7 @@ impl Shared {
             cuts: std::mem::take(&mut self.cuts),
             rests: std::mem::take(&mut self.rests),
             violation: std::mem::take(&mut self.violation),
+            delayed: std::mem::take(&mut self.delayed),
             points: self.points.clone(),
             ..new
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
@@ -36,7 +37,10 @@ const STACK_BYTES: usize = 256 * 1024;
 
 /// How far a run looks for something to happen before it counts as at rest: longer than any wait
 /// of a connection that ends, shorter than what the broker does for ever.
-const REST_MICROS: u64 = 6_000_000;
+const REST: Duration = Duration::from_secs(6);
+
+/// How far where messages may be delayed for longer than that.
+const LONG_REST: Duration = Duration::from_secs(70);
 
 /// What a run came to.
 #[derive(Debug)]
@@ -60,6 +64,8 @@ pub(crate) struct Simulation {
     workload: Workload,
     /// A cell that is held up, and until when: so others get far ahead of it.
     held_up: (usize, u64),
+    /// How far it looks for something to happen before it counts as at rest.
+    patience: Duration,
     /// The broker may end by itself.
     may_crash: bool,
     crashes_left: usize,
@@ -79,7 +85,8 @@ impl Simulation {
         model.queues.clone_from(&workload.queues);
         let crashes_left = workload.crashes;
         let (clients, held_up) = (Vec::new(), (0, 0));
-        Simulation { shared, fibers, clients, model, workload, held_up, may_crash: false, crashes_left }
+        let (patience, may_crash) = (REST, false);
+        Simulation { shared, fibers, clients, model, workload, held_up, patience, may_crash, crashes_left }
     }
 
     /// Runs to the end, or to the first violation.
@@ -113,6 +120,11 @@ impl Simulation {
             self.crash()?;
             self.shared.log.borrow().device.disk.heal();
             self.rest("going on again")?;
+        }
+        if self.workload.delays.is_some() {
+            self.patience = LONG_REST;
+            self.rest("waiting for what is delayed")?;
+            self.patience = REST;
         }
         if self.workload.mark_bytes.is_some() {
             // Only who drains queues ends an alarm.
@@ -462,7 +474,11 @@ impl Simulation {
             let mut pipe = shared.network.pipe(client.session);
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
         }
-        self.model.crash(Crash { at, kind });
+        if self.workload.delays.is_some() {
+            let away = Duration::from_millis(*shared.random.pick(&[0, 0, 5, 50, 3_000]));
+            shared.clock.set(shared.clock.get().after(away));
+        }
+        self.model.crash(Crash { at, kind, back: shared.clock.get() });
         let (store, found) = self.reopen(&state, kind)?;
         let shared = Rc::get_mut(&mut self.shared).expect("nobody else keeps it");
         let mut next = shared.next_life(&self.workload, store);
@@ -618,7 +634,7 @@ impl Simulation {
         let acting = self.clients.iter().filter(|client| !client.is_silent() && client.deeds_left > 0);
         let next = timers.chain(acting.map(|client| client.next_at)).filter(|at| *at > now).min();
         match next {
-            Some(at) if at.0 <= now.0 + REST_MICROS => {
+            Some(at) if at <= now.after(self.patience) => {
                 shared.trace.note(&[at.0], || format!("-- it is {} us", at.0));
                 shared.clock.set(at);
                 true

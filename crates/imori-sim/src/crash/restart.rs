@@ -56,6 +56,9 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         if was_clean { checkpoint.doubtful_below } else { shared.segments.census().next_segment };
     restore.checkpoint(checkpoint);
     pages.iter().for_each(|facts| restore.page(page_facts(facts)));
+    if shared.has(Bug::DelayedPagesBeforeSettles) {
+        read_delayed(shared, &mut restore)?;
+    }
     if shared.has(Bug::PagesBeforeSettles) {
         list(shared, &mut restore, floor);
     }
@@ -64,6 +67,9 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     }
     of(RecordType::Count).try_for_each(|(_, payload)| restore.count(payload))?;
     of(RecordType::Seen).try_for_each(|(lsn, payload)| restore.seen(lsn, payload))?;
+    if !shared.has(Bug::DelayedPagesBeforeSettles) {
+        read_delayed(shared, &mut restore)?;
+    }
     if !shared.has(Bug::PagesUnlisted) && !shared.has(Bug::PagesBeforeSettles) {
         list(shared, &mut restore, floor);
     }
@@ -78,6 +84,20 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     let words = [restored.queues as u64, restored.messages as u64, pages.len() as u64];
     shared.trace.note(&words, || format!("-- {restored:?}, of {} pages", pages.len()));
     Ok(awakenings)
+}
+
+/// Reads pages of delayed messages, whole.
+fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordError> {
+    if shared.has(Bug::DelayedPagesUnread) {
+        return Ok(());
+    }
+    for place in restore.delayed_pages() {
+        if let Ok(page) = shared.segments.read(PageRef::new(place.segment, place.index)) {
+            let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
+            restore.delayed_page(place, entries)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads which records are in those pages of which the journal may tell something.
