@@ -52,6 +52,8 @@ pub struct Restore {
     gauge: Gauge,
     now: Time,
     was_clean: bool,
+    /// What has a record below this one may have been given out, however the last process ended.
+    doubtful_below: Lsn,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
     /// What rows were that definitions of the journal changed.
     amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
@@ -72,6 +74,7 @@ impl Restore {
             gauge,
             now,
             was_clean,
+            doubtful_below: Lsn::NONE,
             rows: BTreeMap::new(),
             amended: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -164,6 +167,7 @@ impl Restore {
 
     /// Takes the last checkpoint, before the first page.
     pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.doubtful_below = checkpoint.doubtful_records_below;
         self.pages.checkpoint(checkpoint);
     }
 
@@ -257,7 +261,8 @@ impl Restore {
             let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
             let count = self.counts.get(&Holding { queue: id, lsn });
             let failures = count.map_or(0, |count| count.failures);
-            let is_redelivered = !self.was_clean || count.is_some_and(|count| count.is_redelivered);
+            let is_doubtful = !self.was_clean || lsn < self.doubtful_below;
+            let is_redelivered = is_doubtful || count.is_some_and(|count| count.is_redelivered);
             entries.extend(queue.found(&publication, &arrival, failures, is_redelivered));
         }
         Ok(())

@@ -161,6 +161,7 @@ fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
     Checkpoint {
         next_segment: census.next_segment,
         doubtful_below: host.keeper().doubtful_below,
+        doubtful_records_below: host.keeper().doubtful_records_below,
         segments: segments.collect(),
         settled: gathered.settled.clone(),
     }

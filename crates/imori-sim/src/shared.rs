@@ -168,7 +168,7 @@ impl Shared {
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
             log: RefCell::new(store.log),
             segments: store.segments,
-            keeper: Keeper::new(workload.paging.files_max, 0, Vec::new()),
+            keeper: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
             jobs: Jobs::default(),
             threads: StoreThreads::default(),
             paging: workload.paging,

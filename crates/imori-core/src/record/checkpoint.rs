@@ -1,14 +1,17 @@
 //! What a checkpoint says of pages: which segments there are, which of their pages are gone, and of those that
-//! are settled in part what is settled.
+//! are settled in part what is settled; and of which messages nobody knows whether they were given out.
 //!
-//! `version u8, next_segment u32, doubtful_below u32`, the segments as `count u32` and so many times `segment u32,
-//! page_count u32, gone count u32` and `gone u32`, the pages as `count u32` and so many times `segment u32, index u32,
-//! ranges count u32` and `first u64, last u64`.
+//! `version u8, next_segment u32, doubtful_below u32`, in version 2 `doubtful_records_below u64`, the segments as
+//! `count u32` and so many times `segment u32, page_count u32, gone count u32` and `gone u32`, the pages as `count u32`
+//! and so many times `segment u32, index u32, ranges count u32` and `first u64, last u64`.
 
 use super::fields::{Fields, RecordError};
+use crate::confirm::Lsn;
 use crate::queue::{PagePlace, Ranges};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Nothing is said of records in the journal.
+const OLD_VERSION: u8 = 1;
 
 /// What a checkpoint says of pages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub struct Checkpoint {
     pub next_segment: u32,
     /// Nobody knows whether what is in segments below this one was given out before it was written there.
     pub doubtful_below: u32,
+    /// Nor whether what has a record below this one was: an end that was not clean came after it.
+    pub doubtful_records_below: Lsn,
     /// By rising number.
     pub segments: Vec<SegmentState>,
     /// Records that are settled of pages that are needed for others.
@@ -41,6 +46,7 @@ impl Checkpoint {
         let mut out = vec![VERSION];
         push(&mut out, self.next_segment);
         push(&mut out, self.doubtful_below);
+        out.extend_from_slice(&self.doubtful_records_below.0.to_le_bytes());
         push_len(&mut out, self.segments.len());
         for SegmentState { segment, page_count, gone } in &self.segments {
             push(&mut out, *segment);
@@ -69,8 +75,10 @@ impl Checkpoint {
         if payload.is_empty() {
             return Ok(Checkpoint::default());
         }
-        let mut fields = Fields::of(payload, VERSION)?;
+        let is_old = payload.first() == Some(&OLD_VERSION);
+        let mut fields = Fields::of(payload, if is_old { OLD_VERSION } else { VERSION })?;
         let (next_segment, doubtful_below) = (fields.u32()?, fields.u32()?);
+        let doubtful_records_below = if is_old { Lsn::NONE } else { Lsn(fields.u64()?) };
         let mut segments = Vec::new();
         for _ in 0..fields.u32()? {
             let (segment, page_count) = (fields.u32()?, fields.u32()?);
@@ -89,7 +97,7 @@ impl Checkpoint {
             }
             settled.push((place, ranges.into_iter().collect()));
         }
-        Ok(Checkpoint { next_segment, doubtful_below, segments, settled })
+        Ok(Checkpoint { next_segment, doubtful_below, doubtful_records_below, segments, settled })
     }
 }
 
@@ -109,6 +117,7 @@ mod tests {
         Checkpoint {
             next_segment: 9,
             doubtful_below: 4,
+            doubtful_records_below: Lsn(0x102),
             segments: vec![
                 SegmentState { segment: 3, page_count: 5, gone: vec![0, 4] },
                 SegmentState { segment: 8, page_count: 1, gone: Vec::new() },
@@ -128,6 +137,17 @@ mod tests {
             assert_eq!(Checkpoint::decode(&bytes[..len]), Err(RecordError::Truncated), "{len} bytes");
         }
         assert_eq!(Checkpoint::decode(&[]), Ok(Checkpoint::default()));
-        assert_eq!(Checkpoint::decode(&[2]), Err(RecordError::Version(2)));
+        assert_eq!(Checkpoint::decode(&[3]), Err(RecordError::Version(3)));
+    }
+
+    #[test]
+    fn one_of_the_release_before_is_read() {
+        let mut bytes = sample().encode();
+        bytes.drain(1 + 4 + 4..1 + 4 + 4 + 8);
+        bytes[0] = OLD_VERSION;
+        assert_eq!(
+            Checkpoint::decode(&bytes),
+            Ok(Checkpoint { doubtful_records_below: Lsn::NONE, ..sample() })
+        );
     }
 }

@@ -19,7 +19,7 @@ use crate::shared::Shared;
 pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
     let Found { recovered, messages, checkpoint, pages } = found;
     let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
-    let records = recovered.records;
+    let records = &recovered.records;
     let mut read = Vec::new();
     let all = messages.each(|record| {
         read.push((Lsn(record.lsn.0), record.payload.to_vec()));
@@ -52,8 +52,10 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         log.note_recovered(lsn, payload);
     }
     restore.define()?;
-    let doubtful_below =
-        if was_clean { checkpoint.doubtful_below } else { shared.segments.census().next_segment };
+    let doubtful = match was_clean {
+        true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),
+        false => (shared.segments.census().next_segment, Lsn(recovered.next.0)),
+    };
     restore.checkpoint(checkpoint);
     pages.iter().for_each(|facts| restore.page(page_facts(facts)));
     if shared.has(Bug::DelayedPagesBeforeSettles) {
@@ -74,7 +76,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         list(shared, &mut restore, floor);
     }
     read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload))?;
-    shared.keeper = Keeper::new(shared.paging.files_max, doubtful_below, restore.gone_pages());
+    shared.keeper = Keeper::new(shared.paging.files_max, doubtful, restore.gone_pages());
     let mut topology = shared.topology.borrow_mut();
     let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {
         let (slot, generation) = shared.queues.insert(|_, _| queue);
