@@ -315,6 +315,7 @@ impl Client {
         let has_volatile = model.queues.iter().any(|queue| queue.is_volatile);
         let is_expected = match message {
             "Connection too slow" => true,
+            "Server shutting down" => model.has_stopped,
             "resource_error" => model.queues.iter().any(|queue| queue.refuses),
             "not_found" | "precondition_failed" | "Server cancelled subscription" | "resource_locked" => {
                 has_volatile

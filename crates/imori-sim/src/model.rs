@@ -149,6 +149,8 @@ pub(crate) struct Model {
     pub(crate) crashes: Vec<Crash>,
     /// Replies that arrived.
     pub(crate) replies: BTreeSet<usize>,
+    /// The broker was told to stop.
+    pub(crate) has_stopped: bool,
     /// Some bytes that were given out are known to nobody.
     pub(crate) is_incomplete: bool,
     /// The latest key of live deliveries, by publisher and receiver.
@@ -208,7 +210,7 @@ impl Model {
             let is_persistent = self.messages.get(*message).is_some_and(|message| message.is_persistent);
             let keeps = self.queues.get(*queue).is_some_and(|queue| queue.keeps(crash.kind));
             fate.is_processed &= is_persistent && keeps;
-            fate.is_of_earlier_life = true;
+            fate.is_of_earlier_life |= !crash.was_clean;
         }
         for message in &mut self.messages {
             let keeps = matches!(message.to, To::Queue(queue)
@@ -390,8 +392,10 @@ impl Model {
         let message = arrived.message;
         let spec = self.queue(queue);
         let record = self.messages.get(message);
-        let was_before =
-            |crash: u64| record.and_then(|record| record.sent_at).is_some_and(|sent| sent <= crash);
+        let sent = record.and_then(|record| record.sent_at);
+        // What is dead is not delayed.
+        let due = record.and_then(|record| record.due).filter(|_| !spec.is_dead_letter_queue);
+        let was_before = |crash: u64| sent.is_some_and(|sent| sent <= crash);
         let is_restored = self.last_crash().is_some_and(was_before);
         if is_restored && !spec.is_dead_letter_queue {
             if !record.is_some_and(|record| record.is_persistent) || spec.is_transient && !spec.is_volatile {
@@ -399,30 +403,28 @@ impl Model {
                     format!("message {message} outlived the broker, for which it was not made")
                 });
             }
-            let back = self.crashes.last().map_or(Time::NEVER, |crash| crash.back);
-            let due = record.and_then(|record| record.due);
-            // What fell due later was given to nobody.
-            if !arrived.is_redelivered && due.is_none_or(|due| due.latest < back) {
+            // What fell due later was given to nobody before.
+            let is_marked = |crash: &Crash| {
+                !crash.was_clean && was_before(crash.at) && due.is_none_or(|due| due.latest < crash.back)
+            };
+            if !arrived.is_redelivered && self.crashes.iter().any(is_marked) {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} outlived the broker and does not say that it may come again")
                 });
             }
-            let is_first = !self.fates.contains_key(&(message, queue)) && !self.is_incomplete;
-            if arrived.is_redelivered && is_first && due.is_some_and(|due| due.earliest >= back) {
-                shared.violate(Property::Duplication, || {
-                    format!("message {message} is marked as redelivered and was not due before")
-                });
-            }
         }
-        let is_delayed = record.is_some_and(|record| record.due.is_some());
-        if is_restored && !spec.is_dead_letter_queue && !is_delayed {
+        if is_restored && !spec.is_dead_letter_queue && due.is_none() {
             self.check_restored_order(shared, arrived.session, message, queue);
         }
         let spec = self.queue(queue);
         // One that died again, as the broker forgot that it had, is delivered as if it had never been.
         let may_be_unmarked = spec.is_dead_letter_queue;
         let Some(fate) = self.fates.get(&(message, queue)).copied() else {
-            if arrived.is_redelivered && !self.is_incomplete && !is_restored {
+            // A later start does not know any more what was due at that of the doubt.
+            let back = self.crashes.last().map_or(Time(0), |crash| crash.back);
+            let is_doubtful = due.is_none_or(|due| due.earliest < back)
+                && self.crashes.iter().any(|crash| !crash.was_clean && was_before(crash.at));
+            if arrived.is_redelivered && !self.is_incomplete && !is_doubtful {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} is marked as redelivered but nobody had it")
                 });

@@ -129,11 +129,17 @@ pub enum Bug {
     DelayedPagesUnread,
     /// Recovery reads pages of delayed messages before it knows what was settled of them.
     DelayedPagesBeforeSettles,
+    /// An end without a last checkpoint counts as clean.
+    CleanWithoutCheckpoint,
+    /// Connections that are there at a clean end do not give back what they had.
+    EndWithoutRelease,
+    /// The mark of a clean end is not taken away by the next start.
+    CleanMarkStays,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 62] = [
+    pub const ALL: [(Bug, &'static [Property]); 65] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -195,6 +201,9 @@ impl Bug {
         (Bug::DueEarly, &[Property::Delay]),
         (Bug::DelayedSettleUnrecorded, &[Property::Durability, Property::Delay, Property::Duplication]),
         (Bug::DelayedPagesUnread, &[Property::Loss]),
+        (Bug::CleanWithoutCheckpoint, &[Property::Duplication]),
+        (Bug::EndWithoutRelease, &[Property::Duplication]),
+        (Bug::CleanMarkStays, &[Property::Recovery]),
         (Bug::DelayedPagesBeforeSettles, &[Property::Durability, Property::Delay, Property::Duplication]),
     ];
 }

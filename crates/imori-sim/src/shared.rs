@@ -22,6 +22,7 @@ use imori_stomp::settings::Settings;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
 
+use crate::ending::Phase;
 use crate::journal::{Device, Log, Store};
 use crate::lock::Locks;
 use crate::network::Network;
@@ -72,6 +73,8 @@ pub(crate) struct CellState {
     pub(crate) page_news: RefCell<VecDeque<PageNews>>,
     /// Its turns, as the keeper sees them.
     pub(crate) turns: Turns,
+    /// It has told its connections that the broker stops.
+    pub(crate) has_told: Cell<bool>,
 }
 
 impl CellState {
@@ -90,6 +93,7 @@ impl CellState {
             is_woken: Cell::new(false),
             page_news: RefCell::default(),
             turns: Turns::default(),
+            has_told: Cell::new(false),
         }
     }
 }
@@ -100,6 +104,9 @@ pub(crate) struct Shared {
     pub(crate) trace: Trace,
     pub(crate) bug: Option<Bug>,
     pub(crate) clock: Cell<Time>,
+    pub(crate) phase: Cell<Phase>,
+    /// How often the system was started.
+    pub(crate) boot: Cell<u8>,
     /// How many decisions were made: the order of all events.
     pub(crate) step: Cell<u64>,
     pub(crate) locks: Locks,
@@ -152,6 +159,8 @@ impl Shared {
             trace,
             bug,
             clock: Cell::new(Time(1_000_000)),
+            phase: Cell::new(Phase::Serving),
+            boot: Cell::new(0),
             step: Cell::new(1),
             locks: Locks::default(),
             network: Network::default(),
@@ -198,6 +207,7 @@ impl Shared {
             violation: std::mem::take(&mut self.violation),
             delayed: std::mem::take(&mut self.delayed),
             points: self.points.clone(),
+            boot: self.boot.clone(),
             ..new
         }
     }

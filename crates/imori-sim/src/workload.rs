@@ -122,6 +122,8 @@ pub(crate) struct Workload {
     pub(crate) persistent_share: usize,
     /// How often the broker may end without a word.
     pub(crate) crashes: usize,
+    /// Half of its ends are clean.
+    pub(crate) stops: bool,
     /// One of so many decisions ends it, while it may.
     pub(crate) crash_every: usize,
     /// The disk may fail, or be full.
@@ -208,6 +210,7 @@ impl Delays {
 impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
         let workload = Workload::without_delays(random);
+        let workload = Workload { stops: random.chance(1, 2), ..workload };
         if !random.chance(1, 4) {
             return workload;
         }
@@ -257,6 +260,7 @@ impl Workload {
             delays: None,
             persistent_share: 0,
             crashes: 0,
+            stops: false,
             crash_every: 1,
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),

@@ -39,7 +39,7 @@ struct Image {
 /// Looks at what is left of this state.
 pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: Kind) {
     let left = match kind {
-        Kind::Kill => state.clone(),
+        Kind::Kill | Kind::Clean => state.clone(),
         Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
     };
     let disk = SimDisk::new(left);

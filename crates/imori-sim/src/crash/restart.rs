@@ -17,7 +17,7 @@ use crate::shared::Shared;
 
 /// Gives a new broker the queues that its store has; gives those that are to be woken.
 pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
-    let Found { recovered, messages, checkpoint, pages } = found;
+    let Found { recovered, messages, checkpoint, pages, was_clean } = found;
     let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
     let records = &recovered.records;
     let mut read = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if shared.has(Bug::ReplayBackwards) {
         read.reverse();
     }
-    let was_clean = shared.has(Bug::MarkForgotten);
+    let was_clean = was_clean || shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
     let mut restore = Restore::new(gauge, shared.clock.get(), was_clean);
     let log = shared.log.get_mut();

@@ -11,7 +11,7 @@ use crate::workload::Workload;
 fn shared() -> Shared {
     let settings = Store::journal_settings(16);
     let device = Device::new(SimDisk::default(), None);
-    let opened = Store::open(device, 16, Definitions::default(), None);
+    let opened = Store::open(device, 0, 16, Definitions::default(), None);
     let (store, _) = opened.expect("an empty disk becomes a store");
     let workload = Workload::new(&Random::new(1));
     Shared::new(&workload, Random::new(1), Trace::new(false), None, settings, store)
