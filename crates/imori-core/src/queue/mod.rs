@@ -4,6 +4,7 @@
 //! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
 
 mod delayed_pages;
+mod journal_pages;
 mod paging;
 mod queue;
 mod settings;
@@ -26,8 +27,10 @@ pub use dedup::Dedup;
 pub(crate) use delayed_pages::FoundDelayed;
 pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
+pub(crate) use journal_pages::InJournal;
+pub use journal_pages::JournalRead;
 pub(crate) use pages::delayed_position;
-pub use pages::{GonePage, PageFacts, PageId, PagePlace};
+pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource};
 pub(crate) use paging::{Found, FoundPage, first_position};
 pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
 pub use ranges::Ranges;
