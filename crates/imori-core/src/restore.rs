@@ -296,10 +296,8 @@ impl Restore {
         for id in queues {
             let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
             let count = self.counts.get(&Holding { queue: id, lsn });
-            let failures = count.map_or(0, |count| count.failures);
             let is_doubtful = !self.was_clean || lsn < self.doubtful_below;
-            let is_redelivered = is_doubtful || count.is_some_and(|count| count.is_redelivered);
-            let found = queue.found(&publication, &arrival, failures, is_redelivered);
+            let found = queue.found(&publication, &arrival, count, is_doubtful);
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }
         Ok(false)

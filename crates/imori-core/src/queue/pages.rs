@@ -12,7 +12,7 @@ use crate::confirm::Lsn;
 use crate::id::DurableQueueId;
 use crate::time::Time;
 
-use super::journal_pages::{JournalPage, JournalRead};
+use super::in_journal::{JournalPage, JournalRead};
 use super::ranges::Ranges;
 
 /// Positions from here on are of delayed messages: what is above is when they are due. No record has such a number.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::draft::{PageDraft, PageWork, Tally};
 use super::entry::Entry;
-use super::journal_pages::{self, Gathered, InJournal};
+use super::in_journal::{Gathered, InJournal};
 use super::level::{PagePart, Part};
 use super::pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, Pages};
+use super::position::{first_position, restored_position};
 use super::queue::{Effects, Queue};
 use super::ranges::Ranges;
 use super::run::Run;
@@ -156,7 +157,9 @@ impl Queue {
         let priority = page.priority;
         let Some(part) = self.ready.part(priority, id).copied() else { return 0 };
         let in_journal = page.in_journal.as_ref();
-        in_journal.into_iter().for_each(|in_journal| in_journal.put_in_place(&mut entries));
+        for (position, entry) in in_journal.iter().flat_map(|page| page.positions()).zip(&mut entries) {
+            entry.position = position;
+        }
         let (is_in_journal, page_of) = match in_journal {
             Some(in_journal) => (true, in_journal.is_moving.then_some(id)),
             None => (false, Some(id)),
@@ -348,7 +351,7 @@ impl Queue {
                     let sequence = self.next_sequence;
                     self.next_sequence += 1;
                     entry.envelope.sequence = sequence;
-                    position = journal_pages::position(entry.envelope.lsn, position, end);
+                    position = restored_position(entry.envelope.lsn, position, end);
                     entry.position = position;
                     self.gauge.add(Entry::CHARGE);
                     if self.settings().delivery_limit.is_none_or(|limit| entry.envelope.failures <= limit) {
@@ -387,14 +390,6 @@ impl Queue {
     pub(super) fn keeps_records(&self) -> bool {
         self.durability().is_some_and(|durability| durability.level > crate::confirm::Level::Memory)
     }
-}
-
-/// The lowest position of what has this record. Cells overtake each other between the journal and a queue, so that
-/// there have to be more positions than records.
-pub(crate) fn first_position(lsn: Lsn) -> u64 {
-    const BITS: u32 = 8;
-    // The journal failed, and nothing will be written any more.
-    if lsn == Lsn::NEVER { 0 } else { lsn.0 << BITS }
 }
 
 /// Where the next page begins behind each of what was found.

@@ -340,19 +340,21 @@ impl Queue {
         &mut self,
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
-        failures: u32,
-        is_redelivered: bool,
+        count: Option<&Count>,
+        is_doubtful: bool,
     ) -> Vec<Entry> {
         let mut found = self.due_before(arrival.now);
         let mut entry = self.entry(publication, arrival);
+        let failures = count.map_or(0, |count| count.failures);
+        let is_counted = count.is_some_and(|count| count.is_redelivered);
         entry.envelope.failures = failures;
-        entry.envelope.is_redelivered = is_redelivered;
+        entry.envelope.is_redelivered = is_doubtful || is_counted;
         let is_failed = self.settings.delivery_limit.is_some_and(|limit| failures > limit);
         match due(publication, arrival).filter(|_| !is_failed) {
             Some(due) => {
-                // Nobody knows whether it was given out, but what is due later was not. The queue is as
+                // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
                 // old as the restoration.
-                entry.envelope.is_redelivered &= due <= self.last_used;
+                entry.envelope.is_redelivered = is_counted || is_doubtful && due < self.last_used;
                 self.delay(due, entry);
             }
             None => found.push(entry),

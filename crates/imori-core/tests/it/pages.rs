@@ -81,10 +81,8 @@ impl<'w> Paged<'w> {
 }
 
 fn place_of(source: &PageSource) -> PagePlace {
-    match source {
-        PageSource::Segment(place) => *place,
-        PageSource::Journal(_) => panic!("nothing was left in the journal"),
-    }
+    let PageSource::Segment(place) = source else { unreachable!("nothing was left in the journal") };
+    *place
 }
 
 /// The bodies that came, in their order.

@@ -73,7 +73,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         });
         sifted.map_err(|error| match error {
             ReadError::Taker(error) => error,
-            ReadError::Disk(error) => panic!("the disk reads what it read before: {error}"),
+            ReadError::Disk(error) => unreachable!("the disk reads what it read before: {error}"),
         })?;
     }
     shared.keeper = Keeper::new(shared.paging.files_max, doubtful, restore.gone_pages());
