@@ -62,6 +62,8 @@ pub struct Restore {
     gauge: Gauge,
     now: Time,
     was_clean: bool,
+    /// What has a record below this one may have been given out, however the last process ended.
+    doubtful_below: Lsn,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
     /// What rows were that definitions of the journal changed.
     amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
@@ -85,6 +87,7 @@ impl Restore {
             gauge,
             now,
             was_clean,
+            doubtful_below: Lsn::NONE,
             rows: BTreeMap::new(),
             amended: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -185,6 +188,7 @@ impl Restore {
 
     /// Takes the last checkpoint, before the first page.
     pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.doubtful_below = checkpoint.doubtful_records_below;
         self.pages.checkpoint(checkpoint);
     }
 
@@ -292,7 +296,8 @@ impl Restore {
         for id in queues {
             let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
             let count = self.counts.get(&Holding { queue: id, lsn });
-            let found = queue.found(&publication, &arrival, count, !self.was_clean);
+            let is_doubtful = !self.was_clean || lsn < self.doubtful_below;
+            let found = queue.found(&publication, &arrival, count, is_doubtful);
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }
         Ok(false)
@@ -319,7 +324,8 @@ impl Restore {
         let mut ids = BTreeMap::new();
         let (mut pages, mut counts) = (self.pages.take(self.was_clean), self.pages.counts(&self.counts));
         let mut seen = self.seen;
-        let as_found = (self.leaving.page_bytes, !self.was_clean);
+        let doubtful_below = if self.was_clean { self.doubtful_below } else { Lsn::NEVER };
+        let as_found = (self.leaving.page_bytes, doubtful_below);
         for (durable, (mut queue, waiting)) in self.queues {
             let mut of_queue = seen.remove(&durable).unwrap_or_default();
             of_queue.sort_by_key(|(seen, _)| seen.time);

@@ -34,7 +34,12 @@ pub(crate) fn keep(shared: &Arc<Shared>) {
         keep_once(&**shared, &mut spills_again);
         keeper.wait(KEEPER_LOOK_EVERY);
     }
-    checkpoint(&**shared, Spills::Nothing);
+    keep_last(&**shared);
+}
+
+/// Makes the checkpoint with which a clean end ends.
+pub fn keep_last<H: KeeperHost>(host: &H) {
+    checkpoint(host, Spills::Nothing);
 }
 
 /// What is copied to segments before a checkpoint.
@@ -165,6 +170,7 @@ fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
     Checkpoint {
         next_segment: census.next_segment,
         doubtful_below: host.keeper().doubtful_below,
+        doubtful_records_below: host.keeper().doubtful_records_below,
         segments: segments.collect(),
         settled: gathered.settled.clone(),
     }

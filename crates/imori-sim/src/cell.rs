@@ -1,7 +1,10 @@
 //! What a virtual cell does with its turns, for ever.
 
 use imori_core::broker::{queue_restored, queue_woken};
+use imori_server::turn::{Signal, give_signal};
 
+use crate::ending::Phase;
+use crate::planted::Bug;
 use crate::resting::Task;
 use crate::shared::{CellState, Shared};
 use crate::waits::Status;
@@ -10,6 +13,8 @@ use crate::world::CellWorld;
 /// Something that a cell can do next.
 enum Work {
     Accept,
+    /// The broker stops.
+    Goodbye,
     Task(usize),
     Timer,
     Flush,
@@ -24,7 +29,10 @@ enum Work {
 impl CellState {
     /// Tells whether the cell has something to do now.
     pub(crate) fn has_work(&self, shared: &Shared) -> bool {
-        !self.arrivals.borrow().is_empty()
+        let phase = shared.phase.get();
+        !self.arrivals.borrow().is_empty() && phase == Phase::Serving
+            || phase == Phase::Stopping && !self.has_told.get()
+            || phase > Phase::Stopping
             || self.is_woken.get()
             || !self.awakenings.borrow().is_empty()
             || !self.page_news.borrow().is_empty()
@@ -42,7 +50,7 @@ impl CellState {
 impl CellWorld<'_> {
     /// Runs the cell; it never returns, the run ends it.
     pub(crate) fn run(&self) {
-        loop {
+        while self.shared.phase.get() <= Phase::Stopping {
             match self.next_work() {
                 None => {
                     self.begin_turn();
@@ -55,6 +63,22 @@ impl CellWorld<'_> {
                 Some(work) => self.do_work(&work),
             }
         }
+        self.end_all();
+    }
+
+    /// Gives back what connections have that are still there; what the cell had to do besides is not done.
+    fn end_all(&self) {
+        while let Some(mut task) = { self.state().tasks.borrow_mut().pop() } {
+            self.begin_turn();
+            if !self.shared.has(Bug::EndWithoutRelease) {
+                task.end(self);
+            }
+            self.end_turn();
+        }
+        self.state().turns.park(true);
+        loop {
+            self.stop(Status::Over);
+        }
     }
 
     /// One of the things to do, at random; what is gathered is written before the cell rests.
@@ -62,7 +86,11 @@ impl CellWorld<'_> {
         let shared = self.shared;
         let state = self.state();
         let mut choices: Vec<Work> = Vec::new();
-        if !state.arrivals.borrow().is_empty() {
+        let phase = shared.phase.get();
+        if phase == Phase::Stopping && !state.has_told.get() {
+            choices.push(Work::Goodbye);
+        }
+        if !state.arrivals.borrow().is_empty() && phase == Phase::Serving {
             choices.push(Work::Accept);
         }
         if state.is_woken.get() {
@@ -96,6 +124,11 @@ impl CellWorld<'_> {
                     let task = Task::new(self, pipe);
                     self.state().tasks.borrow_mut().push(task);
                 }
+            }
+            Work::Goodbye => {
+                self.state().has_told.set(true);
+                let ids: Vec<_> = self.state().tasks.borrow().iter().map(|task| task.task.id()).collect();
+                ids.into_iter().for_each(|id| give_signal(self, id, Signal::Stopping));
             }
             Work::Task(index) => {
                 let mut task = self.state().tasks.borrow_mut().remove(*index);
@@ -131,6 +164,7 @@ impl CellWorld<'_> {
                 self.begin_turn();
                 let timer = self.state().timers.borrow_mut().pop();
                 if let Some(timer) = timer {
+                    self.hasten();
                     queue_woken(self, timer.0.1);
                 }
                 self.end_turn();

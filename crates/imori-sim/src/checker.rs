@@ -12,6 +12,8 @@ use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
 use imori_core::time::Time;
 
 use crate::client::Client;
+use crate::delayed::check_late;
+use crate::due::Cancel;
 use crate::model::{Fate, Mode, Model, Outcome, Reads, To, is_match};
 use crate::property::Property;
 use crate::shared::Shared;
@@ -45,6 +47,9 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
         });
     }
     check_consumers(shared, model, clients);
+    if !shared.memory.is_alarmed() {
+        check_late(shared, model);
+    }
     let mut waiting = Vec::new();
     shared.queues.each(|_, queue| {
         if queue.ready_len() > 0 {
@@ -131,11 +136,11 @@ fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], n
 pub(crate) fn check_end(shared: &Shared, model: &Model) {
     let mut left = Vec::new();
     shared.queues.each(|_, queue| {
-        if queue.ready_len() + queue.unsettled_len() + queue.consumers_len() > 0
+        let waiting = queue.ready_len() + queue.delayed_len();
+        if waiting + queue.unsettled_len() + queue.consumers_len() > 0
             || queue.name().as_bytes().starts_with(b"stomp-")
         {
-            let (ready, unsettled, consumers) =
-                (queue.ready_len(), queue.unsettled_len(), queue.consumers_len());
+            let (ready, unsettled, consumers) = (waiting, queue.unsettled_len(), queue.consumers_len());
             left.push(format!(
                 "queue `{}` with {ready} + {unsettled} messages, {consumers} consumers",
                 queue.name()
@@ -204,6 +209,9 @@ fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
     let buried =
         spec.dead_letter.map(|dead| model.fates.get(&(message, dead)).filter(|grave| !is_undone(grave)));
     let is_settled = |outcome| matches!(outcome, Outcome::Auto | Outcome::Accept | Outcome::Reject);
+    if record.cancel != Cancel::Not {
+        return;
+    }
     let is_well = match (fate.map(|fate| fate.outcome), buried) {
         // The dead letter itself was settled in the end.
         (_, Some(Some(grave))) => is_settled(grave.outcome) || record.has_ttl,
@@ -266,7 +274,9 @@ fn check_visibility(shared: &Shared, model: &Model) {
             let To::Topic(subject) = &record.to else { continue };
             let was_there = record.sent_at.is_some_and(|sent| sent > since)
                 && record.confirmed_at.is_some_and(|confirmed| confirmed < until);
-            if was_there && is_match(pattern, subject) && !subscription.got.contains(&message) {
+            // Nothing keeps a message for live subscriptions until it is due.
+            let is_meant = record.due.is_none() && is_match(pattern, subject);
+            if was_there && is_meant && !subscription.got.contains(&message) {
                 shared.violate(Property::Visibility, || {
                     format!(
                         "message {message} to `{subject}` did not reach subscription {index} to `{pattern}`"

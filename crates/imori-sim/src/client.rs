@@ -50,6 +50,8 @@ pub(crate) enum Awaited {
     Subscribe(usize),
     Unsubscribe(usize),
     Message(usize),
+    /// To cancel this message, asked at this step.
+    Cancel(usize, u64),
     Disconnect,
     Other,
 }
@@ -168,8 +170,10 @@ impl Client {
                 self.decoder.connected(self.version);
             }
             Command::Receipt => {
-                let level = header("imori-level");
-                self.take_receipt(shared, model, &header("receipt-id").unwrap_or_default(), level.as_deref());
+                let (level, cancelled) = (header("imori-level"), header("imori-cancelled"));
+                let cancelled = cancelled.and_then(|count| count.parse().ok());
+                let id = header("receipt-id").unwrap_or_default();
+                self.take_receipt(shared, model, &id, (level.as_deref(), cancelled));
             }
             Command::Message => self.take_message(shared, model, frame),
             Command::Error => {
@@ -180,7 +184,13 @@ impl Client {
         }
     }
 
-    fn take_receipt(&mut self, shared: &Shared, model: &mut Model, id: &str, level: Option<&str>) {
+    fn take_receipt(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        id: &str,
+        (level, cancelled): (Option<&str>, Option<usize>),
+    ) {
         let now = shared.step.get();
         let awaited = self.receipts.pop_front();
         let Some((number, what)) = awaited.filter(|(number, _)| *id == format!("r{number}")) else {
@@ -191,7 +201,11 @@ impl Client {
         };
         while let Some((_, unconfirmed)) = self.unconfirmed.pop_front_if(|(frame, _)| *frame <= number) {
             match unconfirmed {
-                Unconfirmed::Message(message) => model.message(message).confirmed_at = Some(now),
+                Unconfirmed::Message(message) => {
+                    let record = model.message(message);
+                    record.confirmed_at = Some(now);
+                    record.due.iter_mut().for_each(|due| due.confirmed(shared.clock.get()));
+                }
                 Unconfirmed::Settled(message, queue, number) => {
                     let fate = model.fates.get_mut(&(message, queue));
                     if let Some(fate) =
@@ -214,6 +228,12 @@ impl Client {
                 model.message(message).has_receipt = true;
                 model.check_level(shared, message, level);
             }
+            Awaited::Cancel(message, asked_at) => match cancelled {
+                Some(count) => model.cancelled(shared, message, count, asked_at),
+                None => shared.violate(Property::Framing, || {
+                    format!("session {} is not told what it cancelled", self.session)
+                }),
+            },
             Awaited::Disconnect => {
                 self.close(shared, model);
             }
@@ -270,6 +290,7 @@ impl Client {
         let Reads::Queue(queue) = model.subscription(subscription).reads else {
             return model.live_arrived(shared, &arrived, subscription);
         };
+        model.check_due(shared, &arrived);
         model.queue_arrived(shared, &arrived, subscription, queue);
         if model.subscription(subscription).mode != Mode::Auto {
             let ack = if self.version == Version::V12 { header("ack").unwrap_or_default() } else { id };
@@ -294,6 +315,7 @@ impl Client {
         let has_volatile = model.queues.iter().any(|queue| queue.is_volatile);
         let is_expected = match message {
             "Connection too slow" => true,
+            "Server shutting down" => model.has_stopped,
             "resource_error" => model.queues.iter().any(|queue| queue.refuses),
             "not_found" | "precondition_failed" | "Server cancelled subscription" | "resource_locked" => {
                 has_volatile

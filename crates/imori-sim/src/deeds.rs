@@ -7,12 +7,17 @@ use imori_stomp::encode::FrameWriter;
 
 use crate::client::{Awaited, Client, OwnSubscription, Transaction, Unsettled};
 use crate::mail::Mail;
-use crate::model::{Mode, Model, Outcome, Reads, SubscriptionRecord, To, TransactionRecord};
+use crate::model::{
+    MessageRecord, Mode, Model, Outcome, Reads, SubscriptionRecord, To, TransactionRecord, is_match,
+};
 use crate::shared::Shared;
 use crate::workload::{Deed, QueueSpec, Workload, pattern, subject};
 
 /// Subscriptions that a client has at most.
 const SUBSCRIPTIONS_MAX: usize = 5;
+
+/// The latest delayed messages, of which one may be cancelled.
+const CANCELLED_OF: usize = 12;
 
 impl Client {
     pub(crate) fn connect(&mut self, shared: &Shared) {
@@ -64,6 +69,7 @@ impl Client {
             Deed::SubscribeOwn => self.subscribe_own(shared, model, workload.prefetch_max),
             Deed::Unsubscribe => self.unsubscribe(shared, model),
             Deed::Settle => self.settle_some(shared, model),
+            Deed::Cancel => self.cancel_some(shared, model),
             Deed::Begin => self.begin(shared),
             Deed::Commit => self.commit(shared, model),
             Deed::Abort => self.abort(shared),
@@ -102,6 +108,7 @@ impl Client {
             wants_receipt: random.chance(1, 2),
             is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
             is_persistent: random.chance(workload.persistent_share, 8),
+            delay_ms: workload.delay_ms(random).filter(|_| is_kept(model, &mail.to)),
             ..mail
         };
         self.send(shared, model, &mail);
@@ -247,6 +254,20 @@ impl Client {
         self.settle(shared, model, &last, outcome, is_in_transaction);
     }
 
+    /// Takes one of the latest delayed messages back, whoever sent it, and whether or not it is due.
+    fn cancel_some(&mut self, shared: &Shared, model: &mut Model) {
+        let delayed = |(message, record): (usize, &MessageRecord)| match record.to {
+            To::Queue(queue) if record.due.is_some() && record.sent_at.is_some() => Some((message, queue)),
+            _ => None,
+        };
+        let latest: Vec<(usize, usize)> =
+            model.messages.iter().enumerate().rev().filter_map(delayed).take(CANCELLED_OF).collect();
+        if !latest.is_empty() {
+            let (message, queue) = *shared.random.pick(&latest);
+            self.cancel(shared, model, message, queue);
+        }
+    }
+
     fn begin(&mut self, shared: &Shared) {
         if self.transaction.is_some() {
             return;
@@ -267,6 +288,7 @@ impl Client {
             let record = model.message(*message);
             record.sent_at = Some(shared.step.get());
             record.key = (number, index);
+            self.note_due(shared, model, *message);
             self.note_sent(number, *message);
         }
         let accepted = transaction.settled.iter().filter(|(_, outcome)| *outcome == Outcome::Accept);
@@ -327,5 +349,16 @@ impl Client {
         while let Some(last) = self.unsettled.last().cloned() {
             self.settle(shared, model, &last, Outcome::Accept, false);
         }
+    }
+}
+
+/// Tells whether a delayed message has a queue to wait in: else it is refused.
+fn is_kept(model: &Model, to: &To) -> bool {
+    match to {
+        To::Queue(_) => true,
+        To::Topic(subject) => model.queues.iter().any(|spec| {
+            !spec.is_volatile && spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+        }),
+        To::Inbox(_) => false,
     }
 }

@@ -12,6 +12,7 @@ pub(crate) struct Mail<'a> {
     pub(crate) size: usize,
     pub(crate) priority: Option<u8>,
     pub(crate) expiration_ms: Option<u64>,
+    pub(crate) delay_ms: Option<u64>,
     pub(crate) wants_receipt: bool,
     pub(crate) is_in_transaction: bool,
     pub(crate) is_persistent: bool,
@@ -27,11 +28,17 @@ impl Mail<'_> {
             size: 8,
             priority: None,
             expiration_ms: None,
+            delay_ms: None,
             wants_receipt: false,
             is_in_transaction: false,
             is_persistent: false,
         }
     }
+}
+
+/// What its publisher calls a message.
+pub(crate) fn message_name(message: usize) -> String {
+    format!("m{message}")
 }
 
 /// The body of a message: its number, and letters that go with it.

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Level;
+use imori_core::time::Time;
 
+use crate::due::{Cancel, Due};
 use crate::ending::{Crash, Kind};
 use crate::property::Property;
 use crate::shared::Shared;
@@ -39,6 +41,12 @@ pub(crate) struct MessageRecord {
     /// It is to outlive the broker, where its queue does.
     pub(crate) is_persistent: bool,
     pub(crate) is_in_transaction: bool,
+    /// When somebody may have it, if not at once.
+    pub(crate) due: Option<Due>,
+    /// Whether somebody took it back.
+    pub(crate) cancel: Cancel,
+    /// How often that was tried.
+    pub(crate) cancels: usize,
 }
 
 /// Where a message goes.
@@ -141,6 +149,8 @@ pub(crate) struct Model {
     pub(crate) crashes: Vec<Crash>,
     /// Replies that arrived.
     pub(crate) replies: BTreeSet<usize>,
+    /// The broker was told to stop.
+    pub(crate) has_stopped: bool,
     /// Some bytes that were given out are known to nobody.
     pub(crate) is_incomplete: bool,
     /// The latest key of live deliveries, by publisher and receiver.
@@ -200,7 +210,12 @@ impl Model {
             let is_persistent = self.messages.get(*message).is_some_and(|message| message.is_persistent);
             let keeps = self.queues.get(*queue).is_some_and(|queue| queue.keeps(crash.kind));
             fate.is_processed &= is_persistent && keeps;
-            fate.is_of_earlier_life = true;
+            fate.is_of_earlier_life |= !crash.was_clean;
+        }
+        for message in &mut self.messages {
+            let keeps = matches!(message.to, To::Queue(queue)
+                if self.queues.get(queue).is_some_and(|queue| queue.keeps(crash.kind)));
+            message.cancel.outlive(message.is_persistent && keeps);
         }
         self.crashes.push(crash);
     }
@@ -262,6 +277,7 @@ impl Model {
             Some(To::Topic(subject)) => is_match(pattern, subject),
             _ => false,
         };
+        let is_meant = is_meant && self.messages.get(message).is_some_and(|message| message.due.is_none());
         if !is_meant {
             let text = format!("message {message} is not for subscription {subscription} to `{pattern}`");
             shared.violate(Property::Visibility, || text);
@@ -303,7 +319,8 @@ impl Model {
         }
         self.check_address(shared, arrived, queue);
         self.check_single(shared, arrived, queue);
-        if !arrived.is_redelivered {
+        let is_delayed = self.message(message).due.is_some();
+        if !arrived.is_redelivered && !is_delayed {
             self.check_queue_order(shared, session, message, queue);
         }
         let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
@@ -375,8 +392,10 @@ impl Model {
         let message = arrived.message;
         let spec = self.queue(queue);
         let record = self.messages.get(message);
-        let was_before =
-            |crash: u64| record.and_then(|record| record.sent_at).is_some_and(|sent| sent <= crash);
+        let sent = record.and_then(|record| record.sent_at);
+        // What is dead is not delayed.
+        let due = record.and_then(|record| record.due).filter(|_| !spec.is_dead_letter_queue);
+        let was_before = |crash: u64| sent.is_some_and(|sent| sent <= crash);
         let is_restored = self.last_crash().is_some_and(was_before);
         if is_restored && !spec.is_dead_letter_queue {
             if !record.is_some_and(|record| record.is_persistent) || spec.is_transient && !spec.is_volatile {
@@ -384,20 +403,28 @@ impl Model {
                     format!("message {message} outlived the broker, for which it was not made")
                 });
             }
-            if !arrived.is_redelivered {
+            // What fell due later was given to nobody before.
+            let is_marked = |crash: &Crash| {
+                !crash.was_clean && was_before(crash.at) && due.is_none_or(|due| due.latest < crash.back)
+            };
+            if !arrived.is_redelivered && self.crashes.iter().any(is_marked) {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} outlived the broker and does not say that it may come again")
                 });
             }
         }
-        if is_restored && !spec.is_dead_letter_queue {
+        if is_restored && !spec.is_dead_letter_queue && due.is_none() {
             self.check_restored_order(shared, arrived.session, message, queue);
         }
         let spec = self.queue(queue);
         // One that died again, as the broker forgot that it had, is delivered as if it had never been.
         let may_be_unmarked = spec.is_dead_letter_queue;
         let Some(fate) = self.fates.get(&(message, queue)).copied() else {
-            if arrived.is_redelivered && !self.is_incomplete && !is_restored {
+            // A later start does not know any more what was due at that of the doubt.
+            let back = self.crashes.last().map_or(Time(0), |crash| crash.back);
+            let is_doubtful = due.is_none_or(|due| due.earliest < back)
+                && self.crashes.iter().any(|crash| !crash.was_clean && was_before(crash.at));
+            if arrived.is_redelivered && !self.is_incomplete && !is_doubtful {
                 shared.violate(Property::Duplication, || {
                     format!("message {message} is marked as redelivered but nobody had it")
                 });

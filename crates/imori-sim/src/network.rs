@@ -4,6 +4,8 @@ use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
 use std::task::Poll;
 
+use imori_core::time::Time;
+
 use crate::random::Random;
 
 /// One connection's transport.
@@ -29,6 +31,8 @@ pub(crate) struct Pipe {
     pub(crate) unsent: Vec<u8>,
     /// Some of what it had was with another cell, or cannot be known.
     pub(crate) is_unsent_incomplete: bool,
+    /// When the turn began that its connection has: what it reads still came then, by the broker's clock.
+    pub(crate) turn_began: Option<Time>,
 }
 
 /// What the server's write came to.

@@ -125,11 +125,25 @@ pub enum Bug {
     RewrittenStays,
     /// Queues are not told of some of their pages.
     PageNewsLost,
+    /// A timer gives out what is due a second later.
+    DueEarly,
+    /// What is settled or cancelled of messages that were delayed leaves no record.
+    DelayedSettleUnrecorded,
+    /// Recovery does not read pages of delayed messages.
+    DelayedPagesUnread,
+    /// Recovery reads pages of delayed messages before it knows what was settled of them.
+    DelayedPagesBeforeSettles,
+    /// An end without a last checkpoint counts as clean.
+    CleanWithoutCheckpoint,
+    /// Connections that are there at a clean end do not give back what they had.
+    EndWithoutRelease,
+    /// The mark of a clean end is not taken away by the next start.
+    CleanMarkStays,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 60] = [
+    pub const ALL: [(Bug, &'static [Property]); 67] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -190,5 +204,12 @@ impl Bug {
         (Bug::JournalPageCutShort, &[Property::Loss]),
         (Bug::RewrittenStays, &[Property::Loss]),
         (Bug::PageNewsLost, &[Property::Starvation, Property::Loss, Property::Leftovers]),
+        (Bug::DueEarly, &[Property::Delay]),
+        (Bug::DelayedSettleUnrecorded, &[Property::Durability, Property::Delay, Property::Duplication]),
+        (Bug::DelayedPagesUnread, &[Property::Loss]),
+        (Bug::CleanWithoutCheckpoint, &[Property::Duplication]),
+        (Bug::EndWithoutRelease, &[Property::Duplication]),
+        (Bug::CleanMarkStays, &[Property::Recovery]),
+        (Bug::DelayedPagesBeforeSettles, &[Property::Durability, Property::Delay, Property::Duplication]),
     ];
 }

@@ -39,6 +39,9 @@ pub enum Property {
     Starvation,
     /// What is over its time to live leaves its queue without being asked.
     Expiry,
+    /// A delayed message is given to nobody before it is due, and then to who reads; one that was cancelled is gone,
+    /// and only one that nobody was given can be.
+    Delay,
     /// Connections and their queues, when they are gone, leave nothing.
     Leftovers,
     /// What was confirmed outlives what its level says; what was settled and confirmed does not come back;

@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
@@ -22,6 +23,7 @@ use imori_store::messages::Messages;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
 
+use crate::ending::Phase;
 use crate::journal::{Device, DeviceFile, Log, Store};
 use crate::lock::Locks;
 use crate::network::Network;
@@ -72,6 +74,8 @@ pub(crate) struct CellState {
     pub(crate) page_news: RefCell<VecDeque<PageNews>>,
     /// Its turns, as the keeper sees them.
     pub(crate) turns: Turns,
+    /// It has told its connections that the broker stops.
+    pub(crate) has_told: Cell<bool>,
 }
 
 impl CellState {
@@ -90,6 +94,7 @@ impl CellState {
             is_woken: Cell::new(false),
             page_news: RefCell::default(),
             turns: Turns::default(),
+            has_told: Cell::new(false),
         }
     }
 }
@@ -100,6 +105,9 @@ pub(crate) struct Shared {
     pub(crate) trace: Trace,
     pub(crate) bug: Option<Bug>,
     pub(crate) clock: Cell<Time>,
+    pub(crate) phase: Cell<Phase>,
+    /// How often the system was started.
+    pub(crate) boot: Cell<u8>,
     /// How many decisions were made: the order of all events.
     pub(crate) step: Cell<u64>,
     pub(crate) locks: Locks,
@@ -133,6 +141,8 @@ pub(crate) struct Shared {
     pub(crate) violation: RefCell<Option<Violation>>,
     /// Ends of the broker that were looked at.
     pub(crate) points: Cell<u64>,
+    /// Records of delayed messages, for a bug.
+    pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
 }
 
 impl Shared {
@@ -152,6 +162,8 @@ impl Shared {
             trace,
             bug,
             clock: Cell::new(Time(1_000_000)),
+            phase: Cell::new(Phase::Serving),
+            boot: Cell::new(0),
             step: Cell::new(1),
             locks: Locks::default(),
             network: Network::default(),
@@ -169,7 +181,7 @@ impl Shared {
             log: RefCell::new(store.log),
             segments: store.segments,
             staying: RefCell::default(),
-            keeper: Keeper::new(workload.paging.files_max, 0, Vec::new()),
+            keeper: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
             jobs: Jobs::default(),
             threads: StoreThreads::default(),
             paging: workload.paging,
@@ -181,6 +193,7 @@ impl Shared {
             rests: RefCell::default(),
             violation: RefCell::default(),
             points: Cell::new(0),
+            delayed: RefCell::default(),
         }
     }
 
@@ -196,7 +209,9 @@ impl Shared {
             cuts: std::mem::take(&mut self.cuts),
             rests: std::mem::take(&mut self.rests),
             violation: std::mem::take(&mut self.violation),
+            delayed: std::mem::take(&mut self.delayed),
             points: self.points.clone(),
+            boot: self.boot.clone(),
             ..new
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
@@ -12,7 +13,7 @@ use imori_store::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
 use crate::checker::{check_end, check_rest, expected_charge};
 use crate::client::Client;
 use crate::crash::{check_image, restore};
-use crate::ending::{Crash, Kind};
+use crate::ending::{Crash, Kind, Phase};
 use crate::journal::{Definitions, Device, Found, Step, Store};
 use crate::model::{Mode, Model, Reads, SessionRecord};
 use crate::planted::Bug;
@@ -36,7 +37,10 @@ const STACK_BYTES: usize = 256 * 1024;
 
 /// How far a run looks for something to happen before it counts as at rest: longer than any wait
 /// of a connection that ends, shorter than what the broker does for ever.
-const REST_MICROS: u64 = 6_000_000;
+const REST: Duration = Duration::from_secs(6);
+
+/// How far where messages may be delayed for longer than that.
+const LONG_REST: Duration = Duration::from_secs(70);
 
 /// What a run came to.
 #[derive(Debug)]
@@ -60,6 +64,10 @@ pub(crate) struct Simulation {
     workload: Workload,
     /// A cell that is held up, and until when: so others get far ahead of it.
     held_up: (usize, u64),
+    /// How far it looks for something to happen before it counts as at rest.
+    patience: Duration,
+    /// Its last end was marked as clean, and the disk failed under that.
+    may_be_unmarked: bool,
     /// The broker may end by itself.
     may_crash: bool,
     crashes_left: usize,
@@ -71,7 +79,7 @@ impl Simulation {
         let workload = Workload::new(&random);
         let settings = Store::journal_settings(workload.file_blocks);
         let device = Device::new(SimDisk::default(), bug);
-        let opened = Store::open(device, workload.file_blocks, Definitions::default(), bug);
+        let opened = Store::open(device, 0, workload.file_blocks, Definitions::default(), bug);
         let (store, _) = opened.expect("an empty disk that is well becomes a store");
         let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug, settings, store));
         let fibers = fibers(&shared);
@@ -79,7 +87,19 @@ impl Simulation {
         model.queues.clone_from(&workload.queues);
         let crashes_left = workload.crashes;
         let (clients, held_up) = (Vec::new(), (0, 0));
-        Simulation { shared, fibers, clients, model, workload, held_up, may_crash: false, crashes_left }
+        let (patience, may_be_unmarked, may_crash) = (REST, false, false);
+        Simulation {
+            shared,
+            fibers,
+            clients,
+            model,
+            workload,
+            held_up,
+            patience,
+            may_be_unmarked,
+            may_crash,
+            crashes_left,
+        }
     }
 
     /// Runs to the end, or to the first violation.
@@ -102,7 +122,7 @@ impl Simulation {
         self.rest("deeds")?;
         self.may_crash = self.workload.crashes > 0;
         if self.workload.crashes > 0 && self.shared.random.chance(1, 2) {
-            self.crash()?;
+            self.end()?;
             self.rest("going on")?;
         }
         self.settle()?;
@@ -110,9 +130,18 @@ impl Simulation {
         self.shared.log.borrow().device.disk.heal();
         let has_failed = self.shared.log.borrow().has_failed;
         if has_failed || self.workload.crashes > 0 && self.shared.random.chance(1, 3) {
-            self.crash()?;
+            if has_failed {
+                self.crash()?
+            } else {
+                self.end()?
+            }
             self.shared.log.borrow().device.disk.heal();
             self.rest("going on again")?;
+        }
+        if self.workload.delays.is_some() {
+            self.patience = LONG_REST;
+            self.rest("waiting for what is delayed")?;
+            self.patience = REST;
         }
         if self.workload.mark_bytes.is_some() {
             // Only who drains queues ends an alarm.
@@ -317,7 +346,7 @@ impl Simulation {
     /// Lets one of those go on who can; false where nobody can and no time will change that.
     fn step(&mut self) -> bool {
         if self.is_crash_due() {
-            return self.crash().is_some();
+            return self.end().is_some();
         }
         let shared = Rc::clone(&self.shared);
         let step = shared.step.get() + 1;
@@ -439,15 +468,98 @@ impl Simulation {
         is_due
     }
 
-    /// The broker ends without a word, and another goes on from what is on the disk.
+    /// The broker ends, by a word or without, and another goes on.
+    fn end(&mut self) -> Option<()> {
+        if self.workload.stops && self.shared.random.chance(1, 2) { self.stop() } else { self.crash() }
+    }
+
+    /// The broker is told to stop, and ends by itself, unless something else ends it meanwhile.
+    fn stop(&mut self) -> Option<()> {
+        self.model.has_stopped = true;
+        let ends_before = self.model.crashes.len();
+        let deadline = *self.shared.random.pick(&[0, 30, 300, 3_000]) + self.shared.step.get();
+        let is_in_time = |this: &Simulation| this.shared.step.get() < deadline && this.has_connections();
+        let threads = self.fibers.len();
+        let cells = threads - STORE_THREADS;
+        for (phase, of) in [
+            (Phase::Stopping, 0..0),
+            (Phase::Ended, 0..cells),
+            (Phase::Closing, cells + 1..threads),
+            (Phase::Keeping, cells..cells + 1),
+        ] {
+            self.shared.phase.set(phase);
+            self.shared.trace.note(&[phase as u64], || format!("-- the broker stops: {phase:?}"));
+            let is_over =
+                |this: &Simulation| of.clone().all(|thread| this.shared.status(thread).get() == Status::Over);
+            while if phase == Phase::Stopping { is_in_time(self) } else { !is_over(self) } {
+                let goes_on = self.step();
+                if self.shared.is_violated() {
+                    return None;
+                }
+                if self.model.crashes.len() > ends_before {
+                    return Some(());
+                }
+                if !goes_on && phase > Phase::Stopping {
+                    self.shared.violate(Property::Starvation, || format!("{phase:?} does not end"));
+                    return None;
+                }
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+        match self.finish() {
+            Some(is_marked) => {
+                self.may_be_unmarked = !is_marked;
+                self.go_on(Kind::Clean)
+            }
+            None => self.crash(),
+        }
+    }
+
+    fn has_connections(&self) -> bool {
+        self.shared.cells.iter().any(|cell| !cell.tasks.borrow().is_empty())
+    }
+
+    /// The threads of the journal end; tells whether the end is marked as clean, for certain or perhaps, if it may be.
+    fn finish(&mut self) -> Option<bool> {
+        loop {
+            let mut steps = self.shared.log.borrow().steps();
+            steps.retain(|step| *step != Step::Define);
+            if steps.is_empty() {
+                break;
+            }
+            let step = *self.shared.random.pick(&steps);
+            self.watched(|this| this.journal_step(step));
+        }
+        let is_all = {
+            let log = self.shared.log.borrow();
+            !log.has_failed && log.progress.synced >= log.last()
+        };
+        if !is_all || self.shared.is_violated() {
+            return None;
+        }
+        let mut is_marked = false;
+        self.watched(|this| is_marked = this.shared.log.borrow_mut().end_clean());
+        Some(is_marked)
+    }
+
+    /// The broker ends without a word.
     fn crash(&mut self) -> Option<()> {
-        self.fibers.clear();
-        let shared = Rc::get_mut(&mut self.shared).expect("the cells are gone, and nobody else keeps it");
-        let state = shared.log.get_mut().device.disk.state();
-        let kind = match state.has_lost() || shared.random.chance(1, 2) {
+        let has_lost = self.shared.log.borrow().device.disk.state().has_lost();
+        let kind = match has_lost || self.shared.random.chance(1, 2) {
             true => Kind::PowerCut,
             false => Kind::Kill,
         };
+        self.go_on(kind)
+    }
+
+    /// Another broker goes on from what is on the disk.
+    fn go_on(&mut self, kind: Kind) -> Option<()> {
+        self.fibers.clear();
+        self.look_at_remains();
+        let shared = Rc::get_mut(&mut self.shared).expect("the cells are gone, and nobody else keeps it");
+        let state = shared.log.get_mut().device.disk.state();
         let at = shared.step.get() + 1;
         shared.step.set(at);
         shared.trace.note(&[kind as u64], || format!("-- the broker ends: {kind:?}"));
@@ -462,8 +574,13 @@ impl Simulation {
             let mut pipe = shared.network.pipe(client.session);
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
         }
-        self.model.crash(Crash { at, kind });
+        if self.workload.delays.is_some() {
+            let away = Duration::from_millis(*shared.random.pick(&[0, 0, 5, 50, 3_000]));
+            shared.clock.set(shared.clock.get().after(away));
+        }
+        let back = shared.clock.get();
         let (store, found) = self.reopen(&state, kind)?;
+        self.model.crash(Crash { at, kind, back, was_clean: found.was_clean });
         let shared = Rc::get_mut(&mut self.shared).expect("nobody else keeps it");
         let mut next = shared.next_life(&self.workload, store);
         let restored = restore(&mut next, found);
@@ -490,7 +607,13 @@ impl Simulation {
         let left = |state: &State, kind: Kind| match kind {
             Kind::Kill => state.clone(),
             Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
+            // The machine may go down right after it.
+            Kind::Clean if shared.random.chance(1, 2) => state.clone(),
+            Kind::Clean => state.crash(&mut sim_disk::Random(shared.random.next())),
         };
+        // The system numbers its starts.
+        let boot = u8::from(kind == Kind::PowerCut) + shared.boot.get();
+        shared.boot.set(boot);
         let open = |state: State, is_watched: bool| {
             let disk = SimDisk::new(state);
             if is_watched {
@@ -498,9 +621,9 @@ impl Simulation {
             }
             let definitions = shared.log.borrow().definitions.left();
             let device = Device::new(disk, shared.bug);
-            Store::open(device, self.workload.file_blocks, definitions, shared.bug)
+            Store::open(device, boot, self.workload.file_blocks, definitions, shared.bug)
         };
-        let mut state = left(state, kind);
+        let (mut state, mut is_interrupted) = (left(state, kind), false);
         if shared.random.chance(1, 4)
             && let Ok((store, _)) = open(state.clone(), true)
         {
@@ -508,10 +631,17 @@ impl Simulation {
             if !snapshots.is_empty() {
                 shared.trace.note(&[snapshots.len() as u64], || String::from("-- it ends while it opens"));
                 state = left(shared.random.pick(&snapshots), Kind::PowerCut);
+                is_interrupted = true;
             }
         }
         match open(state, false) {
             Ok((store, found)) => {
+                let is_clean = kind == Kind::Clean;
+                let is_doubtful = is_interrupted || self.may_be_unmarked;
+                if found.was_clean && !is_clean || !found.was_clean && is_clean && !is_doubtful {
+                    let was_clean = found.was_clean;
+                    shared.violate(Property::Recovery, || format!("{kind:?}, taken for clean: {was_clean}"));
+                }
                 let (count, next) = (found.recovered.records.len() as u64, found.recovered.next.0);
                 shared.trace.note(&[count, next], || format!("-- {count} records are there, {next} is next"));
                 Some((store, found))
@@ -551,7 +681,7 @@ impl Simulation {
             },
             Status::Ready => true,
             Status::Waiting(lock) => self.shared.locks.holder(lock).is_none(),
-            Status::Failed => false,
+            Status::Failed | Status::Over => false,
         }
     }
 
@@ -618,7 +748,7 @@ impl Simulation {
         let acting = self.clients.iter().filter(|client| !client.is_silent() && client.deeds_left > 0);
         let next = timers.chain(acting.map(|client| client.next_at)).filter(|at| *at > now).min();
         match next {
-            Some(at) if at.0 <= now.0 + REST_MICROS => {
+            Some(at) if at <= now.after(self.patience) => {
                 shared.trace.note(&[at.0], || format!("-- it is {} us", at.0));
                 shared.clock.set(at);
                 true

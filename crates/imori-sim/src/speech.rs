@@ -1,11 +1,14 @@
 //! What a client says: frames, as it writes them, and what it then knows of them.
 
+use std::time::Duration;
+
 use imori_stomp::command::Command;
 use imori_stomp::encode::FrameWriter;
 use imori_stomp::version::Version;
 
 use crate::client::{Awaited, Client, Unconfirmed, Unsettled};
-use crate::mail::{Mail, body};
+use crate::due::{Cancel, Due};
+use crate::mail::{Mail, body, message_name};
 use crate::model::{MessageRecord, Mode, Model, Outcome};
 use crate::shared::Shared;
 
@@ -64,7 +67,13 @@ impl Client {
             has_receipt: false,
             is_persistent: mail.is_persistent,
             is_in_transaction: name.is_some(),
+            due: mail.delay_ms.map(|delay_ms| Due::after(Duration::from_millis(delay_ms))),
+            cancel: Cancel::Not,
+            cancels: 0,
         });
+        if name.is_none() {
+            self.note_due(shared, model, message);
+        }
         if name.is_none() {
             self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
         }
@@ -84,8 +93,12 @@ impl Client {
                 frame.header("persistent", b"true");
             }
             frame.header("n", message.to_string().as_bytes());
+            if mail.delay_ms.is_some() {
+                frame.header("amqp-message-id", message_name(message).as_bytes());
+            }
+            let priority = mail.priority.map(u64::from);
             for (name, number) in
-                [("priority", mail.priority.map(u64::from)), ("expiration", mail.expiration_ms)]
+                [("priority", priority), ("expiration", mail.expiration_ms), ("x-delay", mail.delay_ms)]
             {
                 if let Some(number) = number {
                     frame.header_u64(name, number);
@@ -93,6 +106,32 @@ impl Client {
             }
         };
         self.say(shared, Command::Send, write, &body);
+    }
+
+    /// The broker counts from here on how long a message is delayed.
+    pub(crate) fn note_due(&self, shared: &Shared, model: &mut Model, message: usize) {
+        let record = model.message(message);
+        record.due.iter_mut().for_each(|due| due.sent(shared, self.session));
+    }
+
+    /// Takes back a message that went to this queue.
+    pub(crate) fn cancel(&mut self, shared: &Shared, model: &mut Model, message: usize, queue: usize) {
+        let destination = model.queue(queue).destination();
+        let record = model.message(message);
+        record.cancels += 1;
+        if record.cancel == Cancel::Not {
+            record.cancel = Cancel::Asked;
+        }
+        let wants_receipt = shared.random.chance(3, 4);
+        let receipt = wants_receipt.then(|| self.ask_receipt(Awaited::Cancel(message, shared.step.get())));
+        let write = |frame: &mut FrameWriter<'_>| {
+            frame.header("destination", destination.as_bytes());
+            frame.header("x-cancel", message_name(message).as_bytes());
+            if let Some(receipt) = receipt {
+                frame.header("receipt", receipt.as_bytes());
+            }
+        };
+        self.say(shared, Command::Send, write, b"");
     }
 
     /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.

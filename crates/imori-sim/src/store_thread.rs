@@ -7,9 +7,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use corosensei::Yielder;
-use imori_server::{Job, do_job, keep_once};
+use imori_server::{Job, do_job, keep_last, keep_once};
 
+use crate::ending::Phase;
 use crate::lock::Lock;
+use crate::planted::Bug;
 use crate::shared::Shared;
 use crate::strand::{Held, Strand};
 use crate::waits::{Status, Wait};
@@ -25,19 +27,22 @@ pub(crate) struct StoreThread<'a> {
 impl Shared {
     /// Tells whether what a thread of the store waits for is there.
     pub(crate) fn is_store_due(&self, number: usize) -> bool {
-        let log = self.log.borrow();
+        let (log, phase) = (self.log.borrow(), self.phase.get());
         match self.threads.thread(number).waits.get() {
             Wait::Round => {
                 let is_short = self.paging.is_space_low || log.is_stalled();
                 let files_max = if is_short { 1 } else { self.keeper.files_max };
                 let is_full = log.live_files() > files_max && log.last() > self.threads.kept.get();
                 let is_worth_it = is_short && self.keeper.spared() > 0;
-                !log.has_failed && (is_full || is_worth_it)
+                !log.has_failed && (is_full || is_worth_it) || phase == Phase::Keeping
             }
-            Wait::Writing => !self.jobs.writing.borrow().is_empty(),
-            Wait::Reading => !self.jobs.reading.borrow().is_empty(),
+            Wait::Writing => !self.jobs.writing.borrow().is_empty() || phase >= Phase::Closing,
+            Wait::Reading => !self.jobs.reading.borrow().is_empty() || phase >= Phase::Closing,
             Wait::Passed(cell, count) => self.cell(cell).turns.has_passed(count),
-            Wait::Synced(lsn) => log.progress.synced >= lsn || log.has_failed,
+            // Those who write pages wait for nothing that may not come before the end.
+            Wait::Synced(lsn) => {
+                log.progress.synced >= lsn || log.has_failed || number > 0 && phase == Phase::Closing
+            }
         }
     }
 }
@@ -56,22 +61,32 @@ impl<'a> StoreThread<'a> {
             match self.number {
                 0 => {
                     self.wait(Wait::Round);
+                    if self.shared.phase.get() == Phase::Keeping {
+                        break;
+                    }
                     self.shared.trace.note(&[], || String::from("the keeper begins a round"));
                     keep_once(self, &mut spills_again);
                     self.shared.threads.kept.set(self.shared.log.borrow().last());
                 }
-                1 => self.work(Wait::Writing, &jobs.writing),
-                _ => self.work(Wait::Reading, &jobs.reading),
+                1 if self.work(Wait::Writing, &jobs.writing) => {}
+                2 if self.work(Wait::Reading, &jobs.reading) => {}
+                _ => break,
             }
+        }
+        if self.number == 0 && !self.shared.has(Bug::CleanWithoutCheckpoint) {
+            self.shared.trace.note(&[], || String::from("the keeper makes its last checkpoint"));
+            keep_last(self);
+        }
+        loop {
+            self.strand.stop(Status::Over);
         }
     }
 
-    fn work(&self, wait: Wait, jobs: &RefCell<VecDeque<Job>>) {
+    /// Does the next job; false where there is none any more.
+    fn work(&self, wait: Wait, jobs: &RefCell<VecDeque<Job>>) -> bool {
         self.wait(wait);
         let job = jobs.borrow_mut().pop_front();
-        if let Some(job) = job {
-            do_job(self, job);
-        }
+        job.map(|job| do_job(self, job)).is_some()
     }
 
     /// Waits until this is so.

@@ -56,7 +56,9 @@ impl Task {
         self.waits = Waits::default();
         let (waits, woken) = (&mut self.waits, &*self.woken);
         let mut transport = PipeTurn { cell, pipe: self.pipe, waits, woken, reads: 0 };
+        cell.shared.network.pipe(self.pipe).turn_began = Some(cell.now());
         let turn = self.task.poll(cell, &mut transport);
+        cell.shared.network.pipe(self.pipe).turn_began = None;
         if cell.shared.has(Bug::CreditTwice) {
             let first = ReaderId { slot: 0, generation: 0 };
             cell.with_outbound(self.task.id(), |outbound| outbound.set_credit(first, Credit::window(64)));

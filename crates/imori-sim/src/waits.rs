@@ -22,6 +22,8 @@ pub(crate) enum Status {
     Waiting(Lock),
     /// It met a violation and never goes on.
     Failed,
+    /// It has ended, as the broker ends.
+    Over,
 }
 
 /// What the threads do, and wait for.

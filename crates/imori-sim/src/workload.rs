@@ -66,6 +66,7 @@ pub(crate) enum Deed {
     SubscribeOwn,
     Unsubscribe,
     Settle,
+    Cancel,
     Begin,
     Commit,
     Abort,
@@ -75,7 +76,7 @@ pub(crate) enum Deed {
 }
 
 impl Deed {
-    pub(crate) const ALL: [Deed; 14] = [
+    pub(crate) const ALL: [Deed; 15] = [
         Deed::SendToQueue,
         Deed::SendToTopic,
         Deed::Request,
@@ -84,6 +85,7 @@ impl Deed {
         Deed::SubscribeOwn,
         Deed::Unsubscribe,
         Deed::Settle,
+        Deed::Cancel,
         Deed::Begin,
         Deed::Commit,
         Deed::Abort,
@@ -116,10 +118,13 @@ pub(crate) struct Workload {
     /// Messages may have a time to live of their own. In a queue such a message may be over it unnoticed,
     /// behind others, so what waits is not known exactly.
     pub(crate) has_expirations: bool,
+    pub(crate) delays: Option<Delays>,
     /// How many of eight messages are persistent.
     pub(crate) persistent_share: usize,
     /// How often the broker may end without a word.
     pub(crate) crashes: usize,
+    /// Half of its ends are clean.
+    pub(crate) stops: bool,
     /// One of so many decisions ends it, while it may.
     pub(crate) crash_every: usize,
     /// The disk may fail, or be full.
@@ -189,8 +194,50 @@ enum Flavour {
     Backlog,
 }
 
+/// Messages that nobody may have at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delays {
+    /// How many of eight messages.
+    share: usize,
+    min_ms: usize,
+    max_ms: usize,
+}
+
+impl Delays {
+    /// Some are over while other things happen, others when all is still, and some outlive that too. With `passes`
+    /// none do: what waits for its time may keep a memory alarm on.
+    fn new(random: &Random, passes: bool) -> Delays {
+        let spans = [(1, 40), (1, 40), (2_000, 5_000), (20_000, 60_000), (20_000, 60_000)];
+        let of = if passes { 3 } else { spans.len() };
+        let (min_ms, max_ms) = *random.pick(spans.get(..of).unwrap_or(&spans));
+        Delays { share: *random.pick(&[1, 4, 7]), min_ms, max_ms }
+    }
+}
+
 impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
+        let workload = Workload::without_delays(random);
+        let workload = Workload { stops: random.chance(1, 2), ..workload };
+        if !random.chance(1, 4) {
+            return workload;
+        }
+        let delays = Delays::new(random, workload.mark_bytes.is_some());
+        let mut weights = workload.weights;
+        for (deed, weight) in Deed::ALL.iter().zip(&mut weights) {
+            if *deed == Deed::Cancel {
+                *weight = *random.pick(&[0, 2, 6]);
+            }
+        }
+        Workload { delays: Some(delays), weights, ..workload }
+    }
+
+    /// For how long the next message is delayed, if it is.
+    pub(crate) fn delay_ms(&self, random: &Random) -> Option<u64> {
+        let delays = self.delays.filter(|delays| random.chance(delays.share, 8))?;
+        Some(random.between(delays.min_ms, delays.max_ms) as u64)
+    }
+
+    fn without_delays(random: &Random) -> Workload {
         let flavour = match random.below(16) {
             0..3 => Flavour::ComesAndGoes,
             3..5 => Flavour::Flood,
@@ -217,8 +264,10 @@ impl Workload {
             cell_share: random.between(6, 15),
             prefetch_max: *random.pick(&[1, 3, 20]),
             has_expirations: random.chance(1, 4),
+            delays: None,
             persistent_share: 0,
             crashes: 0,
+            stops: false,
             crash_every: 1,
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),
@@ -279,6 +328,8 @@ fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
         Deed::SubscribeQueue | Deed::SubscribeTopic => 5,
         Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
         Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
+        // Where nothing is delayed there is nothing to cancel.
+        Deed::Cancel => 0,
     };
     let weight = |deed: &Deed| match (flavour, deed) {
         (Flavour::Mixed, _) => usual(deed) * random.pick(&[0, 1, 1, 2, 4]),

@@ -12,7 +12,7 @@ use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
 use imori_core::queue::{PageWork, Queue};
-use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_core::record::{Appended, MessageRecord, NewRecord, RecordKind, decode_settle};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
@@ -110,6 +110,38 @@ impl<'a> CellWorld<'a> {
         self.shared.log.borrow().progress
     }
 
+    /// A bug has it be later than it is.
+    pub(crate) fn hasten(&self) {
+        if self.shared.has(Bug::DueEarly) {
+            self.now.set(self.now.get().after(Duration::from_secs(1)));
+        }
+    }
+
+    /// Notes records of delayed messages, for a bug.
+    fn note_delayed(&self, records: &[NewRecord], appended: Appended) {
+        if !self.shared.has(Bug::DelayedSettleUnrecorded) {
+            return;
+        }
+        for (index, record) in records.iter().enumerate() {
+            let read = MessageRecord::decode(&record.payload).ok();
+            let read = read.filter(|_| record.kind == RecordKind::Message);
+            if read.is_some_and(|read| read.view().head.delay_ms.is_some()) {
+                self.shared.delayed.borrow_mut().insert(appended.first.plus(index));
+            }
+        }
+    }
+
+    fn is_of_delayed(&self, settles: &[NewRecord]) -> bool {
+        let mut is_of_delayed = false;
+        for settle in settles {
+            let read = decode_settle(&settle.payload, &mut |holding| {
+                is_of_delayed |= self.shared.delayed.borrow().contains(&holding.lsn);
+            });
+            read.expect("the core wrote it");
+        }
+        is_of_delayed
+    }
+
     fn hand_over(&self, records: &[NewRecord], is_group: bool) -> Appended {
         self.pause();
         let count = records.len() as u64;
@@ -203,7 +235,12 @@ impl World for CellWorld<'_> {
         if is_settle && self.shared.has(Bug::SettleUnrecorded) {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
         }
-        self.hand_over(&records, false)
+        if is_settle && self.shared.has(Bug::DelayedSettleUnrecorded) && self.is_of_delayed(&records) {
+            return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        let appended = self.hand_over(&records, false);
+        self.note_delayed(&records, appended);
+        appended
     }
 
     fn append_group(&self, mut records: Vec<NewRecord>) -> Appended {

@@ -71,6 +71,13 @@ impl Gathered {
         restored_position(message.lsn, after, end)
     }
 
+    /// Tells whether one more belongs to it, of which as much is known as of the others.
+    pub(super) fn takes(&self, lsn: Lsn, page_bytes: usize, doubtful_below: Lsn) -> bool {
+        let is_alike =
+            self.lsns.first().is_none_or(|first| (*first < doubtful_below) == (lsn < doubtful_below));
+        is_alike && self.memory < page_bytes
+    }
+
     /// Makes a page of them.
     pub(super) fn into_page(self, message_ttl: Option<Duration>) -> JournalPage {
         let read = JournalRead { lsns: self.lsns.into_boxed_slice(), message_ttl };

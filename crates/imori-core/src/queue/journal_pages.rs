@@ -35,7 +35,8 @@ impl Queue {
     }
 
     /// Makes a page of what was gathered, behind all that its priority has.
-    pub(super) fn restore_gathered(&mut self, priority: u8, gathered: &mut Gathered, is_doubtful: bool) {
+    pub(super) fn restore_gathered(&mut self, priority: u8, gathered: &mut Gathered, doubtful_below: Lsn) {
+        let is_doubtful = gathered.lsns.first().is_some_and(|first| *first < doubtful_below);
         let gathered = std::mem::take(gathered);
         let Ok(len @ 1..) = u32::try_from(gathered.lsns.len()) else { return };
         let (memory, body_bytes) = (gathered.memory, gathered.body_bytes);

@@ -305,21 +305,25 @@ impl Queue {
 
     /// Takes what waited in a priority before the broker was away, in its order; gives the sequence numbers of
     /// those whose deliveries failed too often: they are out until somebody releases them.
-    /// Pages that are in the journal take about so many bytes of memory; `is_doubtful` where nobody knows whether
-    /// they were given out.
+    /// Pages that are in the journal take about so many bytes of memory; nobody knows whether those with records below
+    /// `doubtful_below` were given out.
     pub(crate) fn restore(
         &mut self,
         priority: u8,
         found: Vec<Found>,
-        (page_bytes, is_doubtful): (usize, bool),
+        (page_bytes, doubtful_below): (usize, Lsn),
     ) -> Vec<u64> {
         let mut too_often = Vec::new();
         let mut run = Run::default();
         let mut gathered = Gathered::default();
         let (mut position, ends) = (0, ends(&found));
         for (found, end) in found.into_iter().zip(ends) {
-            if !matches!(found, Found::InJournal(_)) || gathered.memory >= page_bytes {
-                self.restore_gathered(priority, &mut gathered, is_doubtful);
+            let goes_on = match &found {
+                Found::InJournal(message) => gathered.takes(message.lsn, page_bytes, doubtful_below),
+                Found::Page(_) | Found::Entry(_) => false,
+            };
+            if !goes_on {
+                self.restore_gathered(priority, &mut gathered, doubtful_below);
             }
             match found {
                 Found::InJournal(message) => {
@@ -360,7 +364,7 @@ impl Queue {
                 }
             }
         }
-        self.restore_gathered(priority, &mut gathered, is_doubtful);
+        self.restore_gathered(priority, &mut gathered, doubtful_below);
         self.ready.restore(priority, Part::Memory(run));
         if let Some(level) = self.ready.level(priority) {
             level.position = level.position.max(position);

@@ -126,6 +126,7 @@ impl Disk {
         let checkpoint = Checkpoint {
             next_segment: self.next_segment,
             doubtful_below: self.checkpoint.doubtful_below,
+            doubtful_records_below: self.checkpoint.doubtful_records_below,
             segments: listed.map(state).collect(),
             settled: tally.settled,
         };

@@ -1,13 +1,15 @@
 //! What a checkpoint says of pages: which segments there are, which of their pages are gone, and of those that
-//! are settled in part what is settled.
+//! are settled in part what is settled; and of which messages nobody knows whether they were given out.
 //!
-//! `version u8`, then numbers of as many bytes as they need (`ranges.rs`): `next_segment, doubtful_below`, the segments as
-//! `count` and so many times `segment, page_count` and `gone` as ranges, the pages as `count` and so many times `segment,
-//! index` and the settled records as ranges. All of it has to fit into one journal file: a segment takes about ten
-//! bytes, and a record of a page that is settled between two that are not takes two.
+//! `version u8`, then numbers of as many bytes as they need (`ranges.rs`): `next_segment, doubtful_below,
+//! doubtful_records_below`, the segments as `count` and so many times `segment, page_count` and `gone` as ranges, the
+//! pages as `count` and so many times `segment, index` and the settled records as ranges. All of it has to fit into one
+//! journal file: a segment takes about ten bytes, and a record of a page that is settled between two that are not
+//! takes two.
 
 use super::fields::{Fields, RecordError};
 use super::ranges::{number, number_u32, push_number, push_ranges, push_set, ranges, set};
+use crate::confirm::Lsn;
 use crate::queue::{PagePlace, Ranges};
 
 const VERSION: u8 = 2;
@@ -19,6 +21,8 @@ pub struct Checkpoint {
     pub next_segment: u32,
     /// Nobody knows whether what is in segments below this one was given out before it was written there.
     pub doubtful_below: u32,
+    /// Nor whether what has a record below this one was: an end that was not clean came after it.
+    pub doubtful_records_below: Lsn,
     /// By rising number.
     pub segments: Vec<SegmentState>,
     /// Records that are settled of pages that are needed for others.
@@ -43,6 +47,7 @@ impl Checkpoint {
         let mut out = vec![VERSION];
         push_number(&mut out, u64::from(self.next_segment));
         push_number(&mut out, u64::from(self.doubtful_below));
+        push_number(&mut out, self.doubtful_records_below.0);
         push_number(&mut out, self.segments.len() as u64);
         for SegmentState { segment, page_count, gone } in &self.segments {
             push_number(&mut out, u64::from(*segment));
@@ -68,6 +73,7 @@ impl Checkpoint {
         }
         let mut fields = Fields::of(payload, VERSION)?;
         let (next_segment, doubtful_below) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
+        let doubtful_records_below = Lsn(number(&mut fields)?);
         let mut segments = Vec::new();
         for _ in 0..number(&mut fields)? {
             let (segment, page_count) = (number_u32(&mut fields)?, number_u32(&mut fields)?);
@@ -80,7 +86,7 @@ impl Checkpoint {
             let place = PagePlace { segment: number_u32(&mut fields)?, index: number_u32(&mut fields)? };
             settled.push((place, ranges(&mut fields)?.into_iter().collect()));
         }
-        Ok(Checkpoint { next_segment, doubtful_below, segments, settled })
+        Ok(Checkpoint { next_segment, doubtful_below, doubtful_records_below, segments, settled })
     }
 }
 
@@ -92,6 +98,7 @@ mod tests {
         Checkpoint {
             next_segment: 9,
             doubtful_below: 4,
+            doubtful_records_below: Lsn(0x102),
             segments: vec![
                 SegmentState { segment: 3, page_count: 5, gone: vec![0, 4] },
                 SegmentState { segment: 8, page_count: 1, gone: Vec::new() },

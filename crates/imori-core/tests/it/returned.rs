@@ -143,6 +143,7 @@ fn with_pages() -> (Queue, Vec<GonePage>) {
     restore.checkpoint(Checkpoint {
         next_segment: 9,
         doubtful_below: 0,
+        doubtful_records_below: Lsn::NONE,
         segments: (4..7).map(state).collect(),
         settled: Vec::new(),
     });
@@ -236,4 +237,52 @@ fn each_message_of_a_run_has_a_record_of_its_own() {
         (left("p"), left("q")),
         (vec!["1".into(), "3".into()], vec!["1".into(), "2".into(), "3".into()])
     );
+}
+
+#[test]
+fn what_was_there_before_a_crash_stays_marked_over_a_clean_end() {
+    use imori_core::delivery::Taken;
+    use imori_core::id::{ConnectionId, Reader, ReaderId};
+    use imori_core::queue::Effects;
+    use imori_core::world::World;
+
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    client.declare_with("q", &durable()).unwrap();
+    for body in ["before", "after"] {
+        client.mail("", "q", &Mail { body, ..Mail::default() });
+    }
+    let journal = journal(&world);
+    let of = |kind| journal.iter().filter(move |(_, record, _)| record.kind == kind);
+    let lsns: Vec<Lsn> = of(RecordKind::Message).map(|(lsn, ..)| *lsn).collect();
+    for (was_clean, doubtful_records_below, expected) in [
+        (true, Lsn::NONE, [false, false]),
+        (true, lsns[1], [true, false]),
+        (true, Lsn(lsns[1].0 + 1), [true, true]),
+        (false, Lsn::NONE, [true, true]),
+    ] {
+        let back = TestWorld::after(&journal, world.now());
+        let mut restore = Restore::new(back.gauge().clone(), back.now(), was_clean);
+        for (lsn, record, _) in of(RecordKind::Definition) {
+            restore.definition(*lsn, &record.payload).expect("the core wrote it");
+        }
+        restore.define().expect("the core wrote it");
+        restore.checkpoint(Checkpoint { doubtful_records_below, ..Checkpoint::default() });
+        for (lsn, record, _) in of(RecordKind::Message) {
+            restore.message(*lsn, &record.payload, false).expect("the core wrote it");
+        }
+        back.with_topology(|topology| restore.finish(topology, &mut |queue| back.add_queue(queue)));
+        let (connection, id) =
+            (ConnectionId { cell: 9, slot: 9, generation: 9 }, ReaderId { slot: 0, generation: 0 });
+        let mut marks = Vec::new();
+        back.with_queue(back.queue("q").expect("it is durable"), |queue| {
+            queue.add_consumer(Reader { connection, id }, 0, false, back.now());
+            let mut take = |_, delivery: &imori_core::delivery::Delivery<'_>, _| {
+                marks.push(delivery.is_redelivered);
+                Taken::Settled
+            };
+            queue.deliver(back.now(), &mut take, &mut Effects::default());
+        });
+        assert_eq!(marks, expected, "clean {was_clean}, below {doubtful_records_below:?}");
+    }
 }

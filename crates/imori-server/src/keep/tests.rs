@@ -20,7 +20,7 @@ impl Desk {
     fn new(page_count: u32, payload_bytes_max: usize) -> Desk {
         let segment = imori_store::segment::SegmentCensus { segment: 0, page_count, gone: Vec::new() };
         Desk {
-            keeper: Keeper::new(4, 0, Vec::new()),
+            keeper: Keeper::new(4, (0, Lsn::NONE), Vec::new()),
             payload_bytes_max: Cell::new(payload_bytes_max),
             checkpoints: RefCell::default(),
             discarded: RefCell::default(),

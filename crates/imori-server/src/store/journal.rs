@@ -17,7 +17,7 @@ use imori_store::open::Opened;
 use imori_store::record::RecordType;
 use imori_store::report::Report;
 use imori_store::space::{Space, Watermark};
-use tracing::error;
+use tracing::{error, warn};
 
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
@@ -221,15 +221,21 @@ impl Journal {
         self.told.failure.has_failed()
     }
 
-    /// Commits what was appended, makes the definitions and the end durable. Nobody appends any more.
+    /// Commits what was appended, makes the definitions and, if that was all, the end durable. Nobody appends any more.
     pub(crate) fn close(&self) {
         if let Some(committer) = self.committer.get() {
             committer.finish();
         }
         let through = self.told.waiters.progress().synced;
-        if self.told.definitions.close(through) {
-            self.told.failure.end_clean();
+        if !self.told.definitions.close(through) {
+            return;
         }
+        // What is not written may say which messages were given out.
+        if self.appended() > through {
+            warn!("not all was written for want of space; the next start takes all messages for redelivered");
+            return;
+        }
+        self.told.failure.end_clean();
     }
 
     fn mark_bytes(&self) -> usize {
@@ -300,5 +306,38 @@ impl Listener for Heard {
 
     fn poisoned(&self, cause: &io::Error) {
         self.0.failure.tell("journal", cause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use imori_store::definitions::Definitions;
+    use imori_store::run_mark::LastEnd;
+    use imori_store::settings::OnDamage;
+
+    use super::*;
+
+    #[test]
+    fn an_end_is_clean_when_all_that_was_appended_is_durable() {
+        for (appended, expected) in [(7, LastEnd::Clean), (8, LastEnd::Killed), (u64::MAX, LastEnd::Killed)] {
+            let data = tempfile::tempdir().expect("there is a folder for temporary files");
+            let folder = StoreFolder::open(data.path()).expect("it is empty");
+            let definitions = Definitions::open(&folder.root(), folder.store(), OnDamage::Refuse);
+            let failure = Arc::new(Failure::new(folder));
+            let thread = DefinitionsThread::start(
+                definitions.expect("there are none"),
+                BTreeSet::new(),
+                Arc::clone(&failure),
+            );
+            let thread = thread.expect("there is room for a thread");
+            let journal = Journal::new(failure, thread, Arc::new(Waiters::new(1, Lsn(7))), 1 << 20);
+            journal.appended.store(appended, Ordering::Release);
+            journal.close();
+            drop(journal);
+            let folder = StoreFolder::open(data.path()).expect("nobody has it");
+            assert_eq!(folder.last_end(), expected, "{appended} of 7");
+        }
     }
 }

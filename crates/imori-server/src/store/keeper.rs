@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
+use imori_core::confirm::Lsn;
 use imori_core::queue::GonePage;
 
 use crate::slots::unpoisoned;
@@ -19,6 +20,8 @@ pub struct Keeper {
     gone: Mutex<Vec<GonePage>>,
     /// Nobody knows whether messages in segments below this one were given out before.
     pub doubtful_below: u32,
+    /// Nor whether messages with records below this one were.
+    pub doubtful_records_below: Lsn,
     ends: AtomicBool,
     desk: Mutex<()>,
     told: Condvar,
@@ -26,12 +29,17 @@ pub struct Keeper {
 
 impl Keeper {
     /// A keeper to whom nothing was said yet but what the start found.
-    pub fn new(files_max: usize, doubtful_below: u32, gone: Vec<GonePage>) -> Keeper {
+    pub fn new(
+        files_max: usize,
+        (doubtful_below, doubtful_records_below): (u32, Lsn),
+        gone: Vec<GonePage>,
+    ) -> Keeper {
         Keeper {
             files_max,
             spared: AtomicUsize::new(gone.len()),
             gone: Mutex::new(gone),
             doubtful_below,
+            doubtful_records_below,
             ends: AtomicBool::new(false),
             desk: Mutex::new(()),
             told: Condvar::new(),

@@ -200,7 +200,10 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     } else {
         warn!(%report, "segments are damaged; they are set aside and what verifies is served");
     }
-    let doubtful_below = if was_clean { checkpoint.doubtful_below } else { segments.census().next_segment };
+    let doubtful = match was_clean {
+        true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),
+        false => (segments.census().next_segment, Lsn(opened.recovered.next.0)),
+    };
     restore.checkpoint(checkpoint);
     pages.into_iter().for_each(|facts| restore.page(page_facts(&facts)));
     let settles: Vec<_> = records(&opened, RecordType::Settle).collect();
@@ -244,7 +247,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         DefinitionsThread::start(definitions, keys, Arc::clone(&failure)).map_err(StoreError::Thread)?;
     pending.into_iter().for_each(|(lsn, payload)| thread.note(lsn, payload));
     thread.release(synced);
-    let keeper = Keeper::new(opening.files_max, doubtful_below, restore.gone_pages());
+    let keeper = Keeper::new(opening.files_max, doubtful, restore.gone_pages());
     let waiters = Arc::new(Waiters::new(opening.cells, synced));
     let pager =
         Pager::start((segments, messages), Arc::clone(&failure), Arc::clone(&waiters), gauge, opening.cells);

@@ -12,6 +12,7 @@ use imori_store::recover::{Recovered, recover};
 use imori_store::segment::Segments;
 use imori_store::sim_disk::{self, SimDisk, State};
 
+use crate::due::Cancel;
 use crate::ending::Kind;
 use crate::journal::{Store, last_checkpoint};
 use crate::mail::body;
@@ -27,8 +28,10 @@ struct Image {
     /// Messages of which there is a record for a queue that they were sent to.
     recorded: BTreeMap<usize, Lsn>,
     settled: BTreeSet<Holding>,
-    /// What is in a page already and is not counted twice.
+    /// What is in a page: what the journal has of it is not counted.
     paged: BTreeSet<Holding>,
+    /// What is in a page, and not settled there.
+    unsettled: BTreeSet<Holding>,
     queues: BTreeMap<DurableQueueId, usize>,
     has_forgotten: bool,
 }
@@ -36,7 +39,7 @@ struct Image {
 /// Looks at what is left of this state.
 pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: Kind) {
     let left = match kind {
-        Kind::Kill => state.clone(),
+        Kind::Kill | Kind::Clean => state.clone(),
         Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
     };
     let disk = SimDisk::new(left);
@@ -94,7 +97,9 @@ impl Image {
             for entry in page.entries {
                 let holding = Holding { queue: DurableQueueId(facts.owner), lsn: Lsn(entry.lsn.0) };
                 let is_settled = settled.is_some_and(|(_, settled)| settled.contains(entry.lsn.0));
-                if !self.paged.insert(holding) || is_settled {
+                // One that was due and went to disk again may be in a page of delayed messages too, settled there.
+                self.paged.insert(holding);
+                if is_settled || !self.unsettled.insert(holding) {
                     continue;
                 }
                 let record = entry.payload.get(page_entry_head(&entry.payload)..).unwrap_or_default();
@@ -182,6 +187,7 @@ impl Image {
                 };
                 if is_for
                     && !is_gone
+                    && message.cancel == Cancel::Not
                     && !message.has_ttl
                     && !model.may_be_lost(number, queue)
                     && model.is_kept(number, queue, kind, shared.step.get())
@@ -233,7 +239,9 @@ impl Image {
             let is_over = fate.is_some_and(|fate| {
                 fate.is_processed && matches!(fate.outcome, Outcome::Accept | Outcome::Reject)
             });
-            if is_over && model.queue(*queue).keeps(kind) {
+            let is_cancelled =
+                model.messages.get(*number).is_some_and(|message| message.cancel == Cancel::Done);
+            if (is_over || is_cancelled) && model.queue(*queue).keeps(kind) {
                 let name = &model.queue(*queue).name;
                 shared.violate(Property::Durability, || {
                     format!("after a {kind:?}, message {number} ({lsn:?}) is back in `{name}`: {fate:?}")
@@ -263,7 +271,7 @@ impl Image {
         let mut latest = BTreeMap::<(usize, usize), (u64, u64)>::new();
         for (queue, _, number) in by_queue {
             let Some(message) = model.messages.get(number) else { continue };
-            if model.queue(queue).is_dead_letter_queue {
+            if model.queue(queue).is_dead_letter_queue || message.due.is_some() {
                 continue;
             }
             let latest = latest.entry((queue, message.publisher)).or_default();
@@ -313,12 +321,14 @@ impl Image {
     }
 }
 
-/// Bytes of an entry of a page before the record of its message: version, flags, failures, sequence, and the deadline
-/// if the flags name it.
+/// Bytes of an entry of a page before the record of its message: version, flags, failures, sequence, the deadline
+/// if the flags name it, and if the version is that of delayed messages, when it is due and its priority.
 fn page_entry_head(payload: &[u8]) -> usize {
     const DEADLINE: u8 = 1 << 1;
+    const DELAYED_VERSION: u8 = 2;
     let has_deadline = payload.get(1).is_some_and(|flags| flags & DEADLINE != 0);
-    1 + 1 + 4 + 8 + if has_deadline { 8 } else { 0 }
+    let is_delayed = payload.first() == Some(&DELAYED_VERSION);
+    1 + 1 + 4 + 8 + if has_deadline { 8 } else { 0 } + if is_delayed { 8 + 1 } else { 0 }
 }
 
 /// The durable queues that there are.

@@ -18,10 +18,10 @@ use crate::shared::Shared;
 
 /// Gives a new broker the queues that its store has; gives those that are to be woken.
 pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
-    let Found { recovered, mut messages, checkpoint, pages } = found;
+    let Found { recovered, mut messages, checkpoint, pages, was_clean } = found;
     let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
-    let records = recovered.records;
-    let was_clean = shared.has(Bug::MarkForgotten);
+    let records = &recovered.records;
+    let was_clean = was_clean || shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
     let mut restore = Restore::new(gauge, shared.clock.get(), was_clean).leaving(shared.paging.leaving);
     let log = shared.log.get_mut();
@@ -41,10 +41,15 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         log.note_recovered(lsn, payload);
     }
     restore.define()?;
-    let doubtful_below =
-        if was_clean { checkpoint.doubtful_below } else { shared.segments.census().next_segment };
+    let doubtful = match was_clean {
+        true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),
+        false => (shared.segments.census().next_segment, Lsn(recovered.next.0)),
+    };
     restore.checkpoint(checkpoint);
     pages.iter().for_each(|facts| restore.page(page_facts(facts)));
+    if shared.has(Bug::DelayedPagesBeforeSettles) {
+        read_delayed(shared, &mut restore)?;
+    }
     if shared.has(Bug::PagesBeforeSettles) {
         list(shared, &mut restore, floor);
     }
@@ -53,6 +58,9 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     }
     of(RecordType::Count).try_for_each(|(_, payload)| restore.count(payload))?;
     of(RecordType::Seen).try_for_each(|(lsn, payload)| restore.seen(lsn, payload))?;
+    if !shared.has(Bug::DelayedPagesBeforeSettles) {
+        read_delayed(shared, &mut restore)?;
+    }
     if !shared.has(Bug::PagesUnlisted) && !shared.has(Bug::PagesBeforeSettles) {
         list(shared, &mut restore, floor);
     }
@@ -68,7 +76,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
             ReadError::Disk(error) => unreachable!("the disk reads what it read before: {error}"),
         })?;
     }
-    shared.keeper = Keeper::new(shared.paging.files_max, doubtful_below, restore.gone_pages());
+    shared.keeper = Keeper::new(shared.paging.files_max, doubtful, restore.gone_pages());
     let mut topology = shared.topology.borrow_mut();
     let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {
         let (slot, generation) = shared.queues.insert(|_, _| queue);
@@ -79,6 +87,20 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     let words = [restored.queues as u64, restored.messages as u64, pages.len() as u64];
     shared.trace.note(&words, || format!("-- {restored:?}, of {} pages", pages.len()));
     Ok(awakenings)
+}
+
+/// Reads pages of delayed messages, whole.
+fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordError> {
+    if shared.has(Bug::DelayedPagesUnread) {
+        return Ok(());
+    }
+    for place in restore.delayed_pages() {
+        if let Ok(page) = shared.segments.read(PageRef::new(place.segment, place.index)) {
+            let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
+            restore.delayed_page(place, entries)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads messages as a bug would, into memory.

@@ -10,6 +10,7 @@ use imori_store::open::{self, Opened};
 use imori_store::pool::{Job, Pool};
 use imori_store::record::RecordType;
 use imori_store::recover::Recovered;
+use imori_store::run_mark::RunMark;
 use imori_store::settings::Settings;
 
 use super::definitions::Definitions;
@@ -57,12 +58,14 @@ pub(crate) struct Log {
     pub(crate) has_failed: bool,
     /// A record was not taken.
     has_refused: bool,
+    /// How the store is marked while a process has it.
+    mark: RunMark<DeviceFile>,
 }
 
 impl Log {
     /// Opens what is on the disk, or makes a journal; gives what was there.
     pub(crate) fn open(
-        device: Device,
+        (device, mark): (Device, RunMark<DeviceFile>),
         settings: &Settings,
         file_bytes: usize,
         definitions: Definitions,
@@ -87,8 +90,17 @@ impl Log {
             bug,
             has_failed: false,
             has_refused: false,
+            mark,
         };
         Ok((log, recovered, messages))
+    }
+
+    /// All threads have ended: makes the end durable, if all is written. False where it may be marked and may not.
+    pub(crate) fn end_clean(&mut self) -> bool {
+        self.definitions.apply(self.progress.synced);
+        let marked = self.mark.end_clean(&self.device);
+        self.has_failed |= marked.is_err();
+        marked.is_ok()
     }
 
     /// Takes a definition that was there before.

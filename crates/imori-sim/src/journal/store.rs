@@ -6,9 +6,11 @@ use imori_store::limits::BLOCK_BYTES;
 use imori_store::messages::Messages;
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::Recovered;
+use imori_store::run_mark::{self, BootId, LastEnd};
 use imori_store::seal::StoreId;
 use imori_store::segment::{Census, PageFacts, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
+use imori_store::sim_disk::SimDisk;
 
 use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};
@@ -28,6 +30,8 @@ pub(crate) struct Found {
     pub(crate) messages: Messages<DeviceFile>,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) pages: Vec<PageFacts>,
+    /// The last process ended by itself, when all was written.
+    pub(crate) was_clean: bool,
 }
 
 /// Which store a run has.
@@ -44,16 +48,27 @@ impl Store {
         SegmentSettings::new(STORE, OnDamage::Quarantine)
     }
 
-    /// Opens what is on the disk, or makes a store; gives what was there.
+    /// Opens what is on the disk, or makes a store; gives what was there. `boot` is another after a power cut.
     pub(crate) fn open(
         device: Device,
+        boot: u8,
         file_blocks: usize,
         definitions: Definitions,
         bug: Option<Bug>,
     ) -> Result<(Store, Found), String> {
         let settings = Store::journal_settings(file_blocks);
+        let boot = Some(BootId([boot; 16]));
+        let last_end = run_mark::read(&device, boot).map_err(|error| error.to_string())?;
+        let mark = match (bug, last_end) {
+            (Some(Bug::CleanMarkStays), LastEnd::Clean) => {
+                run_mark::begin(&Device::new(SimDisk::default(), bug), boot)
+            }
+            _ => run_mark::begin(&device, boot),
+        };
+        let mark = mark.map_err(|error| error.to_string())?;
+        let was_clean = last_end == LastEnd::Clean;
         let (log, recovered, messages) =
-            Log::open(device.clone(), &settings, file_blocks * BLOCK_BYTES, definitions, bug)?;
+            Log::open((device.clone(), mark), &settings, file_blocks * BLOCK_BYTES, definitions, bug)?;
         if !recovered.report.damaged.is_empty() {
             return Err(recovered.report.to_string());
         }
@@ -67,7 +82,7 @@ impl Store {
         if !report.damaged.is_empty() || !report.absent.is_empty() {
             return Err(report.to_string());
         }
-        Ok((Store { log, segments }, Found { recovered, messages, checkpoint, pages }))
+        Ok((Store { log, segments }, Found { recovered, messages, checkpoint, pages, was_clean }))
     }
 }
 

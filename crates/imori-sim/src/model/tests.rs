@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use imori_store::sim_disk::SimDisk;
 
 use super::*;
@@ -9,7 +11,7 @@ use crate::workload::Workload;
 fn shared() -> Shared {
     let settings = Store::journal_settings(16);
     let device = Device::new(SimDisk::default(), None);
-    let opened = Store::open(device, 16, Definitions::default(), None);
+    let opened = Store::open(device, 0, 16, Definitions::default(), None);
     let (store, _) = opened.expect("an empty disk becomes a store");
     let workload = Workload::new(&Random::new(1));
     Shared::new(&workload, Random::new(1), Trace::new(false), None, settings, store)
@@ -44,6 +46,9 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             has_receipt: true,
             is_persistent: false,
             is_in_transaction: false,
+            due: None,
+            cancel: Cancel::Not,
+            cancels: 0,
         });
     }
     for (session, reads) in [(1, Reads::Queue(0)), (2, Reads::Queue(0)), (1, Reads::Topic(String::from("*")))]
@@ -65,6 +70,15 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
 
 fn arrived(session: usize, message: usize, is_redelivered: bool) -> Arrived<'static> {
     Arrived { session, message, number: 1, is_redelivered, text_bytes: 0, death: None }
+}
+
+/// Message 0, now delayed from now on, and to be cancelled by somebody.
+fn delayed(shared: &Shared, model: &mut Model, delay_ms: u64) -> usize {
+    let mut due = Due::after(Duration::from_millis(delay_ms));
+    due.sent(shared, 0);
+    let record = model.message(0);
+    (record.due, record.cancels) = (Some(due), 1);
+    0
 }
 
 #[test]
@@ -144,6 +158,45 @@ fn deliveries_break_what_they_should_not() {
             broken(|s, m| {
                 m.live_arrived(s, &arrived(1, 3, false), 2);
                 m.reply_arrived(s, &arrived(1, 2, false));
+            }),
+        ),
+        (
+            Some(Property::Delay),
+            broken(|s, m| {
+                let message = delayed(s, m, 5);
+                m.check_due(s, &arrived(1, message, false));
+            }),
+        ),
+        (
+            None,
+            broken(|s, m| {
+                let message = delayed(s, m, 5);
+                s.clock.set(s.clock.get().after(Duration::from_millis(5)));
+                m.check_due(s, &arrived(1, message, false));
+            }),
+        ),
+        (
+            Some(Property::Delay),
+            broken(|s, m| {
+                let message = delayed(s, m, 5);
+                m.cancelled(s, message, 0, 100);
+            }),
+        ),
+        (
+            Some(Property::Delay),
+            broken(|s, m| {
+                let message = delayed(s, m, 5);
+                m.cancelled(s, message, 1, 100);
+                s.clock.set(s.clock.get().after(Duration::from_millis(5)));
+                m.check_due(s, &arrived(1, message, false));
+            }),
+        ),
+        (
+            Some(Property::Delay),
+            broken(|s, m| {
+                let message = delayed(s, m, 5);
+                get(s, m, 1, message, false);
+                m.cancelled(s, message, 1, 100);
             }),
         ),
         (Some(Property::DeadLetter), broken(|s, m| m.queue_arrived(s, &arrived(1, 0, false), 0, 1))),
