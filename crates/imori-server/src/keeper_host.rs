@@ -67,6 +67,9 @@ pub trait KeeperHost {
         purpose: Purpose,
     ) -> Option<Vec<PagePlace>>;
 
+    /// Has a cell weigh a queue again, of which pages were copied.
+    fn weigh(&self, id: QueueId);
+
     /// Gives the space of pages back that were discarded from segments that others keep.
     fn give_back_space(&self);
 

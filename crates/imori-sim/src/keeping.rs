@@ -128,6 +128,10 @@ impl KeeperHost for StoreThread<'_> {
         write_drafts(self, owned, Durability::Durable, purpose)
     }
 
+    fn weigh(&self, id: QueueId) {
+        self.tell(id, PageNews::Copied(id));
+    }
+
     fn give_back_space(&self) {
         self.pause();
         // What is not given back goes with its file one day.

@@ -121,11 +121,13 @@ pub enum Bug {
     PageCutShort,
     /// Queues are not told of some of their pages.
     PageNewsLost,
+    /// Publishers are not told that a queue is shorter.
+    LostRelief,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 58] = [
+    pub const ALL: [(Bug, &'static [Property]); 59] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -184,5 +186,6 @@ impl Bug {
         (Bug::PagesBeforeSettles, &[Property::Duplication]),
         (Bug::PageCutShort, &[Property::Loss]),
         (Bug::PageNewsLost, &[Property::Starvation, Property::Loss, Property::Leftovers]),
+        (Bug::LostRelief, &[Property::Receipts, Property::Starvation]),
     ];
 }

@@ -61,6 +61,12 @@ pub(crate) fn send<'a, W: World>(
         session.scratch = scratch;
         return Ok(Done::with_receipt(read.receipt));
     }
+    if let Some((exchange, subject)) = destination.address()
+        && broker::must_wait_for_queue(world, &session.actor(), exchange, subject, &publication.view())
+    {
+        session.scratch = scratch;
+        return Ok(Done::held());
+    }
     let report = publish(session, world, &destination, &publication)?;
     session.scratch = scratch;
     if read.receipt.is_some()
@@ -75,6 +81,7 @@ pub(crate) fn send<'a, W: World>(
         commands: 1,
         receivers: report.receivers,
         pressed: report.pressed,
+        is_held: false,
     })
 }
 

@@ -103,12 +103,17 @@ impl Queue {
             }
         }
         self.pages.written(draft.id, place, draft.is_durable);
-        self.writing -= usize::from(!draft.is_copy);
+        if draft.is_copy {
+            self.copying -= 1;
+        } else {
+            self.writing -= 1;
+        }
     }
 
     /// Takes back what could not be written.
     pub fn page_failed(&mut self, draft: PageDraft, now: Time) {
         if draft.is_copy {
+            self.copying -= 1;
             self.pages.failed(draft.id);
             return;
         }
@@ -242,6 +247,7 @@ impl Queue {
         }
         let Spill { bytes, mut drafts, .. } = spill;
         drafts.append(&mut self.spill_delayed(end, bytes_max.saturating_sub(bytes)));
+        self.copying += drafts.len();
         drafts
     }
 

@@ -14,6 +14,7 @@ mod durable;
 mod levels;
 mod returned;
 mod pages;
+mod press;
 mod anything;
 mod lifetime;
 mod limited;

@@ -30,6 +30,8 @@ pub enum PageNews {
     Read(QueueId, PageId, Vec<Entry>),
     /// A page could not be read.
     Unreadable(QueueId, PageId),
+    /// Pages of messages that stay in memory too are written, or could not be: the queue knows, and is to be weighed.
+    Copied(QueueId),
 }
 
 /// Something to do for a queue.
@@ -238,6 +240,7 @@ impl PageNews {
                 let withheld = broker::page_unreadable(world, queue, page);
                 warn!(withheld, "messages of a page that cannot be read are withheld");
             }
+            PageNews::Copied(queue) => broker::pages_copied(world, queue),
         }
     }
 }
