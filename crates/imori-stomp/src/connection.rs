@@ -418,6 +418,7 @@ impl Connection {
     }
 
     /// Does what a frame asks for that publishes nothing: no queue can hold it up.
+    #[inline(never)]
     fn perform_at_once<W: World>(
         &mut self,
         world: &W,
