@@ -85,7 +85,8 @@ peers: ## Installs what this broker is compared with into .tools/peers, and says
 KEPT_STORE = journal intake committer batch record open recover read_files scan chain window messages walk damage pool \
 	space lsn file_header run_mark report replace whole_file folder folder_lock segment/*
 KEPT_CORE = confirm restore restore_pages record/* broker/record broker/letter broker/once broker/page broker/commit \
-	broker/settle queue/paging queue/pages queue/ranges queue/unspilled queue/dedup queue/delayed queue/level
+	broker/settle queue/paging queue/pages queue/ranges queue/unspilled queue/dedup queue/delayed queue/level \
+	queue/journal_pages queue/in_journal queue/position
 
 mutants: ## Changes what keeps messages, line by line: the tests have to notice each.
 	command -v cargo-mutants || $(CARGO) install --locked cargo-mutants

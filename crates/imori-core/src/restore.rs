@@ -13,15 +13,16 @@ use hashbrown::{HashMap, HashSet};
 use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding, Seen};
 use crate::id::{DurableQueueId, QueueId, VhostId};
+use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
 use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
-use crate::queue::{Arrival, Entry, GonePage, PageFacts, PagePlace, Queue};
+use crate::queue::{Arrival, GonePage, PageFacts, PagePlace, Queue};
 use crate::record::{
     Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_delayed_entry,
     decode_seen, decode_settle,
 };
-use crate::restore_pages::{PagesOfQueue, RestoredPages, put_in_order};
+use crate::restore_pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
 use crate::route::{BindingKey, ExchangeKind, Settings};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -46,6 +47,15 @@ pub struct Awakening {
     pub failed: Vec<u64>,
 }
 
+/// What of the messages of the journal stays there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaving {
+    /// What comes after so many bytes were taken into memory.
+    pub after_bytes: usize,
+    /// About how many bytes of it are read at once later.
+    pub page_bytes: usize,
+}
+
 /// The state of a restoration.
 #[derive(Debug)]
 pub struct Restore {
@@ -55,7 +65,10 @@ pub struct Restore {
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
     /// What rows were that definitions of the journal changed.
     amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
-    queues: BTreeMap<DurableQueueId, (Queue, Vec<Entry>)>,
+    queues: BTreeMap<DurableQueueId, (Queue, Vec<Waiting>)>,
+    leaving: Leaving,
+    /// Bytes of memory that messages took.
+    taken_bytes: usize,
     pages: RestoredPages,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
     bindings: Vec<(DurableQueueId, Name, BindingKey)>,
@@ -75,6 +88,8 @@ impl Restore {
             rows: BTreeMap::new(),
             amended: BTreeMap::new(),
             queues: BTreeMap::new(),
+            leaving: Leaving { after_bytes: usize::MAX, page_bytes: PAGE_BYTES_GOAL },
+            taken_bytes: 0,
             pages: RestoredPages::default(),
             exchanges: Vec::new(),
             bindings: Vec::new(),
@@ -82,6 +97,12 @@ impl Restore {
             counts: HashMap::default(),
             seen: BTreeMap::new(),
         }
+    }
+
+    /// Says which messages may stay in the journal; without that, none does.
+    #[must_use]
+    pub fn leaving(self, leaving: Leaving) -> Restore {
+        Restore { leaving, ..self }
     }
 
     /// Takes a row of the store of definitions.
@@ -226,11 +247,12 @@ impl Restore {
         }
     }
 
-    /// Takes a message; they come by rising number.
+    /// Takes a message; they come by rising number. Tells whether it is to be read again where it is, which
+    /// `may_stay` allows.
     ///
     /// # Errors
     /// [`RecordError`].
-    pub fn message(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
+    pub fn message(&mut self, lsn: Lsn, payload: &[u8], may_stay: bool) -> Result<bool, RecordError> {
         let record = MessageRecord::decode(payload)?;
         if let Some(id) = record.view().property(Property::MessageId).filter(|_| record.deaths.is_none()) {
             // Also where the queue is done with it.
@@ -246,21 +268,34 @@ impl Restore {
         };
         let queues: Vec<DurableQueueId> = record.queues.iter().filter(waits).copied().collect();
         if queues.is_empty() {
-            return Ok(());
+            return Ok(false);
+        }
+        let is_delayed = record.head.delay_ms.is_some() && record.deaths.is_none();
+        // Of those of which more is known there are few.
+        let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&Holding { queue: *queue, lsn });
+        let stays = may_stay && self.taken_bytes >= self.leaving.after_bytes;
+        if stays && !is_delayed && !queues.iter().any(is_counted) {
+            for id in queues {
+                let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
+                let (before, message) = queue.found_in_journal(&record.view(), lsn, record.time);
+                waiting.extend(before.into_iter().map(Waiting::Entry));
+                waiting.push(Waiting::InJournal(message));
+            }
+            return Ok(true);
         }
         let message = Message::store(&record.view(), None, &self.gauge);
+        self.taken_bytes += message.charge();
         let publication = Publication::of_stored(&message);
         let address = Arc::new(record.address);
+        let (address, deaths) = (AddressView::new(&address), record.deaths.as_ref());
+        let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
         for id in queues {
-            let Some((queue, entries)) = self.queues.get_mut(&id) else { continue };
-            let (address, deaths) = (AddressView::new(&address), record.deaths.as_ref());
-            let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
+            let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
             let count = self.counts.get(&Holding { queue: id, lsn });
-            let failures = count.map_or(0, |count| count.failures);
-            let is_redelivered = !self.was_clean || count.is_some_and(|count| count.is_redelivered);
-            entries.extend(queue.found(&publication, &arrival, failures, is_redelivered));
+            let found = queue.found(&publication, &arrival, count, !self.was_clean);
+            waiting.extend(found.into_iter().map(Waiting::Entry));
         }
-        Ok(())
+        Ok(false)
     }
 
     /// The pages that nobody needs, to be asked once all messages are taken: they may go after the next checkpoint.
@@ -284,7 +319,8 @@ impl Restore {
         let mut ids = BTreeMap::new();
         let (mut pages, mut counts) = (self.pages.take(self.was_clean), self.pages.counts(&self.counts));
         let mut seen = self.seen;
-        for (durable, (mut queue, entries)) in self.queues {
+        let as_found = (self.leaving.page_bytes, !self.was_clean);
+        for (durable, (mut queue, waiting)) in self.queues {
             let mut of_queue = seen.remove(&durable).unwrap_or_default();
             of_queue.sort_by_key(|(seen, _)| seen.time);
             if let Some(dedup) = queue.dedup() {
@@ -293,16 +329,16 @@ impl Restore {
             queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
             let PagesOfQueue { ready: mut pages, delayed } = pages.remove(&durable).unwrap_or_default();
             delayed.into_iter().for_each(|(page, found)| queue.restore_delayed(page, found, self.now));
-            let mut of_priority: BTreeMap<u8, Vec<Entry>> = BTreeMap::new();
-            for entry in entries {
-                of_priority.entry(entry.envelope.priority).or_default().push(entry);
+            let mut of_priority: BTreeMap<u8, Vec<Waiting>> = BTreeMap::new();
+            for waiting in waiting {
+                of_priority.entry(waiting.priority()).or_default().push(waiting);
             }
             let priorities: BTreeSet<u8> = pages.keys().chain(of_priority.keys()).copied().collect();
             let mut failed = Vec::new();
             for priority in priorities {
                 let pages = pages.remove(&priority).unwrap_or_default();
-                let entries = of_priority.remove(&priority).unwrap_or_default();
-                failed.extend(queue.restore(priority, put_in_order(pages, entries)));
+                let waiting = of_priority.remove(&priority).unwrap_or_default();
+                failed.extend(queue.restore(priority, put_in_order(pages, waiting), as_found));
             }
             queue.all_restored(self.now);
             restored.messages += queue.delayed_len() + queue.ready_len() + queue.unsettled_len();

@@ -12,7 +12,7 @@ use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding};
 use crate::id::DurableQueueId;
 use crate::queue::{
-    Entry, Found, FoundDelayed, FoundPage, GonePage, PageFacts, PagePlace, Ranges, first_position,
+    Entry, Found, FoundDelayed, FoundPage, GonePage, InJournal, PageFacts, PagePlace, Ranges, first_position,
 };
 use crate::record::Checkpoint;
 
@@ -192,22 +192,56 @@ impl RestoredPages {
     }
 }
 
-/// Puts entries, which come by rising number, between the pages of their queue and priority.
+/// A message that the journal has and no page.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    /// It is in memory.
+    Entry(Entry),
+    /// It stays where it is.
+    InJournal(InJournal),
+}
+
+impl Waiting {
+    fn lsn(&self) -> Lsn {
+        match self {
+            Waiting::Entry(entry) => entry.envelope.lsn,
+            Waiting::InJournal(message) => message.lsn,
+        }
+    }
+
+    pub(crate) fn priority(&self) -> u8 {
+        match self {
+            Waiting::Entry(entry) => entry.envelope.priority,
+            Waiting::InJournal(message) => message.priority,
+        }
+    }
+}
+
+impl From<Waiting> for Found {
+    fn from(waiting: Waiting) -> Found {
+        match waiting {
+            Waiting::Entry(entry) => Found::Entry(entry),
+            Waiting::InJournal(message) => Found::InJournal(message),
+        }
+    }
+}
+
+/// Puts messages, which come by rising number, between the pages of their queue and priority.
 ///
 /// An entry that is in no page was given out before its neighbours were written, or came after them. Whatever comes
 /// has a position behind all before it, and not below that of its own record: an entry that may have one behind the
 /// first of a page came after that, and so after all of it.
-pub(crate) fn put_in_order(pages: Vec<FoundPage>, entries: Vec<Entry>) -> Vec<Found> {
-    let mut found = Vec::with_capacity(pages.len() + entries.len());
-    let mut entries = entries.into_iter().peekable();
+pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<Found> {
+    let mut found = Vec::with_capacity(pages.len() + waiting.len());
+    let mut waiting = waiting.into_iter().peekable();
     for page in pages {
         let begin = page.facts.first_position;
-        while let Some(entry) = entries.next_if(|entry| first_position(entry.envelope.lsn) < begin) {
-            found.push(Found::Entry(entry));
+        while let Some(waiting) = waiting.next_if(|waiting| first_position(waiting.lsn()) < begin) {
+            found.push(waiting.into());
         }
         found.push(Found::Page(page));
     }
-    found.extend(entries.map(Found::Entry));
+    found.extend(waiting.map(Found::from));
     found
 }
 

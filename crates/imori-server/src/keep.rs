@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue, Ranges};
+use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue, Ranges};
 use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
 use imori_core::time::Time;
 use imori_store::limits::SEGMENT_BYTES_GOAL;
@@ -109,6 +109,7 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> bool {
     if !host.await_synced(lsn) {
         return false;
     }
+    host.forget_below(floor);
     host.discard_pages(&gathered.gone);
     if host.is_space_low() {
         host.give_back_space();
@@ -258,6 +259,14 @@ impl KeeperHost for Shared {
 
     fn weigh(&self, id: QueueId) {
         self.pager.tell(id, PageNews::Copied(id));
+    }
+
+    fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
+        self.pager.read_journal(read)
+    }
+
+    fn forget_below(&self, floor: Lsn) {
+        self.pager.forget_below(floor);
     }
 
     fn give_back_space(&self) {

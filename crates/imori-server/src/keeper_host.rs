@@ -3,7 +3,7 @@
 
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue};
+use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
 use imori_core::record::NewRecord;
 use imori_core::time::Time;
 use imori_store::segment::Census;
@@ -69,6 +69,12 @@ pub trait KeeperHost {
 
     /// Has a cell weigh a queue again, of which pages were copied.
     fn weigh(&self, id: QueueId);
+
+    /// Reads a page that is in the journal; nothing where not all of it can be read.
+    fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>>;
+
+    /// Notes that a durable checkpoint says that nothing below `floor` is needed.
+    fn forget_below(&self, floor: Lsn);
 
     /// Gives the space of pages back that were discarded from segments that others keep.
     fn give_back_space(&self);

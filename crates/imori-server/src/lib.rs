@@ -43,6 +43,6 @@ pub use shared::ServeError;
 pub use start_error::StartError;
 pub use store::{
     Asked, Job, Keeper, PageHost, PageNews, Purpose, StoreError, asked, census_of, discard_pages, do_job,
-    page_facts, write_drafts,
+    page_facts, read_journal, write_drafts,
 };
 pub use turns::Turns;

@@ -130,6 +130,10 @@ pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
 /// How often the keeper looks whether the journal has too many files. Longer would let it have more of them.
 pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// Bytes of messages that a start takes out of the journal into memory. What comes after them stays there until its
+/// queue comes to it: memory that is touched for the first time is what a start would wait for.
+pub(crate) const RESTORED_BYTES_MAX: usize = 16 << 20;
+
 /// How often who waits for the journal so as to write pages looks whether that failed. That it came further it is told
 /// at once.
 pub(crate) const PAGER_LOOK_EVERY: Duration = Duration::from_millis(50);

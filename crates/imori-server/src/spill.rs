@@ -75,12 +75,29 @@ pub(crate) fn exchange<H: KeeperHost>(host: &H, oldest: Lsn) {
     }
 }
 
+/// What of a queue has to leave the journal: that which is there alone, as the start left it, and copies of what is in
+/// memory.
 fn spilled<H: KeeperHost>(host: &H, key: QueueId, through: Lsn, bytes_max: usize) -> Vec<Owned> {
-    let spilled = host.with_queue(key, |queue| {
+    let moving = host.with_queue(key, |queue| {
         let owner = queue.durability()?.id;
-        Some((owner, queue.spill(through, bytes_max)))
+        Some((owner, queue.moving_pages(through, bytes_max)))
     });
-    let Some(Some((owner, drafts))) = spilled else { return Vec::new() };
+    let Some(Some((owner, moving))) = moving else { return Vec::new() };
+    let mut drafts: Vec<PageDraft> = Vec::new();
+    for (id, read) in moving {
+        let draft = match host.read_journal(&read) {
+            Some(entries) => host.with_queue(key, |queue| queue.draft_of(id, entries)).flatten(),
+            None => {
+                host.with_queue(key, |queue| queue.not_moved(id));
+                None
+            }
+        };
+        drafts.extend(draft);
+    }
+    let left = bytes_max.saturating_sub(drafts.iter().map(PageDraft::bytes).sum());
+    if left > 0 {
+        drafts.extend(host.with_queue(key, |queue| queue.spill(through, left)).unwrap_or_default());
+    }
     drafts.into_iter().map(|draft| (key, owner, draft)).collect()
 }
 

@@ -12,7 +12,7 @@ use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
 use imori_core::time::Time;
 
 use crate::client::Client;
-use crate::model::{Mode, Model, Outcome, Reads, To, is_match};
+use crate::model::{Fate, Mode, Model, Outcome, Reads, To, is_match};
 use crate::property::Property;
 use crate::shared::Shared;
 
@@ -195,7 +195,14 @@ fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
     let (Some(spec), Some(record)) = (model.queues.get(queue), model.messages.get(message)) else { return };
     let fate = model.fates.get(&(message, queue));
     let may_vanish = spec.ttl_ms.is_some() || record.has_ttl || spec.is_bounded || spec.has_delivery_limit;
-    let buried = spec.dead_letter.map(|dead| model.fates.get(&(message, dead)));
+    // What was buried and not yet on disk when the broker ended came back to the queue, and was accepted there.
+    let is_undone = |grave: &Fate| {
+        let is_later = |fate: &Fate| fate.session > grave.session;
+        let is_accepted = |fate: &Fate| matches!(fate.outcome, Outcome::Auto | Outcome::Accept);
+        grave.is_of_earlier_life && fate.is_some_and(|fate| is_accepted(fate) && is_later(fate))
+    };
+    let buried =
+        spec.dead_letter.map(|dead| model.fates.get(&(message, dead)).filter(|grave| !is_undone(grave)));
     let is_settled = |outcome| matches!(outcome, Outcome::Auto | Outcome::Accept | Outcome::Reject);
     let is_well = match (fate.map(|fate| fate.outcome), buried) {
         // The dead letter itself was settled in the end.

@@ -5,10 +5,12 @@ use std::io;
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{GonePage, PageDraft, PagePlace, Queue};
+use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
 use imori_core::record::{Checkpoint, NewRecord};
 use imori_core::time::Time;
-use imori_server::{Keeper, KeeperHost, PageHost, PageNews, Purpose, discard_pages, write_drafts};
+use imori_server::{
+    Keeper, KeeperHost, PageHost, PageNews, Purpose, discard_pages, read_journal, write_drafts,
+};
 use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef};
 
 use crate::planted::Bug;
@@ -132,6 +134,15 @@ impl KeeperHost for StoreThread<'_> {
         self.tell(id, PageNews::Copied(id));
     }
 
+    fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
+        read_journal(self, read)
+    }
+
+    fn forget_below(&self, floor: Lsn) {
+        let mut staying = self.shared.staying.borrow_mut();
+        staying.iter_mut().for_each(|staying| staying.forget_below(imori_store::lsn::Lsn(floor.0)));
+    }
+
     fn give_back_space(&self) {
         self.pause();
         // What is not given back goes with its file one day.
@@ -211,6 +222,24 @@ impl PageHost for StoreThread<'_> {
         }
         self.pause();
         Ok(read)
+    }
+
+    fn read_journal(&self, lsns: &[Lsn], take: &mut dyn FnMut(Lsn, &[u8])) -> io::Result<()> {
+        self.pause();
+        let words: Vec<u64> = lsns.iter().map(|lsn| lsn.0).collect();
+        self.shared.trace.note(&words, || format!("{lsns:?} are read in the journal"));
+        let read = {
+            let staying = self.shared.staying.borrow();
+            let staying = staying.as_ref().expect("a start left them there");
+            let cut = usize::from(self.shared.has(Bug::JournalPageCutShort));
+            let lsns = lsns.iter().take(lsns.len() - cut);
+            staying.some(lsns.map(|lsn| imori_store::lsn::Lsn(lsn.0)), |record| {
+                take(Lsn(record.lsn.0), record.payload);
+                Ok::<(), io::Error>(())
+            })
+        };
+        self.pause();
+        read.map_err(io::Error::other)
     }
 
     fn discard_page(&self, page: PageRef) -> io::Result<()> {

@@ -119,6 +119,10 @@ pub enum Bug {
     PagesBeforeSettles,
     /// The last entry of each page that is read is lost.
     PageCutShort,
+    /// The last message of a page that is read in the journal is not there.
+    JournalPageCutShort,
+    /// Messages of files that are written anew at a start are taken for such that stay.
+    RewrittenStays,
     /// Queues are not told of some of their pages.
     PageNewsLost,
     /// Publishers are not told that a queue is shorter.
@@ -127,7 +131,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 59] = [
+    pub const ALL: [(Bug, &'static [Property]); 61] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -185,6 +189,8 @@ impl Bug {
         (Bug::PagesUnlisted, &[Property::Duplication]),
         (Bug::PagesBeforeSettles, &[Property::Duplication]),
         (Bug::PageCutShort, &[Property::Loss]),
+        (Bug::JournalPageCutShort, &[Property::Loss]),
+        (Bug::RewrittenStays, &[Property::Loss]),
         (Bug::PageNewsLost, &[Property::Starvation, Property::Loss, Property::Leftovers]),
         (Bug::LostRelief, &[Property::Receipts, Property::Starvation]),
     ];

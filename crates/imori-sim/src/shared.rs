@@ -18,10 +18,11 @@ use imori_server::settings::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
 use imori_server::{Keeper, PageNews, Turns};
 use imori_stomp::settings::Settings;
+use imori_store::messages::Messages;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
 
-use crate::journal::{Device, Log, Store};
+use crate::journal::{Device, DeviceFile, Log, Store};
 use crate::lock::Locks;
 use crate::network::Network;
 use crate::planted::Bug;
@@ -112,6 +113,8 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) log: RefCell<Log>,
     pub(crate) segments: Segments<Device>,
+    /// What of the journal's messages the start left there.
+    pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
     pub(crate) keeper: Keeper,
     pub(crate) jobs: Jobs,
     pub(crate) threads: StoreThreads,
@@ -165,6 +168,7 @@ impl Shared {
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
             log: RefCell::new(store.log),
             segments: store.segments,
+            staying: RefCell::default(),
             keeper: Keeper::new(workload.paging.files_max, 0, Vec::new()),
             jobs: Jobs::default(),
             threads: StoreThreads::default(),

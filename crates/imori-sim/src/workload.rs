@@ -1,6 +1,7 @@
 //! What a seed makes clients do: which queues there are, how large things are, how often what is done.
 
 use imori_core::confirm::Level;
+use imori_core::restore::Leaving;
 
 use crate::ending::Kind;
 use crate::random::Random;
@@ -145,6 +146,8 @@ pub(crate) struct Paging {
     pub(crate) segment_bytes_goal: usize,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
+    /// What of the messages of the journal stays there at a start.
+    pub(crate) leaving: Leaving,
     /// Publishers would wait for space, so that each page that goes is worth a checkpoint.
     pub(crate) is_space_low: bool,
 }
@@ -161,6 +164,10 @@ impl Paging {
             exchange_bytes_max: *random.pick(&[2_000, 10_000, 100_000]),
             segment_bytes_goal: *random.pick(&[600, 2_000, 20_000]),
             files_max: random.between(1, 3),
+            leaving: Leaving {
+                after_bytes: *random.pick(&[0, 1_000, 4_000, usize::MAX]),
+                page_bytes: *random.pick(&[300, 2_000]),
+            },
             is_space_low: random.chance(1, 2),
         }
     }

@@ -50,6 +50,9 @@ pub const READ_BYTES: usize = 4 << 20;
 /// Bytes of a journal file that recovery has in memory at a time, but for a batch that is larger.
 pub const WINDOW_BYTES: usize = 1 << 20;
 
+/// The same of somebody who wants a few messages that may be far from each other.
+pub const SMALL_WINDOW_BYTES: usize = 64 << 10;
+
 /// Threads that read at recovery: more make one device no faster.
 pub const READERS_MAX: usize = 4;
 

@@ -5,15 +5,18 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::DiskFile;
+use crate::limits::{SMALL_WINDOW_BYTES, WINDOW_BYTES};
 use crate::lsn::Lsn;
 use crate::record::{self, HEADER_BYTES, Record, RecordType, RecordView};
 use crate::seal::Seal;
 use crate::window::Window;
 
 /// Where the messages of a journal are that are needed, by rising number. They can be read until something is
-/// written to the journal.
+/// written to the journal; those in files that stay, until these are used again.
 pub struct Messages<F> {
     files: Vec<Arc<F>>,
+    /// Which of the files are not written anew.
+    staying: Vec<bool>,
     places: Vec<Place>,
     seal: Seal,
 }
@@ -61,7 +64,12 @@ impl<F> fmt::Debug for Messages<F> {
 
 impl<F: DiskFile> Messages<F> {
     pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<Place>, seal: Seal) -> Messages<F> {
-        Messages { files, places, seal }
+        Messages { files, staying: Vec::new(), places, seal }
+    }
+
+    /// Says of each file whether it stays.
+    pub(crate) fn stay(&mut self, staying: impl Iterator<Item = bool>) {
+        self.staying = staying.collect();
     }
 
     pub(crate) fn places(&self) -> &[Place] {
@@ -73,13 +81,57 @@ impl<F: DiskFile> Messages<F> {
     /// # Errors
     /// What `take` says; or the file cannot be read, or not as it was read before.
     pub fn each<E>(&self, take: impl FnMut(&RecordView<'_>) -> Result<(), E>) -> Result<(), ReadError<E>> {
-        self.read(self.places.iter().copied(), take)
+        self.read(self.places.iter().copied(), WINDOW_BYTES, take)
+    }
+
+    /// Gives each to `take`, and whether it stays where it is, and forgets those of which that does not say that
+    /// they are to be read again.
+    ///
+    /// # Errors
+    /// As [`Messages::each`].
+    pub fn sift<E>(
+        &mut self,
+        mut take: impl FnMut(&RecordView<'_>, bool) -> Result<bool, E>,
+    ) -> Result<(), ReadError<E>> {
+        let mut kept = Vec::with_capacity(self.places.len());
+        self.each(|view| {
+            let place = self.places.get(kept.len());
+            let stays = place.and_then(|place| self.staying.get(place.file as usize)) == Some(&true);
+            kept.push(take(view, stays)?);
+            Ok(())
+        })?;
+        let mut kept = kept.into_iter();
+        self.places.retain(|_| kept.next() == Some(true));
+        self.places.shrink_to_fit();
+        Ok(())
+    }
+
+    /// Gives those with these numbers to `take`, in the order in which they are asked for.
+    ///
+    /// # Errors
+    /// As [`Messages::each`]; where one is not there, because its file is used again, the file changed.
+    pub fn some<E>(
+        &self,
+        lsns: impl Iterator<Item = Lsn>,
+        take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
+    ) -> Result<(), ReadError<E>> {
+        let find = |lsn| self.places.binary_search_by_key(&lsn, |place| place.lsn);
+        let places: Option<Vec<Place>> = lsns.map(|lsn| self.places.get(find(lsn).ok()?).copied()).collect();
+        self.read(places.ok_or_else(changed)?.into_iter(), SMALL_WINDOW_BYTES, take)
+    }
+
+    /// Forgets all of them if they are below this number.
+    pub fn forget_below(&mut self, floor: Lsn) {
+        if self.places.last().is_some_and(|last| last.lsn < floor) {
+            (self.places, self.files) = (Vec::new(), Vec::new());
+        }
     }
 
     /// The same of some of them.
     pub(crate) fn read<E>(
         &self,
         places: impl Iterator<Item = Place>,
+        window_bytes: usize,
         mut take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
     ) -> Result<(), ReadError<E>> {
         let mut open: Option<(u32, Window<'_, F>)> = None;
@@ -90,7 +142,7 @@ impl<F: DiskFile> Messages<F> {
                     let file = self.files.get(place.file as usize).ok_or_else(changed)?;
                     match before {
                         Some((_, window)) => window.of(file)?,
-                        None => Window::new(&**file, usize::MAX)?,
+                        None => Window::of_bytes(&**file, usize::MAX, window_bytes)?,
                     }
                 }
             };
@@ -110,7 +162,7 @@ impl<F: DiskFile> Messages<F> {
     /// Reads all of them into memory, or those that are asked for.
     pub(crate) fn load(&self, places: impl Iterator<Item = Place>) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
-        let read = self.read(places, |view| {
+        let read = self.read(places, WINDOW_BYTES, |view| {
             records.push(view.to_record());
             Ok::<(), io::Error>(())
         });

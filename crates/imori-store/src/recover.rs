@@ -186,7 +186,8 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     }
 
     let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
-    let (records, messages) = parted(&found, records, settings);
+    let (records, mut messages) = parted(&found, records, settings);
+    messages.stay(fates.iter().map(|fate| matches!(fate, Fate::Stay(_) | Fate::Sync(_))));
     let rewrites = rewrites(&found, &fates, (&records, &messages), (floor, next))?;
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);

@@ -17,19 +17,26 @@ pub(crate) struct Window<'a, F> {
     /// Longer than it has to be by a block, as a direct read goes to an aligned place.
     memory: Vec<u8>,
     align: usize,
+    /// Bytes that are read at once, or more.
+    bytes: usize,
 }
 
 impl<'a, F: DiskFile> Window<'a, F> {
     /// Looks at the first bytes of a file, or at all of it.
     pub(crate) fn new(file: &'a F, bytes_max: usize) -> io::Result<Window<'a, F>> {
+        Window::of_bytes(file, bytes_max, WINDOW_BYTES)
+    }
+
+    /// The same, and reads so many bytes at once.
+    pub(crate) fn of_bytes(file: &'a F, bytes_max: usize, bytes: usize) -> io::Result<Window<'a, F>> {
         let size = usize::try_from(file.size()?).map_err(io::Error::other)?.min(bytes_max);
-        Ok(Window { file, size, begin: 0, len: 0, memory: Vec::new(), align: 0 })
+        Ok(Window { file, size, begin: 0, len: 0, memory: Vec::new(), align: 0, bytes })
     }
 
     /// Goes on with another file, in the same memory.
     pub(crate) fn of(self, file: &'a F) -> io::Result<Window<'a, F>> {
-        let Window { memory, align, .. } = self;
-        Ok(Window { memory, align, ..Window::new(file, usize::MAX)? })
+        let Window { memory, align, bytes, .. } = self;
+        Ok(Window { memory, align, ..Window::of_bytes(file, usize::MAX, bytes)? })
     }
 
     /// How many bytes there are to look at.
@@ -60,7 +67,7 @@ impl<'a, F: DiskFile> Window<'a, F> {
         self.begin = at - at % BLOCK_BYTES;
         self.len = 0;
         let wanted =
-            (end.saturating_sub(self.begin)).max(WINDOW_BYTES).min(self.size.saturating_sub(self.begin));
+            (end.saturating_sub(self.begin)).max(self.bytes).min(self.size.saturating_sub(self.begin));
         let room = wanted.next_multiple_of(BLOCK_BYTES);
         if self.memory.len() < room + BLOCK_BYTES {
             self.memory = vec![0; room + BLOCK_BYTES];

@@ -2,7 +2,7 @@
 
 use super::deliver::{change_and_deliver, give_up};
 use crate::id::QueueId;
-use crate::queue::{Entry, GonePage, PageDraft, PageId, PagePlace};
+use crate::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource};
 use crate::world::World;
 
 /// To be called with each page of a queue that was written: its messages leave memory.
@@ -33,7 +33,7 @@ pub fn page_read<W: World>(world: &W, id: QueueId, page: PageId, entries: Vec<En
     lost.unwrap_or(0)
 }
 
-/// To be called with a page that cannot be read; tells how many messages have to wait for the next start.
-pub fn page_unreadable<W: World>(world: &W, id: QueueId, page: PageId) -> u32 {
-    change_and_deliver(world, id, |queue, _| queue.page_unreadable(page)).unwrap_or(0)
+/// To be called with a page that cannot be read there; tells how many messages have to wait for the next start.
+pub fn page_unreadable<W: World>(world: &W, id: QueueId, page: PageId, source: &PageSource) -> u32 {
+    change_and_deliver(world, id, |queue, _| queue.page_unreadable(page, source)).unwrap_or(0)
 }

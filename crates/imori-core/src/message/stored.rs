@@ -58,6 +58,15 @@ impl Message {
         self.body.as_deref()
     }
 
+    /// Bytes of memory that this message would keep, or about so many.
+    pub fn charge_of(view: &MessageView<'_>) -> usize {
+        size_of::<Message>()
+            + 2 * size_of::<usize>()
+            + view.text.len()
+            + view.body.len()
+            + ALLOCATION_OVERHEAD
+    }
+
     /// Bytes of memory that this message keeps.
     pub fn charge(&self) -> usize {
         let shared = self.body.as_ref().map_or(0, |body| body.len() + size_of::<Bytes>());

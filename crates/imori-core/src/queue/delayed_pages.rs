@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::delayed::Stub;
 use super::draft::PageDraft;
 use super::entry::Entry;
-use super::pages::{DuePlace, PageId, PagePlace, Pages};
+use super::pages::{DuePlace, PageId, PageSource, Pages};
 use super::paging::FoundPage;
 use super::queue::{Effects, Queue};
 use crate::confirm::Lsn;
@@ -118,10 +118,10 @@ impl Queue {
     }
 
     /// The pages of delayed messages that it wants to read.
-    pub(super) fn ask_delayed(&mut self, share: usize) -> Vec<(PageId, PagePlace)> {
+    pub(super) fn ask_delayed(&mut self, share: usize) -> Vec<(PageId, PageSource)> {
         let has_room = self.ready.memory() <= share;
         let asked = self.with_delayed(|delayed, pages| delayed.ask(share / 8, has_room, pages));
-        asked.unwrap_or_default()
+        asked.into_iter().flatten().map(|(id, place)| (id, PageSource::Segment(place))).collect()
     }
 
     /// Notes that a page was read, or cannot be.

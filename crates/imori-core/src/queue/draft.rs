@@ -1,7 +1,7 @@
 //! What a queue asks of the disk, outside its lock.
 
 use super::entry::Entry;
-use super::pages::{GonePage, PageId, PagePlace};
+use super::pages::{GonePage, PageId, PagePlace, PageSource};
 use super::ranges::Ranges;
 use crate::confirm::Lsn;
 use crate::delivery::Count;
@@ -13,7 +13,7 @@ pub enum PageWork {
     /// These are to be written; each is answered for.
     Write(Vec<PageDraft>),
     /// These are to be read; each is answered for.
-    Read(Vec<(PageId, PagePlace)>),
+    Read(Vec<(PageId, PageSource)>),
     /// Nobody needs these any more. A durable one goes after a checkpoint that says so.
     Gone(Vec<GonePage>),
     /// So many durable pages more are needed by nobody, which a [`Tally`] names: a checkpoint would free them.
@@ -26,7 +26,7 @@ pub struct PageDraft {
     pub(crate) id: PageId,
     pub(crate) priority: u8,
     pub(crate) is_durable: bool,
-    /// They stay in memory too.
+    /// The queue has them elsewhere too.
     pub(super) is_copy: bool,
     pub(crate) entries: Vec<Entry>,
     /// When each is due, if they are delayed; else there are none.

@@ -2,10 +2,12 @@
 
 use std::mem::size_of;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::pages::PageId;
 use crate::delivery::Delivery;
-use crate::message::{AddressView, Envelope, Message};
+use crate::message::{AddressView, Envelope, Head, Message, MessageView};
+use crate::time::Time;
 
 /// Bytes of an entry of a page besides the headers and the body: its own head, that of the record, an address.
 const WRITTEN_BESIDES_BYTES: usize = 128;
@@ -30,6 +32,15 @@ impl Entry {
         Entry { message, envelope, page: None, position: 0 }
     }
 
+    /// When a message expires that may wait from then on: by what its publisher said, which held for the queue it
+    /// was sent to, as a dead letter would be lost by it; and by what its queue says.
+    pub(crate) fn deadline(head: &Head, is_dead: bool, ttl: Option<Duration>, from: Time) -> Option<Time> {
+        let expiration_ms = head.expiration_ms.filter(|_| !is_dead);
+        let expiration = expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        let ttl = [ttl, expiration].into_iter().flatten().min();
+        ttl.map(|ttl| from.after(ttl)).filter(|deadline| *deadline < Time::NEVER)
+    }
+
     pub(super) fn address(&self) -> AddressView<'_> {
         AddressView::new(&self.envelope.address)
     }
@@ -52,6 +63,11 @@ impl Entry {
     pub(super) fn written_bytes(&self) -> usize {
         let view = self.message.view();
         WRITTEN_BESIDES_BYTES + view.text.len() + view.body.len()
+    }
+
+    /// Bytes of memory that one of this message would keep, or about so many.
+    pub(super) fn memory_of(view: &MessageView<'_>) -> usize {
+        Entry::CHARGE + Message::charge_of(view)
     }
 
     /// Bytes of memory that it keeps with its message, which other queues may share.

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::entry::Entry;
-use super::pages::{PageId, PagePlace, Pages};
+use super::pages::{Page, PageId, PageSource, Pages};
 use super::run::Run;
 
 /// Messages of one priority.
@@ -141,12 +141,21 @@ impl Level {
         }
     }
 
+    /// The same, to be changed.
+    pub(super) fn part_mut(&mut self, id: PageId) -> Option<&mut PagePart> {
+        let at = self.find(id)?;
+        match self.parts.get_mut(at) {
+            Some(Part::Page(part)) => Some(part),
+            _ => None,
+        }
+    }
+
     fn find(&self, id: PageId) -> Option<usize> {
         self.parts.iter().position(|part| matches!(part, Part::Page(part) if part.id == id))
     }
 
     /// Asks for the pages at the front until so many bytes are or will be in memory there.
-    pub(super) fn ask(&mut self, goal: usize, pages: &Pages, asked: &mut Vec<(PageId, PagePlace)>) {
+    pub(super) fn ask(&mut self, goal: usize, pages: &Pages, asked: &mut Vec<(PageId, PageSource)>) {
         let mut ahead = 0;
         for part in &mut self.parts {
             if ahead >= goal {
@@ -156,10 +165,10 @@ impl Level {
                 Part::Memory(run) => ahead += run.memory(),
                 Part::Page(part) => {
                     // One that is being written can be read when it is.
-                    let Some(place) = pages.get(part.id).and_then(|page| page.place) else { return };
                     if !part.is_asked {
+                        let Some(source) = pages.get(part.id).and_then(Page::source) else { return };
                         part.is_asked = true;
-                        asked.push((part.id, place));
+                        asked.push((part.id, source));
                     }
                     ahead += part.memory;
                 }

@@ -5,6 +5,7 @@
 
 mod pressing;
 mod delayed_pages;
+mod journal_pages;
 mod paging;
 mod queue;
 mod settings;
@@ -18,6 +19,8 @@ mod run;
 mod draft;
 mod entry;
 mod pages;
+mod in_journal;
+mod position;
 mod ranges;
 mod unspilled;
 #[cfg(test)]
@@ -28,9 +31,12 @@ pub use dedup::Dedup;
 pub(crate) use delayed_pages::FoundDelayed;
 pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
+pub(crate) use in_journal::InJournal;
+pub use in_journal::JournalRead;
 pub(crate) use pages::delayed_position;
-pub use pages::{GonePage, PageFacts, PageId, PagePlace};
-pub(crate) use paging::{Found, FoundPage, first_position};
+pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource};
+pub(crate) use paging::{Found, FoundPage};
+pub(crate) use position::first_position;
 pub use queue::{Arrival, Dead, Durability, Effects, Published, Queue, QueueFull};
 pub use ranges::Ranges;
 pub use settings::{DeadLetter, Overflow, QueueSettings};

@@ -3,6 +3,8 @@
 //! A page is needed until all of its entries are settled, whether they are on disk alone or in memory too. Of one
 //! that is settled in part the numbers of the settled are kept, as ranges.
 
+use std::collections::BTreeSet;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -10,6 +12,7 @@ use crate::confirm::Lsn;
 use crate::id::DurableQueueId;
 use crate::time::Time;
 
+use super::in_journal::{JournalPage, JournalRead};
 use super::ranges::Ranges;
 
 /// Positions from here on are of delayed messages: what is above is when they are due. No record has such a number.
@@ -34,6 +37,15 @@ pub struct PagePlace {
     pub segment: u32,
     /// Its index there.
     pub index: u32,
+}
+
+/// Where a page can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageSource {
+    /// In a segment.
+    Segment(PagePlace),
+    /// In the journal.
+    Journal(JournalRead),
 }
 
 /// What is known of a page that the broker found at its start.
@@ -77,8 +89,10 @@ pub struct GonePage {
 /// What is known of a page.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Where it is; none until it is written.
+    /// Where it is; none until it is written, and while it is in the journal.
     pub(super) place: Option<PagePlace>,
+    /// Its records, while these are all that there is of it.
+    pub(super) in_journal: Option<JournalPage>,
     pub(super) is_durable: bool,
     /// It could not be written.
     pub(super) is_failed: bool,
@@ -100,6 +114,8 @@ pub(super) struct Page {
 pub(super) struct Pages {
     all: HashMap<PageId, Page, FixedState>,
     last: u32,
+    /// Those that are in the journal, in the order in which they were found.
+    in_journal: BTreeSet<PageId>,
     /// Durable pages that nobody needs, and how many of them nobody was told of.
     gone: Vec<GonePage>,
     gone_untold: usize,
@@ -128,6 +144,7 @@ impl Pages {
     pub(super) fn begin(&mut self, priority: u8, is_durable: bool, count: u32) -> PageId {
         self.add(Page {
             place: None,
+            in_journal: None,
             is_durable,
             is_failed: false,
             is_doubtful: false,
@@ -164,6 +181,7 @@ impl Pages {
     ) -> PageId {
         self.add(Page {
             place: Some(page.place),
+            in_journal: None,
             is_durable: true,
             is_failed: false,
             is_doubtful,
@@ -173,6 +191,45 @@ impl Pages {
             delayed: None,
             settled,
         })
+    }
+
+    /// A page that was found in the journal, and the number of its first entry.
+    pub(super) fn restore_in_journal(
+        &mut self,
+        priority: u8,
+        page: JournalPage,
+        first_sequence: u64,
+        is_doubtful: bool,
+    ) -> PageId {
+        let live = u32::try_from(page.read.lsns.len()).unwrap_or(u32::MAX);
+        let id = self.begin(priority, true, live);
+        self.in_journal.insert(id);
+        if let Some(added) = self.all.get_mut(&id) {
+            added.in_journal = Some(page);
+            added.first_sequence = Some(first_sequence);
+            added.is_doubtful = is_doubtful;
+        }
+        id
+    }
+
+    /// Notes that the entries of a page that is in the journal are in memory now: it is a page no more, unless it is
+    /// being written.
+    pub(super) fn leave_journal(&mut self, id: PageId) {
+        let page = self.all.get_mut(&id).and_then(|page| page.in_journal.as_mut());
+        match page {
+            Some(in_journal) if in_journal.is_moving => in_journal.is_read = true,
+            _ => self.forget(id),
+        }
+    }
+
+    /// Tells whether a page is in the journal.
+    pub(super) fn has_in_journal(&self) -> bool {
+        !self.in_journal.is_empty()
+    }
+
+    /// The pages that are in the journal, those of each priority in their order.
+    pub(super) fn in_journal(&self) -> Vec<PageId> {
+        self.in_journal.iter().copied().collect()
     }
 
     /// Notes that a page that is going to be written has one more entry.
@@ -205,7 +262,7 @@ impl Pages {
         let Some(page) = self.all.get_mut(&id) else { return };
         page.live = page.live.saturating_sub(count);
         // What is being written is forgotten when that is done.
-        if page.live == 0 && (page.place.is_some() || page.is_failed) {
+        if page.live == 0 && (page.place.is_some() || page.in_journal.is_some() || page.is_failed) {
             self.forget(id);
         }
     }
@@ -215,6 +272,8 @@ impl Pages {
         match self.all.get_mut(&id) {
             Some(page) => {
                 page.place = Some(place);
+                page.in_journal = None;
+                self.in_journal.remove(&id);
                 let is_needed = page.live > 0;
                 if !is_needed {
                     self.forget(id);
@@ -231,6 +290,12 @@ impl Pages {
     /// Notes that a page could not be written.
     pub(super) fn failed(&mut self, id: PageId) {
         if let Some(page) = self.all.get_mut(&id) {
+            if let Some(in_journal) = page.in_journal.as_mut().filter(|in_journal| !in_journal.is_read) {
+                in_journal.is_moving = false;
+                return;
+            }
+            page.in_journal = None;
+            self.in_journal.remove(&id);
             page.is_failed = true;
             if page.live == 0 {
                 self.forget(id);
@@ -239,6 +304,7 @@ impl Pages {
     }
 
     pub(super) fn forget(&mut self, id: PageId) {
+        self.in_journal.remove(&id);
         if let Some(Page { place: Some(place), is_durable, .. }) = self.all.remove(&id) {
             self.note_gone(GonePage { place, is_durable });
         }
@@ -278,6 +344,7 @@ impl Pages {
         let placed = |(_, page): (PageId, Page)| {
             page.place.map(|place| GonePage { place, is_durable: page.is_durable })
         };
+        self.in_journal.clear();
         let mut all: Vec<GonePage> = std::mem::take(&mut self.all).into_iter().filter_map(placed).collect();
         all.append(&mut self.gone);
         all.append(&mut self.transient_gone);
@@ -295,6 +362,13 @@ impl Page {
     /// Tells whether one of its entries is settled.
     pub(super) fn is_settled(&self, lsn: Lsn) -> bool {
         self.settled.contains(lsn.0)
+    }
+
+    /// Where it can be read; none while it is being written.
+    pub(super) fn source(&self) -> Option<PageSource> {
+        let in_journal = self.in_journal.as_ref().filter(|in_journal| !in_journal.is_read);
+        let in_journal = || Some(PageSource::Journal(in_journal?.read.clone()));
+        self.place.map(PageSource::Segment).or_else(in_journal)
     }
 
     /// Its entries are on disk and outlive the broker.

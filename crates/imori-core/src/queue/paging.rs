@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::draft::{PageDraft, PageWork, Tally};
 use super::entry::Entry;
+use super::in_journal::{Gathered, InJournal};
 use super::level::{PagePart, Part};
-use super::pages::{GonePage, PageFacts, PageId, PagePlace, Pages};
+use super::pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, Pages};
+use super::position::{first_position, restored_position};
 use super::queue::{Effects, Queue};
 use super::ranges::Ranges;
 use super::run::Run;
@@ -35,6 +37,8 @@ pub(crate) enum Found {
     Page(FoundPage),
     /// In memory.
     Entry(Entry),
+    /// In the journal.
+    InJournal(InJournal),
 }
 
 impl Queue {
@@ -143,7 +147,13 @@ impl Queue {
     }
 
     /// Takes what of a page could be read; gives how many entries are lost.
-    pub fn page_read(&mut self, id: PageId, entries: Vec<Entry>, now: Time, effects: &mut Effects) -> u32 {
+    pub fn page_read(
+        &mut self,
+        id: PageId,
+        mut entries: Vec<Entry>,
+        now: Time,
+        effects: &mut Effects,
+    ) -> u32 {
         self.delayed_answered(id);
         let Some(page) = self.pages.get(id) else { return 0 };
         if page.delayed.is_some() {
@@ -151,6 +161,14 @@ impl Queue {
         }
         let priority = page.priority;
         let Some(part) = self.ready.part(priority, id).copied() else { return 0 };
+        let in_journal = page.in_journal.as_ref();
+        for (position, entry) in in_journal.iter().flat_map(|page| page.positions()).zip(&mut entries) {
+            entry.position = position;
+        }
+        let (is_in_journal, page_of) = match in_journal {
+            Some(in_journal) => (true, in_journal.is_moving.then_some(id)),
+            None => (false, Some(id)),
+        };
         let (mut run, mut failed) = (Run::default(), Vec::new());
         for (index, mut entry) in (0..).zip(entries) {
             let envelope = &mut entry.envelope;
@@ -168,7 +186,7 @@ impl Queue {
             }
             envelope.is_redelivered |= page.is_doubtful;
             envelope.priority = priority;
-            entry.page = Some(id);
+            entry.page = page_of;
             self.gauge.add(Entry::CHARGE);
             match self.settings().delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
                 true => failed.push(entry),
@@ -177,6 +195,9 @@ impl Queue {
         }
         let lost = part.len.saturating_sub(u32::try_from(run.len() + failed.len()).unwrap_or(u32::MAX));
         self.ready.replace(priority, id, run);
+        if is_in_journal {
+            self.pages.leave_journal(id);
+        }
         for entry in failed {
             self.leave(&entry);
             self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
@@ -190,11 +211,16 @@ impl Queue {
         lost
     }
 
-    /// Notes that a page cannot be read in this run; what is in it stays there for the next. Gives how many
+    /// Notes that a page cannot be read there in this run; what is in it stays there for the next. Gives how many
     /// entries that are.
-    pub fn page_unreadable(&mut self, id: PageId) -> u32 {
+    pub fn page_unreadable(&mut self, id: PageId, source: &PageSource) -> u32 {
         self.delayed_answered(id);
         let Some(page) = self.pages.get(id) else { return 0 };
+        if page.source().is_some_and(|now| now != *source) {
+            // It moved meanwhile, and is asked for there.
+            self.ready.forget_asked(page.priority, id);
+            return 0;
+        }
         if page.delayed.is_some() {
             return self.delayed_withheld(id);
         }
@@ -284,12 +310,27 @@ impl Queue {
 
     /// Takes what waited in a priority before the broker was away, in its order; gives the sequence numbers of
     /// those whose deliveries failed too often: they are out until somebody releases them.
-    pub(crate) fn restore(&mut self, priority: u8, found: Vec<Found>) -> Vec<u64> {
+    /// Pages that are in the journal take about so many bytes of memory; `is_doubtful` where nobody knows whether
+    /// they were given out.
+    pub(crate) fn restore(
+        &mut self,
+        priority: u8,
+        found: Vec<Found>,
+        (page_bytes, is_doubtful): (usize, bool),
+    ) -> Vec<u64> {
         let mut too_often = Vec::new();
         let mut run = Run::default();
+        let mut gathered = Gathered::default();
         let (mut position, ends) = (0, ends(&found));
         for (found, end) in found.into_iter().zip(ends) {
+            if !matches!(found, Found::InJournal(_)) || gathered.memory >= page_bytes {
+                self.restore_gathered(priority, &mut gathered, is_doubtful);
+            }
             match found {
+                Found::InJournal(message) => {
+                    self.ready.restore(priority, Part::Memory(std::mem::take(&mut run)));
+                    position = gathered.push(message, position, end);
+                }
                 Found::Page(FoundPage { facts, live, settled, is_doubtful }) => {
                     let id = self.pages.restore(&facts, live, settled, is_doubtful);
                     position = position.max(facts.last_position);
@@ -312,9 +353,7 @@ impl Queue {
                     let sequence = self.next_sequence;
                     self.next_sequence += 1;
                     entry.envelope.sequence = sequence;
-                    // Before the page that it stands before now, also if that has records of smaller numbers.
-                    position =
-                        first_position(entry.envelope.lsn).min(end.saturating_sub(1)).max(position + 1);
+                    position = restored_position(entry.envelope.lsn, position, end);
                     entry.position = position;
                     self.gauge.add(Entry::CHARGE);
                     if self.settings().delivery_limit.is_none_or(|limit| entry.envelope.failures <= limit) {
@@ -326,6 +365,7 @@ impl Queue {
                 }
             }
         }
+        self.restore_gathered(priority, &mut gathered, is_doubtful);
         self.ready.restore(priority, Part::Memory(run));
         if let Some(level) = self.ready.level(priority) {
             level.position = level.position.max(position);
@@ -352,14 +392,6 @@ impl Queue {
     pub(super) fn keeps_records(&self) -> bool {
         self.durability().is_some_and(|durability| durability.level > crate::confirm::Level::Memory)
     }
-}
-
-/// The lowest position of what has this record. Cells overtake each other between the journal and a queue, so that
-/// there have to be more positions than records.
-pub(crate) fn first_position(lsn: Lsn) -> u64 {
-    const BITS: u32 = 8;
-    // The journal failed, and nothing will be written any more.
-    if lsn == Lsn::NEVER { 0 } else { lsn.0 << BITS }
 }
 
 /// Where the next page begins behind each of what was found.

@@ -31,7 +31,7 @@ use crate::delivery::{Count, Delivery, Holding, Outcome, Taken};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
-use crate::message::{AddressView, DeathReason, Deaths, Envelope, Message, Publication};
+use crate::message::{AddressView, DeathReason, Deaths, Envelope, Head, Message, Publication};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -118,7 +118,7 @@ pub struct Queue {
     pub(super) pages: Pages,
     /// Pages that are being written of entries that are in memory no more.
     pub(super) writing: usize,
-    /// Pages that are being written of entries that stay in memory.
+    /// Pages that are being written of entries that it has elsewhere too.
     pub(super) copying: usize,
     /// Those who wait until it is shorter, if its publishers do.
     pub(super) press: Option<Box<Press>>,
@@ -347,27 +347,31 @@ impl Queue {
         &mut self,
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
-        failures: u32,
-        is_redelivered: bool,
+        count: Option<&Count>,
+        is_doubtful: bool,
     ) -> Vec<Entry> {
-        let mut found = Vec::new();
-        while let Some(entry) = self.pop_due(arrival.now) {
-            found.push(entry);
-        }
+        let mut found = self.due_before(arrival.now);
         let mut entry = self.entry(publication, arrival);
+        let failures = count.map_or(0, |count| count.failures);
+        let is_counted = count.is_some_and(|count| count.is_redelivered);
         entry.envelope.failures = failures;
-        entry.envelope.is_redelivered = is_redelivered;
+        entry.envelope.is_redelivered = is_doubtful || is_counted;
         let is_failed = self.settings.delivery_limit.is_some_and(|limit| failures > limit);
         match due(publication, arrival).filter(|_| !is_failed) {
             Some(due) => {
                 // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
                 // old as the restoration.
-                entry.envelope.is_redelivered &= due < self.last_used;
+                entry.envelope.is_redelivered = is_counted || is_doubtful && due < self.last_used;
                 self.delay(due, entry);
             }
             None => found.push(entry),
         }
         found
+    }
+
+    /// Takes those that were due when something came.
+    pub(super) fn due_before(&mut self, now: Time) -> Vec<Entry> {
+        std::iter::from_fn(|| self.pop_due(now)).collect()
     }
 
     /// It has all that it had. What fell due while the broker was away is ready; where that is too much, the next
@@ -474,7 +478,13 @@ impl Queue {
             for part in std::mem::take(&mut level.parts) {
                 match part {
                     Part::Memory(run) => run.into_entries().for_each(|entry| self.leave(&entry)),
-                    Part::Page(part) => self.pages.let_go(part.id, part.len),
+                    Part::Page(part) => {
+                        let page = self.pages.get(part.id).and_then(|page| page.in_journal.as_ref());
+                        for lsn in page.into_iter().flat_map(|page| &page.read.lsns) {
+                            self.unspilled.remove(*lsn);
+                        }
+                        self.pages.let_go(part.id, part.len);
+                    }
                 }
             }
         }
@@ -657,31 +667,39 @@ impl Queue {
     fn entry(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>) -> Entry {
         let head = publication.view().head;
         let message = publication.stored(&self.gauge);
-        // What its publisher said held for the queue it was sent to: a dead letter would be lost by it.
-        let expiration_ms = head.expiration_ms.filter(|_| arrival.deaths.is_none());
-        let expiration = expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        let ttl = [self.settings.message_ttl, expiration].into_iter().flatten().min();
         // How long it may wait counts from when somebody could have it.
         let from = due(publication, arrival).unwrap_or(arrival.now);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        if self.keeps(arrival.lsn) {
-            self.unspilled.add(arrival.lsn);
-        }
+        self.need_record(arrival.lsn);
+        let deadline = Entry::deadline(head, arrival.deaths.is_some(), self.settings.message_ttl, from);
+        let priority = self.priority_of(head);
         let entry = Entry::new(
             message,
             Envelope {
                 address: arrival.address.keep(),
                 sequence,
                 lsn: arrival.lsn,
-                deadline: ttl.map(|ttl| from.after(ttl)).filter(|deadline| *deadline < Time::NEVER),
+                deadline,
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
                 is_redelivered: false,
-                priority: self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0)),
+                priority,
             },
         );
         Entry { position: self.next_position(entry.envelope.priority, arrival.lsn), ..entry }
+    }
+
+    /// The priority that a message has here.
+    pub(super) fn priority_of(&self, head: &Head) -> u8 {
+        self.settings.priority_max.unwrap_or(0).min(head.priority.unwrap_or(0))
+    }
+
+    /// Notes that the journal has what it holds.
+    pub(super) fn need_record(&mut self, lsn: Lsn) {
+        if self.keeps(lsn) {
+            self.unspilled.add(lsn);
+        }
     }
 
     /// Forgets an entry that is neither ready nor out any more.

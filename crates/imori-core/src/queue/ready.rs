@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::level::{Front, Level, PagePart, Part};
-use super::pages::{PageId, PagePlace, Pages};
+use super::pages::{PageId, PageSource, Pages};
 use super::run::Run;
 
 /// Waiting messages: the highest priority first, then by sequence number.
@@ -122,7 +122,7 @@ impl Ready {
 
     /// Asks for what is to be read: of the highest priority that has something as much as is read ahead, of the
     /// others the front.
-    pub(super) fn ask(&mut self, ahead: usize, pages: &Pages) -> Vec<(PageId, PagePlace)> {
+    pub(super) fn ask(&mut self, ahead: usize, pages: &Pages) -> Vec<(PageId, PageSource)> {
         let mut asked = Vec::new();
         let mut goal = ahead;
         for level in self.levels.iter_mut().filter(|level| !matches!(level.front(), Front::Nothing)) {
@@ -135,6 +135,13 @@ impl Ready {
     /// The part of a page that is on disk alone.
     pub(super) fn part(&self, priority: u8, id: PageId) -> Option<&PagePart> {
         self.levels.get(self.at(priority)?)?.part(id)
+    }
+
+    /// Notes that a page is not being read.
+    pub(super) fn forget_asked(&mut self, priority: u8, id: PageId) {
+        if let Some(part) = self.level(priority).and_then(|level| level.part_mut(id)) {
+            part.is_asked = false;
+        }
     }
 
     /// Puts messages in the place of a page that was on disk alone.

@@ -6,16 +6,17 @@ use proptest::prelude::*;
 
 use super::queue::Effects;
 use super::settings::QueueSettings;
-use super::{GonePage, PageDraft, PageFacts, PagePlace, Queue, Tally};
+use super::{Entry, GonePage, JournalRead, PageDraft, PageFacts, PagePlace, PageSource, Queue, Tally};
 use crate::confirm::Lsn;
 use crate::delivery::Outcome;
 use crate::id::{ConnectionId, DurableQueueId, QueueId, Reader, ReaderId, VhostId};
 use crate::memory::Gauge;
 use crate::name::Name;
 use crate::record::{
-    Checkpoint, Definition, PageEntry, RecordKind, SegmentState, encode_counts, encode_page,
+    Checkpoint, Definition, PageEntry, RecordKind, SegmentState, decode_journal_entry, decode_page_entry,
+    encode_counts, encode_page,
 };
-use crate::restore::Restore;
+use crate::restore::{Leaving, Restore};
 use crate::route::hamt::Seed;
 use crate::route::{Table, TableLimits};
 use crate::time::Time;
@@ -80,6 +81,36 @@ impl Disk {
         place
     }
 
+    /// What stands there; nothing where that is gone.
+    pub(super) fn read(&self, source: &PageSource, gauge: &Gauge) -> Option<Vec<Entry>> {
+        match source {
+            PageSource::Segment(place) => {
+                let page = self.pages.get(place).or_else(|| self.transient.get(place))?;
+                let entries = page.entries.iter();
+                let decode = |entry: &PageEntry| decode_page_entry(entry.lsn, &entry.payload, gauge);
+                Some(entries.map(|entry| decode(entry).expect("it was written")).collect())
+            }
+            PageSource::Journal(read) => self.read_journal(read, gauge),
+        }
+    }
+
+    pub(super) fn read_journal(&self, read: &JournalRead, gauge: &Gauge) -> Option<Vec<Entry>> {
+        let decode = |lsn: &Lsn| {
+            let (_, payload) = self.journal.get(lsn)?;
+            Some(decode_journal_entry(*lsn, payload, read.message_ttl, gauge).expect("it was written"))
+        };
+        read.lsns.iter().map(decode).collect()
+    }
+
+    /// Reads the pages that have to leave the journal; gives what is to be written elsewhere.
+    pub(super) fn move_pages(&self, queue: &mut Queue, through: Lsn, gauge: &Gauge) -> Vec<PageDraft> {
+        let moving = queue.moving_pages(through, 5_000).into_iter();
+        let draft = |(id, read): (_, JournalRead)| {
+            queue.draft_of(id, self.read_journal(&read, gauge).expect("it is needed there"))
+        };
+        moving.filter_map(draft).collect()
+    }
+
     /// A checkpoint: what is below its floor is forgotten, and what is gone goes, or a crash comes before.
     pub(super) fn keep(&mut self, tally: Tally, removes: bool) {
         let next = Lsn(self.last + 1);
@@ -140,8 +171,12 @@ pub(super) fn restored(
     was_clean: bool,
     journal: &BTreeMap<Lsn, (RecordKind, Vec<u8>)>,
     pages: Option<(&Disk, &BTreeMap<PagePlace, DiskPage>)>,
+    leaving: Option<Leaving>,
 ) -> Result<(Side, Vec<GonePage>), TestCaseError> {
     let mut restore = Restore::new(gauge.clone(), now, was_clean);
+    if let Some(leaving) = leaving {
+        restore = restore.leaving(leaving);
+    }
     let definition = Definition::Queue { vhost: VHOST, name: Name::from("q"), settings: settings.clone() };
     restore.definition(Lsn(QUEUE.0), &definition.encode()).expect("it was written");
     restore.define().expect("it is one");
@@ -182,7 +217,7 @@ pub(super) fn restored(
     }
     for (lsn, (kind, payload)) in journal {
         if *kind == RecordKind::Message {
-            restore.message(*lsn, payload).expect("it was written");
+            restore.message(*lsn, payload, leaving.is_some()).expect("it was written");
         }
     }
     let gone = restore.gone_pages();

@@ -16,7 +16,7 @@ pub use definition::{Definition, Row, Table};
 pub use fields::RecordError;
 pub use message::{MessageRecord, encode_message};
 pub(crate) use page::decode_delayed_entry;
-pub use page::{PageEntry, decode_page_entry, encode_page};
+pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
 pub use seen::{decode_seen, encode_seen};
 pub use settle::{count_records, decode_counts, decode_settle, encode_counts, encode_settle, settle_records};
 

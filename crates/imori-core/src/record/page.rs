@@ -5,6 +5,7 @@
 //! delayed messages; all others are written in version 1, which earlier releases read too.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -72,6 +73,32 @@ pub fn decode_page_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entr
         failures: head.failures,
         is_redelivered: head.is_redelivered,
         priority: head.delayed.map_or(0, |(_, priority)| priority),
+    };
+    Ok(Entry::new(message, envelope))
+}
+
+/// Reads a message's record as an entry of a queue in which messages may wait for so long; its message is charged
+/// to `gauge`. What the queue knows of it besides is not in the record.
+///
+/// # Errors
+/// [`RecordError`].
+pub fn decode_journal_entry(
+    lsn: Lsn,
+    payload: &[u8],
+    message_ttl: Option<Duration>,
+    gauge: &Gauge,
+) -> Result<Entry, RecordError> {
+    let record = MessageRecord::decode(payload)?;
+    let message = Message::store(&record.view(), None, gauge);
+    let envelope = Envelope {
+        address: Arc::new(record.address),
+        sequence: 0,
+        lsn,
+        deadline: Entry::deadline(&record.head, record.deaths.is_some(), message_ttl, record.time),
+        deaths: record.deaths,
+        failures: 0,
+        is_redelivered: false,
+        priority: 0,
     };
     Ok(Entry::new(message, envelope))
 }

@@ -103,7 +103,7 @@ fn what_waited_behind_a_page_comes_back_behind_it() {
             ..page(4)
         };
         let page = FoundPage { facts, live: 1, settled: Ranges::default(), is_doubtful: false };
-        let found = put_in_order(vec![page], vec![entry(Lsn(other))]);
+        let found = put_in_order(vec![page], vec![Waiting::Entry(entry(Lsn(other)))]);
         let is_first = matches!(found.first(), Some(Found::Entry(_)));
         assert_eq!(is_first, is_before, "{other} beside {in_page:?}");
     }

@@ -2,7 +2,7 @@
 
 use imori_core::broker::{self, page_failed, page_read, page_unreadable, page_written};
 use imori_core::id::QueueId;
-use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
+use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource, PageWork};
 use imori_core::record::{PageEntry, decode_page_entry, encode_page};
 use imori_core::world::World;
 
@@ -62,7 +62,7 @@ impl<'w> Paged<'w> {
         }
     }
 
-    fn asked(&self) -> Vec<(PageId, PagePlace)> {
+    fn asked(&self) -> Vec<(PageId, PageSource)> {
         let work = std::mem::take(&mut *self.world.work.borrow_mut());
         let reads = work.into_iter().filter_map(|work| match work {
             PageWork::Read(pages) => Some(pages),
@@ -71,12 +71,18 @@ impl<'w> Paged<'w> {
         reads.flatten().collect()
     }
 
-    fn entries(&self, place: PagePlace) -> Vec<Entry> {
+    fn entries(&self, source: &PageSource) -> Vec<Entry> {
+        let place = place_of(source);
         let page = &self.pages[place.segment as usize];
         let entries =
             page.iter().map(|entry| decode_page_entry(entry.lsn, &entry.payload, self.world.gauge()));
         entries.collect::<Result<_, _>>().expect("the core wrote it")
     }
+}
+
+fn place_of(source: &PageSource) -> PagePlace {
+    let PageSource::Segment(place) = source else { unreachable!("nothing was left in the journal") };
+    *place
 }
 
 /// The bodies that came, in their order.
@@ -102,8 +108,8 @@ fn what_was_written_leaves_memory_and_comes_back_in_its_order() {
         if asked.is_empty() {
             break;
         }
-        for (id, place) in asked {
-            assert_eq!(page_read(&world, paged.queue, id, paged.entries(place)), 0);
+        for (id, source) in asked {
+            assert_eq!(page_read(&world, paged.queue, id, paged.entries(&source)), 0);
         }
         let text = client.read_all();
         assert!(!text.contains('!'), "it was not given out before");
@@ -145,14 +151,14 @@ fn what_cannot_be_read_is_told_and_what_is_behind_it_goes_on() {
             if asked.is_empty() {
                 break;
             }
-            for (id, place) in asked {
-                let len = paged.pages[place.segment as usize].len() as u32;
+            for (id, source) in asked {
+                let len = paged.pages[place_of(&source).segment as usize].len() as u32;
                 match (std::mem::take(&mut is_first), is_lost) {
                     (false, _) => {
-                        assert_eq!(page_read(&world, paged.queue, id, paged.entries(place)), 0);
+                        assert_eq!(page_read(&world, paged.queue, id, paged.entries(&source)), 0);
                     }
                     (true, false) => {
-                        missing = page_unreadable(&world, paged.queue, id);
+                        missing = page_unreadable(&world, paged.queue, id, &source);
                         assert!((2..=len).contains(&missing), "{missing} of {len}");
                     }
                     (true, true) => {

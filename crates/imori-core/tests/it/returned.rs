@@ -61,7 +61,7 @@ fn queues_and_messages_are_counted_whatever_became_of_them() {
         .collect();
     restore.count(&encode_counts(&counts)).unwrap();
     for (lsn, record, _) in of(RecordKind::Message) {
-        restore.message(*lsn, &record.payload).unwrap();
+        restore.message(*lsn, &record.payload, false).unwrap();
     }
     let (restored, failed) = finish(&back, restore, true);
     assert_eq!(restored, Restored { queues: 3, messages: 13, passed_over: 0 });

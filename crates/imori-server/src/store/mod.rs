@@ -23,7 +23,9 @@ pub use keeper::Keeper;
 pub use open::StoreError;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub use page_facts::{census_of, page_facts};
-pub use page_jobs::{Asked, Job, PageHost, PageNews, asked, discard_pages, do_job, write_drafts};
+pub use page_jobs::{
+    Asked, Job, PageHost, PageNews, asked, discard_pages, do_job, read_journal, write_drafts,
+};
 pub(crate) use pager::Pager;
 pub(crate) use progress::Waiters;
 pub use room::Purpose;

@@ -8,10 +8,11 @@ use std::{fmt, io};
 
 use imori_core::confirm::Lsn;
 use imori_core::id::VhostId;
+use imori_core::limits::PAGE_BYTES_GOAL;
 use imori_core::memory::Gauge;
 use imori_core::name::Name;
 use imori_core::record::{Checkpoint, RecordError, Table};
-use imori_core::restore::Restore;
+use imori_core::restore::{Leaving, Restore};
 use imori_core::time::Time;
 use imori_store::definitions::{Change, Definitions, DefinitionsError};
 use imori_store::folder::{FolderError, StoreFolder};
@@ -29,6 +30,7 @@ use super::definitions::{DefinitionsThread, of_store};
 use super::failure::Failure;
 use super::page_facts::{census_of, page_facts, page_ref};
 use super::{Journal, Keeper, Pager, Waiters};
+use crate::limits::RESTORED_BYTES_MAX;
 
 /// What is asked of a store.
 pub(crate) struct Opening<'a> {
@@ -161,7 +163,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     }
     let vhosts = vhosts(&mut definitions, &opening.vhosts)?;
     let was_clean = matches!(last_end, LastEnd::First | LastEnd::Clean);
-    let mut restore = Restore::new(gauge.clone(), opening.now, was_clean);
+    let leaving = Leaving { after_bytes: RESTORED_BYTES_MAX, page_bytes: PAGE_BYTES_GOAL };
+    let mut restore = Restore::new(gauge.clone(), opening.now, was_clean).leaving(leaving);
     let mut keys = BTreeSet::new();
     for table in [Table::Queues, Table::Exchanges, Table::Bindings] {
         for (key, value) in definitions.all(of_store(table))? {
@@ -169,7 +172,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             restore.row(table, key, value);
         }
     }
-    let (opened, messages) = imori_store::open::open_apart(&folder.journal(), &settings)?;
+    let (opened, mut messages) = imori_store::open::open_apart(&folder.journal(), &settings)?;
     let report = &opened.recovered.report;
     if !report.is_damaged() {
         info!(%last_end, %report, took_ms = begin.elapsed().as_millis(), "the journal is read");
@@ -228,8 +231,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             restore.page_list(place, &lsns);
         }
     }
-    messages.each(|record| {
-        let taken = restore.message(Lsn(record.lsn.0), record.payload);
+    messages.sift(|record, may_stay| {
+        let taken = restore.message(Lsn(record.lsn.0), record.payload, may_stay);
         taken.map_err(|error| StoreError::Record { lsn: record.lsn.0, error })
     })?;
 
@@ -243,7 +246,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     thread.release(synced);
     let keeper = Keeper::new(opening.files_max, doubtful_below, restore.gone_pages());
     let waiters = Arc::new(Waiters::new(opening.cells, synced));
-    let pager = Pager::start(segments, Arc::clone(&failure), Arc::clone(&waiters), gauge, opening.cells);
+    let pager =
+        Pager::start((segments, messages), Arc::clone(&failure), Arc::clone(&waiters), gauge, opening.cells);
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);

@@ -7,13 +7,13 @@ use imori_core::broker;
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageWork};
-use imori_core::record::{decode_page_entry, encode_page};
+use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PageId, PagePlace, PageSource, PageWork};
+use imori_core::record::{decode_journal_entry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_store::disk::is_scarce;
 use imori_store::limits::SEGMENT_PAGES_MAX;
 use imori_store::segment::{Durability, NewPage, Page, PageEntry, PageError, PageFacts, PageRef};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::page_facts::{page_ref, place_of};
 use super::room::Purpose;
@@ -27,9 +27,9 @@ pub enum PageNews {
     Failed(QueueId, PageDraft),
     /// A page was read, as far as it verifies.
     Read(QueueId, PageId, Vec<Entry>),
-    /// A page could not be read.
-    Unreadable(QueueId, PageId),
-    /// Pages of messages that stay in memory too are written, or could not be: the queue knows, and is to be weighed.
+    /// A page could not be read there.
+    Unreadable(QueueId, PageId, PageSource),
+    /// Pages of messages that the queue has elsewhere too are written, or could not be: it knows, and is to be weighed.
     Copied(QueueId),
 }
 
@@ -39,7 +39,7 @@ pub enum Job {
     /// Writes pages, durable ones under the name of their queue.
     Write(QueueId, Option<DurableQueueId>, Vec<PageDraft>),
     /// Reads pages.
-    Read(QueueId, Vec<(PageId, PagePlace)>),
+    Read(QueueId, Vec<(PageId, PageSource)>),
     /// Gives up pages of this run alone.
     Discard(Vec<GonePage>),
 }
@@ -77,6 +77,9 @@ pub trait PageHost {
     /// Reads a page.
     fn read_page(&self, page: PageRef) -> Result<Page, PageError>;
 
+    /// Gives messages that stayed in the journal, each with its number and payload, to `take`.
+    fn read_journal(&self, lsns: &[Lsn], take: &mut dyn FnMut(Lsn, &[u8])) -> io::Result<()>;
+
     /// Lets a page go.
     fn discard_page(&self, page: PageRef) -> io::Result<()>;
 
@@ -105,8 +108,12 @@ pub fn do_job<H: PageHost>(host: &H, job: Job) {
     match job {
         Job::Write(queue, owner, drafts) => write(host, queue, owner, drafts),
         Job::Read(queue, pages) => {
-            for (id, place) in pages {
-                host.tell(queue, read(host, queue, id, place));
+            for (id, source) in pages {
+                let news = match read(host, &source) {
+                    Some(entries) => PageNews::Read(queue, id, entries),
+                    None => PageNews::Unreadable(queue, id, source),
+                };
+                host.tell(queue, news);
             }
         }
         Job::Discard(pages) => discard_pages(host, &pages),
@@ -143,14 +150,16 @@ fn write_one<H: PageHost>(
     }
 }
 
-fn read<H: PageHost>(host: &H, queue: QueueId, id: PageId, place: PagePlace) -> PageNews {
-    let page = match host.read_page(page_ref(place)) {
-        Ok(page) => page,
-        Err(error) => {
-            warn!(%error, "messages of a page wait for the next start");
-            return PageNews::Unreadable(queue, id);
-        }
-    };
+fn read<H: PageHost>(host: &H, source: &PageSource) -> Option<Vec<Entry>> {
+    match source {
+        PageSource::Segment(place) => read_segment(host, *place),
+        PageSource::Journal(read) => read_journal(host, read),
+    }
+}
+
+fn read_segment<H: PageHost>(host: &H, place: PagePlace) -> Option<Vec<Entry>> {
+    let page = host.read_page(page_ref(place));
+    let page = page.inspect_err(|error| warn!(%error, "messages of a page wait for the next start")).ok()?;
     if let Some(damage) = page.damage {
         let (segment, index) = (place.segment, place.index);
         warn!(segment, index, lost = damage.lost, records = ?damage.lsns, "a page is damaged; what verifies is served");
@@ -161,7 +170,20 @@ fn read<H: PageHost>(host: &H, queue: QueueId, id: PageId, place: PagePlace) -> 
             .inspect_err(|error| warn!(lsn = lsn.0, %error, "an entry of a page cannot be read"))
             .ok()
     };
-    PageNews::Read(queue, id, page.entries.into_iter().filter_map(decode).collect())
+    Some(page.entries.into_iter().filter_map(decode).collect())
+}
+
+/// Reads a page that is in the journal; nothing where not all of it can be read.
+pub fn read_journal<H: PageHost>(host: &H, read: &JournalRead) -> Option<Vec<Entry>> {
+    let mut entries = Vec::with_capacity(read.lsns.len());
+    let done = host.read_journal(&read.lsns, &mut |lsn, payload| {
+        entries.push(decode_journal_entry(lsn, payload, read.message_ttl, host.gauge()));
+    });
+    let entries = done.map_err(|error| error.to_string()).and_then(|()| {
+        entries.into_iter().collect::<Result<Vec<Entry>, _>>().map_err(|error| error.to_string())
+    });
+    // Where it was moved meanwhile, it is read there.
+    entries.inspect_err(|error| debug!(error, "a page cannot be read in the journal")).ok()
 }
 
 /// Writes pages as one segment; nothing where the disk has no room. Any other error ends the broker.
@@ -234,9 +256,11 @@ impl PageNews {
                     warn!(lost, "messages of a damaged page are lost");
                 }
             }
-            PageNews::Unreadable(queue, page) => {
-                let withheld = broker::page_unreadable(world, queue, page);
-                warn!(withheld, "messages of a page that cannot be read are withheld");
+            PageNews::Unreadable(queue, page, source) => {
+                let withheld = broker::page_unreadable(world, queue, page, &source);
+                if withheld > 0 {
+                    warn!(withheld, "messages of a page that cannot be read are withheld");
+                }
             }
             PageNews::Copied(queue) => broker::pages_copied(world, queue),
         }
@@ -294,6 +318,10 @@ mod tests {
 
         fn read_page(&self, page: PageRef) -> Result<Page, PageError> {
             self.segments.read(page)
+        }
+
+        fn read_journal(&self, _lsns: &[Lsn], _take: &mut dyn FnMut(Lsn, &[u8])) -> io::Result<()> {
+            Ok(())
         }
 
         fn discard_page(&self, page: PageRef) -> io::Result<()> {

@@ -1,17 +1,19 @@
 //! The threads that write and read pages, and the mail by which cells tell queues of it.
 
+use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use imori_core::confirm::Lsn;
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
-use imori_core::queue::{GonePage, PageDraft, PagePlace};
+use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace};
 use imori_store::disk::{Disk, RealDisk};
+use imori_store::messages::Messages;
 use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef, Segments};
 use imori_store::space::Space;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -19,7 +21,7 @@ use tracing::{debug, error, warn};
 
 use super::Waiters;
 use super::failure::Failure;
-use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, write_drafts};
+use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, read_journal, write_drafts};
 use super::room::{Purpose, Room};
 use super::seldom::Seldom;
 use crate::limits::{PAGER_LOOK_EVERY, PAGER_WAIT_MAX};
@@ -37,6 +39,8 @@ pub(crate) struct Pager {
 /// What both threads have.
 struct Desk {
     segments: Segments<RealDisk>,
+    /// What of the journal's messages the start left there.
+    staying: RwLock<Messages<File>>,
     failure: Arc<Failure>,
     waiters: Arc<Waiters>,
     gauge: Gauge,
@@ -51,7 +55,7 @@ struct Desk {
 impl Pager {
     /// Starts the threads, for so many cells.
     pub(super) fn start(
-        segments: Segments<RealDisk>,
+        (segments, staying): (Segments<RealDisk>, Messages<File>),
         failure: Arc<Failure>,
         waiters: Arc<Waiters>,
         gauge: Gauge,
@@ -60,7 +64,18 @@ impl Pager {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..cells.max(1)).map(|_| unbounded_channel()).unzip();
         let (cells, is_closing) = (senders.into_boxed_slice(), AtomicBool::new(false));
         let (marks, complaints) = (OnceLock::new(), Seldom::default());
-        let desk = Arc::new(Desk { segments, failure, waiters, gauge, cells, is_closing, marks, complaints });
+        let staying = RwLock::new(staying);
+        let desk = Arc::new(Desk {
+            segments,
+            staying,
+            failure,
+            waiters,
+            gauge,
+            cells,
+            is_closing,
+            marks,
+            complaints,
+        });
         let (write, to_write) = channel();
         let (read, to_read) = channel();
         let mut threads = Vec::new();
@@ -184,6 +199,15 @@ impl PageHost for Desk {
         self.segments.read(page)
     }
 
+    fn read_journal(&self, lsns: &[Lsn], take: &mut dyn FnMut(Lsn, &[u8])) -> io::Result<()> {
+        let staying = unpoisoned(self.staying.read());
+        let read = staying.some(lsns.iter().map(|lsn| imori_store::lsn::Lsn(lsn.0)), |record| {
+            take(Lsn(record.lsn.0), record.payload);
+            Ok::<(), io::Error>(())
+        });
+        read.map_err(io::Error::other)
+    }
+
     fn discard_page(&self, page: PageRef) -> io::Result<()> {
         self.segments.discard(page)
     }
@@ -233,6 +257,16 @@ impl Pager {
                 }
             }
         }
+    }
+
+    /// Reads a page that is in the journal, on this thread; nothing where not all of it can be read.
+    pub(crate) fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
+        read_journal(&*self.desk, read)
+    }
+
+    /// Forgets what the start left in the journal, if a durable checkpoint says that it is all elsewhere.
+    pub(crate) fn forget_below(&self, floor: Lsn) {
+        unpoisoned(self.desk.staying.write()).forget_below(imori_store::lsn::Lsn(floor.0));
     }
 
     /// Which durable segments there are.

@@ -8,33 +8,22 @@ use imori_core::id::QueueId;
 use imori_core::record::{RecordError, Table};
 use imori_core::restore::{Awakening, Restore};
 use imori_server::{Keeper, page_facts};
+use imori_store::messages::{Messages, ReadError};
 use imori_store::record::RecordType;
 use imori_store::segment::PageRef;
 
-use crate::journal::Found;
+use crate::journal::{DeviceFile, Found};
 use crate::planted::Bug;
 use crate::shared::Shared;
 
 /// Gives a new broker the queues that its store has; gives those that are to be woken.
 pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
-    let Found { recovered, messages, checkpoint, pages } = found;
+    let Found { recovered, mut messages, checkpoint, pages } = found;
     let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
     let records = recovered.records;
-    let mut read = Vec::new();
-    let all = messages.each(|record| {
-        read.push((Lsn(record.lsn.0), record.payload.to_vec()));
-        Ok::<(), Infallible>(())
-    });
-    all.expect("the disk reads what it read before");
-    if shared.has(Bug::LastRecordCut) {
-        read.pop();
-    }
-    if shared.has(Bug::ReplayBackwards) {
-        read.reverse();
-    }
     let was_clean = shared.has(Bug::MarkForgotten);
     let gauge = shared.memory.gauge().clone();
-    let mut restore = Restore::new(gauge, shared.clock.get(), was_clean);
+    let mut restore = Restore::new(gauge, shared.clock.get(), was_clean).leaving(shared.paging.leaving);
     let log = shared.log.get_mut();
     if shared.bug != Some(Bug::DefinitionsForgotten) {
         for ((table, key), value) in &log.definitions.rows {
@@ -67,7 +56,18 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if !shared.has(Bug::PagesUnlisted) && !shared.has(Bug::PagesBeforeSettles) {
         list(shared, &mut restore, floor);
     }
-    read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload))?;
+    if shared.has(Bug::LastRecordCut) || shared.has(Bug::ReplayBackwards) {
+        read_wrongly(shared, &messages, &mut restore)?;
+    } else {
+        let sifted = messages.sift(|record, may_stay| {
+            let may_stay = may_stay || shared.has(Bug::RewrittenStays);
+            restore.message(Lsn(record.lsn.0), record.payload, may_stay)
+        });
+        sifted.map_err(|error| match error {
+            ReadError::Taker(error) => error,
+            ReadError::Disk(error) => unreachable!("the disk reads what it read before: {error}"),
+        })?;
+    }
     shared.keeper = Keeper::new(shared.paging.files_max, doubtful_below, restore.gone_pages());
     let mut topology = shared.topology.borrow_mut();
     let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {
@@ -75,9 +75,29 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         Some(QueueId { slot, generation })
     });
     *shared.table.borrow_mut() = Arc::new(topology.table().clone());
+    *shared.staying.borrow_mut() = Some(messages);
     let words = [restored.queues as u64, restored.messages as u64, pages.len() as u64];
     shared.trace.note(&words, || format!("-- {restored:?}, of {} pages", pages.len()));
     Ok(awakenings)
+}
+
+/// Reads messages as a bug would, into memory.
+fn read_wrongly(
+    shared: &Shared,
+    messages: &Messages<DeviceFile>,
+    restore: &mut Restore,
+) -> Result<(), RecordError> {
+    let mut read = Vec::new();
+    let all = messages.each(|record| {
+        read.push((Lsn(record.lsn.0), record.payload.to_vec()));
+        Ok::<(), Infallible>(())
+    });
+    all.expect("the disk reads what it read before");
+    match shared.has(Bug::LastRecordCut) {
+        true => drop(read.pop()),
+        false => read.reverse(),
+    }
+    read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload, false).map(drop))
 }
 
 /// Reads which records are in those pages of which the journal may tell something.

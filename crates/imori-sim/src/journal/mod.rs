@@ -8,6 +8,6 @@ mod definitions;
 mod device;
 
 pub(crate) use definitions::Definitions;
-pub(crate) use device::Device;
+pub(crate) use device::{Device, DeviceFile};
 pub(crate) use log::{Log, Step};
 pub(crate) use store::{Found, Store, last_checkpoint};

@@ -161,6 +161,44 @@ fn messages_are_read_where_they_are_and_are_no_others_than_were_found() {
         Err(ReadError::Disk(error)) => assert!(error.to_string().contains("changed while it was read")),
         other => panic!("{other:?}"),
     }
+    let some = messages.some([Lsn(1)].into_iter(), |_| Ok::<(), String>(()));
+    assert!(matches!(some, Err(ReadError::Disk(_))), "nor by itself");
     let told = ReadError::<String>::from(io::Error::other("it is gone")).to_string();
     assert_eq!(told, "the journal cannot be read: it is gone; check the disk");
+}
+
+#[test]
+fn messages_that_stay_are_read_by_their_numbers_until_they_are_forgotten() {
+    use crate::messages::ReadError;
+
+    // What a device shows at its end is written anew: the last file, which has the last two.
+    for (read_from, last_staying) in [(ReadFrom::Cache, 8), (ReadFrom::Device, 6)] {
+        let disk = SimDisk::new(written((1..=8).map(one).collect()));
+        let settings = settings(None).reading_from(read_from);
+        let (_, mut messages) = open::open_apart(&disk, &settings).expect("the disk is well");
+        let mut seen = Vec::new();
+        let sifted = messages.sift(|view, stays| {
+            assert_eq!(stays, view.lsn.0 <= last_staying, "{read_from:?}");
+            seen.push(view.lsn.0);
+            Ok::<bool, String>(stays && view.lsn.0.is_multiple_of(2))
+        });
+        sifted.expect("the disk is well");
+        assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
+
+        let read = |messages: &Messages<_>, lsns: &[u64]| {
+            let mut seen = Vec::new();
+            let some = messages.some(lsns.iter().copied().map(Lsn), |view| {
+                assert_eq!(view.payload, vec![view.lsn.0 as u8; 100]);
+                seen.push(view.lsn.0);
+                Ok::<(), String>(())
+            });
+            some.map(|()| seen)
+        };
+        assert_eq!(read(&messages, &[6, 2, 4]).expect("they are there"), [6, 2, 4]);
+        assert!(matches!(read(&messages, &[2, 3]), Err(ReadError::Disk(_))), "3 was not to be read again");
+        for (floor, is_there) in [(3, true), (last_staying, true), (last_staying + 1, false)] {
+            messages.forget_below(Lsn(floor));
+            assert_eq!(read(&messages, &[last_staying]).is_ok(), is_there, "below {floor}");
+        }
+    }
 }

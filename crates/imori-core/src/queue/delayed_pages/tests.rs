@@ -17,7 +17,8 @@ use crate::id::Reader;
 use crate::memory::Gauge;
 use crate::message::{Address, AddressView, Head, OriginId, Property, Publication, Span};
 use crate::queue::Arrival;
-use crate::record::{RecordKind, decode_page_entry, encode_counts, encode_message, encode_settle};
+use crate::record::{RecordKind, encode_counts, encode_message, encode_settle};
+use crate::restore::Leaving;
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,16 +153,15 @@ impl Bench {
                 }
             }
             PageWork::Read(mut pages) => {
-                let (id, place) = pages.swap_remove(choice % pages.len());
+                let (id, source) = pages.swap_remove(choice % pages.len());
                 if !pages.is_empty() {
                     self.work.push(PageWork::Read(pages));
                 }
-                // Nobody needs it any more where it is gone.
-                let page = self.disk.pages.get(&place).or_else(|| self.disk.transient.get(&place)).cloned();
-                let entries = page.iter().flat_map(|page| &page.entries).map(|entry| {
-                    decode_page_entry(entry.lsn, &entry.payload, &self.gauge).expect("it was written")
-                });
-                let lost = self.queue.page_read(id, entries.collect(), self.now, &mut self.effects);
+                let lost = match self.disk.read(&source, &self.gauge) {
+                    Some(entries) => self.queue.page_read(id, entries, self.now, &mut self.effects),
+                    // Nobody needs it any more, or it left the journal meanwhile.
+                    None => self.queue.page_unreadable(id, &source),
+                };
                 assert_eq!(lost, 0, "nothing is lost");
             }
             PageWork::Gone(pages) => {
@@ -263,6 +263,7 @@ impl Bench {
 
     fn spill(&mut self, share: u64) {
         let through = Lsn(self.disk.last * (share % 8 + 1) / 8);
+        self.spilled.extend(self.disk.move_pages(&mut self.queue, through, &self.gauge));
         self.spilled.extend(self.queue.spill(through, 5_000));
     }
 
@@ -283,7 +284,7 @@ impl Bench {
     fn free_the_journal(&mut self) -> Result<(), TestCaseError> {
         loop {
             self.rest();
-            self.spilled.extend(self.queue.spill(Lsn(self.disk.last), 5_000));
+            self.spill(7);
             if self.spilled.is_empty() {
                 break;
             }
@@ -315,8 +316,10 @@ impl Bench {
         self.disk.end(was_clean);
         let pages = std::mem::take(&mut self.disk.pages);
         let journal = &self.disk.journal;
+        let found = Some((&self.disk, &pages));
+        let leaving = Some(Leaving { after_bytes: 1_000, page_bytes: 300 });
         let (side, gone) =
-            restored(&self.settings, &self.gauge, self.now, was_clean, journal, Some((&self.disk, &pages)))?;
+            restored(&self.settings, &self.gauge, self.now, was_clean, journal, found, leaving)?;
         (self.disk.pages, self.disk.gone) = (pages, gone);
         (self.queue, self.effects) = (side.queue, side.effects);
         self.queue.add_consumer(READER, 0, false, self.now);
@@ -561,7 +564,8 @@ fn a_page_that_cannot_be_read_holds_nothing_up_and_comes_with_the_next_start() {
     bench.now = bench.now.after(Duration::from_secs(1));
     while let Some(at) = bench.work.iter().position(|work| matches!(work, PageWork::Read(_))) {
         let PageWork::Read(pages) = bench.work.swap_remove(at) else { continue };
-        withheld += pages.into_iter().map(|(id, _)| bench.queue.page_unreadable(id)).sum::<u32>();
+        withheld +=
+            pages.into_iter().map(|(id, source)| bench.queue.page_unreadable(id, &source)).sum::<u32>();
         bench.rest_without_reading();
     }
     assert_eq!((withheld, bench.queue.ready_len(), bench.queue.delayed_len()), (30, 1, 0));
@@ -589,12 +593,10 @@ fn what_of_a_page_does_not_verify_is_lost_alone() {
         bench.rest_without_reading();
         let Some(at) = bench.work.iter().position(|work| matches!(work, PageWork::Read(_))) else { break };
         let PageWork::Read(pages) = bench.work.swap_remove(at) else { continue };
-        for (id, place) in pages {
-            let entries = &bench.disk.pages[&place].entries;
-            let decode =
-                |entry: &crate::record::PageEntry| decode_page_entry(entry.lsn, &entry.payload, &bench.gauge);
-            let entries = entries.iter().skip(1).map(|entry| decode(entry).expect("it was written"));
-            lost += bench.queue.page_read(id, entries.collect(), bench.now, &mut bench.effects) as usize;
+        for (id, source) in pages {
+            let entries = bench.disk.read(&source, &bench.gauge).expect("it is there");
+            let entries = entries.into_iter().skip(1).collect();
+            lost += bench.queue.page_read(id, entries, bench.now, &mut bench.effects) as usize;
         }
     }
     assert!(lost > 0);

@@ -262,8 +262,11 @@ fn on_disk(settings: QueueSettings) -> (Queue, PageId, Vec<Entry>) {
 #[test]
 fn what_cannot_be_read_waits_on_disk_for_the_next_start() {
     let (mut queue, id, _) = on_disk(one_page());
-    assert_eq!((queue.ready_len(), queue.page_unreadable(id)), (10, 10));
-    assert_eq!((queue.ready_len(), queue.pages_len(), queue.page_unreadable(id)), (0, 1, 0));
+    assert_eq!((queue.ready_len(), queue.page_unreadable(id, &PageSource::Segment(place(7)))), (10, 10));
+    assert_eq!(
+        (queue.ready_len(), queue.pages_len(), queue.page_unreadable(id, &PageSource::Segment(place(7)))),
+        (0, 1, 0)
+    );
     assert!(queue.tally().gone.is_empty(), "it stays");
     // What comes after it goes on.
     enqueue(&mut queue, Lsn(50), 0, 10);
@@ -300,7 +303,7 @@ fn what_is_in_a_page_already_leaves_memory_without_being_written_again() {
     assert_eq!(again.iter().map(lsns).collect::<Vec<_>>(), [[50]]);
     assert_eq!((queue.ready_len(), queue.ready.memory(), queue.pages_len()), (11, 0, 2));
     let asked = queue.ready.ask(1, &queue.pages);
-    assert_eq!(asked, [(id, place(7))], "it is read again");
+    assert_eq!(asked, [(id, PageSource::Segment(place(7)))], "it is read again");
 }
 
 #[test]

@@ -14,9 +14,8 @@ use crate::memory::Gauge;
 use crate::message::{Address, AddressView, Head, OriginId, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
-use crate::record::{
-    PageEntry, RecordKind, decode_page_entry, encode_counts, encode_message, encode_page, encode_settle,
-};
+use crate::record::{PageEntry, RecordKind, encode_counts, encode_message, encode_page, encode_settle};
+use crate::restore::Leaving;
 
 impl Side {
     fn deliver(&mut self, now: Time, credit: &mut u32) {
@@ -33,6 +32,11 @@ impl Side {
         };
         self.queue.deliver(now, &mut offer, &mut self.effects);
     }
+}
+
+/// Some of what the journal has stays there, in small pages.
+fn leaving(share: usize) -> Option<Leaving> {
+    Some(Leaving { after_bytes: share / 4, page_bytes: share / 16 })
 }
 
 struct Twins {
@@ -143,19 +147,17 @@ impl Twins {
                 }
             }
             PageWork::Read(mut pages) => {
-                let (id, place) = pages.swap_remove(choice % pages.len());
+                let (id, source) = pages.swap_remove(choice % pages.len());
                 if !pages.is_empty() {
                     self.work.push(PageWork::Read(pages));
                 }
-                let page = self.disk.pages.get(&place).or_else(|| self.disk.transient.get(&place));
-                let page = page.expect("nobody reads what is gone").clone();
-                let entries = page.entries.iter();
-                let entries = entries
-                    .map(|entry| {
-                        decode_page_entry(entry.lsn, &entry.payload, &self.gauge).expect("it was written")
-                    })
-                    .collect();
-                let lost = self.paged.queue.page_read(id, entries, self.now, &mut self.paged.effects);
+                let lost = match self.disk.read(&source, &self.gauge) {
+                    Some(entries) => {
+                        self.paged.queue.page_read(id, entries, self.now, &mut self.paged.effects)
+                    }
+                    // It may have left the journal meanwhile.
+                    None => self.paged.queue.page_unreadable(id, &source),
+                };
                 assert_eq!(lost, 0, "nothing is lost");
             }
             PageWork::Gone(pages) => {
@@ -253,6 +255,7 @@ impl Twins {
     /// The keeper copies old messages; the disk takes them later.
     fn spill(&mut self, share: u64) {
         let through = Lsn(self.disk.last * (share % 8 + 1) / 8);
+        self.spilled.extend(self.disk.move_pages(&mut self.paged.queue, through, &self.gauge));
         self.spilled.extend(self.paged.queue.spill(through, 5_000));
     }
 
@@ -296,11 +299,12 @@ impl Twins {
             was_clean,
             &self.disk.journal,
             Some((&self.disk, &pages)),
+            leaving(self.share),
         )?;
         self.disk.pages = pages;
         self.disk.gone = gone;
         let plain = Gauge::default();
-        let (plain, _) = restored(&self.settings, &plain, self.now, was_clean, &self.disk.all, None)?;
+        let (plain, _) = restored(&self.settings, &plain, self.now, was_clean, &self.disk.all, None, None)?;
         (self.paged, self.plain) = (paged, plain);
         for side in [&mut self.paged, &mut self.plain] {
             side.queue.add_consumer(READER, 0, false, self.now);
@@ -449,6 +453,24 @@ fn what_expires_on_disk_behind_a_released_message_goes_after_it() {
     let steps = [publish(1, None), publish(60, Some(1)), Step::Deliver(1), Step::Pass(1), release];
     let pages_seen = run(settings(None, None, false), 3_000, &steps).expect("both give out the same");
     assert!(pages_seen > 0, "some of it was on disk");
+}
+
+#[test]
+fn what_is_read_while_it_leaves_the_journal_is_in_one_page() {
+    let publish = |count, is_persistent, len| Step::Publish {
+        count,
+        priority: 0,
+        is_persistent,
+        expiration_ms: None,
+        len,
+    };
+    let restart = |is_written| Step::Restart { was_clean: false, is_written };
+    let before = [publish(1, false, 3), publish(15, true, 8), Step::Spill(5), publish(10, true, 3)];
+    // Pages that are moving when they are read, and copies of what is behind them.
+    let moving =
+        [Step::Spill(4), publish(1, false, 3), Step::Deliver(13), publish(1, false, 3), Step::Spill(3)];
+    let steps = before.into_iter().chain([restart(false)]).chain(moving).chain([restart(true)]);
+    run(settings(None, Some(0), false), 3_000, &steps.collect::<Vec<_>>()).expect("their order stays");
 }
 
 proptest! {

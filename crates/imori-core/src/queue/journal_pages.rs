@@ -1,0 +1,93 @@
+//! Pages that are in the journal: what a start found there and left where it was.
+//!
+//! Such a page is a list of records. It is read like any other when its queue comes to it, and what it held is in
+//! memory then as if it had just come. Before the journal frees the first of its records the page is written into
+//! a segment, and is a page like all others from then on.
+
+use super::draft::PageDraft;
+use super::entry::Entry;
+use super::in_journal::{Gathered, InJournal, JournalRead};
+use super::level::{PagePart, Part};
+use super::pages::PageId;
+use super::queue::Queue;
+use crate::confirm::Lsn;
+use crate::message::MessageView;
+use crate::time::Time;
+
+impl Queue {
+    /// A message that it had before the broker was away and that stays in the journal, and before it those that
+    /// were due when it came. It is not a delayed one.
+    pub(crate) fn found_in_journal(
+        &mut self,
+        view: &MessageView<'_>,
+        lsn: Lsn,
+        came: Time,
+    ) -> (Vec<Entry>, InJournal) {
+        let before = self.due_before(came);
+        self.need_record(lsn);
+        let message = InJournal {
+            lsn,
+            priority: self.priority_of(view.head),
+            memory: Entry::memory_of(view),
+            body_bytes: view.body.len() as u64,
+        };
+        (before, message)
+    }
+
+    /// Makes a page of what was gathered, behind all that its priority has.
+    pub(super) fn restore_gathered(&mut self, priority: u8, gathered: &mut Gathered, is_doubtful: bool) {
+        let gathered = std::mem::take(gathered);
+        let Ok(len @ 1..) = u32::try_from(gathered.lsns.len()) else { return };
+        let (memory, body_bytes) = (gathered.memory, gathered.body_bytes);
+        let first = self.next_sequence;
+        self.next_sequence += u64::from(len);
+        let page = gathered.into_page(self.settings().message_ttl);
+        let id = self.pages.restore_in_journal(priority, page, first, is_doubtful);
+        let part = PagePart { id, first: None, len, memory, body_bytes, is_asked: false };
+        self.ready.restore(priority, Part::Page(part));
+    }
+
+    /// The pages that are in the journal and have records up to `through`, or not far above, to be read and
+    /// written elsewhere; of about so many bytes. Each is answered for: by [`Queue::draft_of`], or by
+    /// [`Queue::not_moved`].
+    pub fn moving_pages(&mut self, through: Lsn, bytes_max: usize) -> Vec<(PageId, JournalRead)> {
+        if !self.pages.has_in_journal() {
+            return Vec::new();
+        }
+        let (_, end) = self.unspilled.through(through);
+        let (mut moving, mut bytes) = (Vec::new(), 0);
+        for id in self.pages.in_journal() {
+            if bytes >= bytes_max {
+                break;
+            }
+            let Some(page) = self.pages.get_mut(id) else { continue };
+            let Some(in_journal) = &mut page.in_journal else { continue };
+            if in_journal.is_moving || in_journal.read.lsns.first().is_none_or(|first| *first > end) {
+                continue;
+            }
+            in_journal.is_moving = true;
+            moving.push((id, in_journal.read.clone()));
+            bytes += self.ready.part(page.priority, id).map_or(0, |part| part.memory);
+        }
+        moving
+    }
+
+    /// Makes a draft of what was read of a page that is moving; nothing where nobody needs that any more.
+    pub fn draft_of(&mut self, id: PageId, mut entries: Vec<Entry>) -> Option<PageDraft> {
+        let page = self.pages.get(id)?;
+        let positions = page.in_journal.as_ref()?.positions();
+        for ((index, position), entry) in (0..).zip(positions).zip(&mut entries) {
+            entry.position = position;
+            entry.envelope.sequence = page.first_sequence.unwrap_or(0) + index;
+            entry.envelope.is_redelivered = page.is_doubtful;
+        }
+        let priority = page.priority;
+        self.copying += 1;
+        Some(PageDraft { id, priority, is_durable: true, is_copy: true, entries, dues: Vec::new() })
+    }
+
+    /// Notes that a page could not be read and moved; it stays where it is.
+    pub fn not_moved(&mut self, id: PageId) {
+        self.pages.failed(id);
+    }
+}
