@@ -365,6 +365,8 @@ impl World for Plain {
 
     fn resume(&self, _: ConnectionId) {}
 
+    fn relieve(&self, _: ConnectionId) {}
+
     fn header_reader(&self, _: OriginId) -> &dyn HeaderReader {
         &Lines
     }

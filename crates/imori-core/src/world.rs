@@ -30,6 +30,8 @@ pub enum Event {
     NoForm,
     /// A fault in the broker's own code ended a connection.
     Fault,
+    /// A publisher began to wait until a queue is shorter.
+    Pressed,
     /// A confirm left that promises [`Level::Memory`].
     ConfirmedMemory,
     /// A confirm left that promises [`Level::Os`].
@@ -40,7 +42,7 @@ pub enum Event {
 
 impl Event {
     /// Every event.
-    pub const ALL: [Event; 11] = [
+    pub const ALL: [Event; 12] = [
         Event::Published,
         Event::Unroutable,
         Event::ReplyDropped,
@@ -49,6 +51,7 @@ impl Event {
         Event::DeadLetterDropped,
         Event::NoForm,
         Event::Fault,
+        Event::Pressed,
         Event::ConfirmedMemory,
         Event::ConfirmedOs,
         Event::ConfirmedDisk,
@@ -153,6 +156,9 @@ pub trait World {
 
     /// Lets a publisher go on that waited for the room of a slow reader.
     fn resume(&self, publisher: ConnectionId);
+
+    /// Lets a publisher go on that waited until a queue is shorter.
+    fn relieve(&self, publisher: ConnectionId);
 
     /// The reader of header blocks of this origin.
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader;

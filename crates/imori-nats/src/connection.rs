@@ -46,6 +46,8 @@ pub struct Connection {
     pulse: Pulse,
     refusal: Option<Refusal>,
     repeat: Repeat,
+    /// What it published last, or what is parked first, waits for a queue, which will say when to try again.
+    is_held: bool,
     /// It was told what the broker knows of it after its CONNECT.
     is_informed: bool,
 }
@@ -53,10 +55,10 @@ pub struct Connection {
 /// Where a connection stands.
 ///
 /// ```text
-///           CONNECT, or          PUB in a memory alarm,
-///           no CONNECT first     of a client that reads too
-///  Greeting ────────────► Open ◄──────────────────────────► Parking
-///     │                    │          alarm over               │
+///           CONNECT, or          PUB in a memory alarm or to a
+///           no CONNECT first     queue, of a client that reads too
+///  Greeting ────────────► Open ◄───────────────────────────► Parking
+///     │                    │    alarm over, queue shorter      │
 ///     ▼                    ▼                                   │
 ///   Closed ◄───────────────┴── an error that ends it ──────────┘
 /// ```
@@ -66,7 +68,7 @@ enum State {
     Greeting,
     /// All operations are worked off as they come.
     Open,
-    /// Publishes wait for the end of a memory alarm, and PINGs behind them; all else is worked off.
+    /// Publishes wait for the end of a memory alarm or for a queue, and PINGs behind them; all else is worked off.
     Parking,
     /// Nothing counts any more.
     Closed,
@@ -93,7 +95,7 @@ enum Action {
     LogInUnasked,
     /// Do what it asks for.
     Perform,
-    /// Do what it asks for, but let it wait if there is a memory alarm.
+    /// Do what it asks for, but let it wait if there is a memory alarm, or a queue is too long that gets it.
     Publish,
     /// Let it wait.
     Park,
@@ -144,6 +146,7 @@ impl Connection {
             pulse: Pulse::new(login_until, settings.ping_interval, settings.pings_out_max, now),
             refusal: None,
             repeat: Repeat::default(),
+            is_held: false,
             is_informed: false,
             session: Session::new(settings, id),
         }
@@ -221,6 +224,12 @@ impl Connection {
         !self.parked.is_empty()
     }
 
+    /// Says that what waits does so for a queue, not for the end of an alarm: the world's `relieve` says when
+    /// [`Connection::relieved`] is to be called.
+    pub fn waits_for_queue(&self) -> bool {
+        self.is_held
+    }
+
     /// When [`Connection::tick`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
         (self.state != State::Closed).then(|| self.pulse.next_deadline())
@@ -261,8 +270,17 @@ impl Connection {
     /// The memory alarm is over: does what was parked, in order. After [`Next::Again`] the caller comes
     /// back with [`Connection::receive`] and what it has of the input.
     pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
+        if self.is_held {
+            return if self.pulse.is_paused() { Next::Parked } else { Next::More { frame_bytes: None } };
+        }
         self.pulse.received(world.now());
         self.replay(world, &mut Budget::default()).unwrap_or(Next::Again)
+    }
+
+    /// The queue that something waits for is shorter, or gone: as [`Connection::alarm_ended`].
+    pub fn relieved<W: World>(&mut self, world: &W) -> Next {
+        self.is_held = false;
+        self.alarm_ended(world)
     }
 
     /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
@@ -323,8 +341,8 @@ impl Connection {
         }
     }
 
-    /// Takes one operation; false where it was not taken, because it waits for the end of the memory alarm
-    /// where it came from.
+    /// Takes one operation; false where it was not taken, because it waits for the end of the memory alarm or for
+    /// a queue where it came from.
     #[inline]
     fn take<W: World>(
         &mut self,
@@ -338,15 +356,12 @@ impl Connection {
             self.fulfil_wishes(world);
         }
         match action(self.state, Kind::of(op)) {
-            Action::Publish if world.is_alarmed() => {
-                if self.only_publishes(world) {
-                    return false;
-                }
-                self.state = State::Parking;
-                self.parked.push(bytes, world.gauge());
-            }
+            Action::Publish if world.is_alarmed() => return self.begin_to_park(world, bytes),
             Action::Publish | Action::Perform => {
-                self.perform(world, op, shared, budget);
+                if !self.perform(world, op, shared, budget) {
+                    self.is_held = true;
+                    return self.begin_to_park(world, bytes);
+                }
                 if let ClientOp::Publish(publish) = op {
                     self.repeat.note(&self.session, publish, bytes);
                 }
@@ -375,7 +390,7 @@ impl Connection {
         Some(sent.bytes)
     }
 
-    /// Does what an operation asks for.
+    /// Does what an operation asks for; false where nothing was done, as a queue is too long.
     #[inline]
     fn perform<W: World>(
         &mut self,
@@ -383,7 +398,7 @@ impl Connection {
         op: &ClientOp<'_>,
         shared: Option<&Bytes>,
         budget: &mut Budget,
-    ) {
+    ) -> bool {
         if let ClientOp::Publish(publish) = op {
             return self.publish(world, publish, shared, budget);
         }
@@ -422,6 +437,7 @@ impl Connection {
             ClientOp::Pong => self.pulse.answered(),
             ClientOp::Publish(_) | ClientOp::Connect(_) | ClientOp::Nothing => {}
         }
+        true
     }
 
     #[inline]
@@ -431,14 +447,16 @@ impl Connection {
         op: &Publish<'_>,
         shared: Option<&Bytes>,
         budget: &mut Budget,
-    ) {
+    ) -> bool {
         match publish(&mut self.session, world, op, shared) {
-            Ok(report) => budget.spend(1, report.receivers, report.pressed),
+            Ok(Some(report)) => budget.spend(1, report.receivers, report.pressed),
+            Ok(None) => return false,
             Err(complaint) => {
                 budget.spend(1, 0, None);
                 self.refuse(world, &complaint, "a message was not published");
             }
         }
+        true
     }
 
     /// Makes the subscriptions that the client has asked for, or ends those that it wants no more.
@@ -523,32 +541,73 @@ impl Connection {
         Next::Parked
     }
 
-    /// Does what was parked as far as the alarm allows; none where nothing waits any more.
+    /// Lets an operation wait that publishes, and what comes behind it that has to; false where it came from.
+    #[cold]
+    fn begin_to_park<W: World>(&mut self, world: &W, bytes: &[u8]) -> bool {
+        if self.only_publishes(world) {
+            return false;
+        }
+        self.state = State::Parking;
+        self.parked.push(bytes, world.gauge());
+        true
+    }
+
+    /// Does what was parked as far as alarms and queues allow; none where nothing waits any more, or reading goes on.
     fn replay<W: World>(&mut self, world: &W, budget: &mut Budget) -> Option<Next> {
         if self.parked.is_empty() {
             return None;
         }
-        if world.is_alarmed() {
+        if self.is_held || world.is_alarmed() {
             // Reading goes on unless too much waits.
             return self.is_full().then(|| self.pause());
         }
         let mut decoder = Decoder::new(self.session.settings.limits);
-        while let Some(bytes) = self.parked.pop() {
+        let mut parked = std::mem::take(&mut self.parked);
+        let next = self.replay_first(world, &mut parked, &mut decoder, budget);
+        if self.state == State::Closed {
+            return Some(Next::Close);
+        }
+        self.parked = parked;
+        if next.is_some() {
+            return next;
+        }
+        if self.parked.is_empty() {
+            self.state = State::Open;
+            return None;
+        }
+        match self.is_held {
+            true => self.is_full().then(|| self.pause()),
+            false => Some(self.pause()),
+        }
+    }
+
+    /// Does what comes first until something has to wait.
+    fn replay_first<W: World>(
+        &mut self,
+        world: &W,
+        parked: &mut Parked,
+        decoder: &mut Decoder,
+        budget: &mut Budget,
+    ) -> Option<Next> {
+        while let Some(bytes) = parked.front() {
             // It was an operation before.
-            if let Ok(Step::Op { op, .. }) = decoder.client_op(&bytes) {
-                self.perform(world, &op, None, budget);
+            if let Ok(Step::Op { op, .. }) = decoder.client_op(bytes)
+                && !self.perform(world, &op, None, budget)
+            {
+                self.is_held = true;
+                return None;
             }
-            if self.state == State::Closed {
-                return Some(Next::Close);
+            parked.pop();
+            if self.state == State::Closed || parked.is_empty() {
+                return None;
             }
-            if budget.is_spent() && !self.parked.is_empty() {
+            if budget.is_spent() {
                 return Some(budget.close(Next::Again));
             }
-            if world.is_alarmed() && !self.parked.is_empty() {
-                return Some(self.pause());
+            if world.is_alarmed() {
+                return None;
             }
         }
-        self.state = State::Open;
         None
     }
 

@@ -1,4 +1,4 @@
-//! Operations that wait for the end of a memory alarm: publishes, and PINGs behind them, whose PONG says that
+//! Operations that wait for the end of a memory alarm or for a queue to be shorter: publishes, and PINGs behind them, whose PONG says that
 //! all before it is done.
 
 use std::collections::VecDeque;
@@ -35,11 +35,16 @@ impl Parked {
         self.waiting.push_back(operation.into());
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Box<[u8]>> {
-        let operation = self.waiting.pop_front()?;
+    /// What comes first.
+    pub(crate) fn front(&self) -> Option<&[u8]> {
+        self.waiting.front().map(|operation| &**operation)
+    }
+
+    /// Lets go what comes first.
+    pub(crate) fn pop(&mut self) {
+        let Some(operation) = self.waiting.pop_front() else { return };
         self.bytes -= charge(&operation);
         self.gauge.sub(charge(&operation));
-        Some(operation)
     }
 
     /// Drops all that waits.

@@ -17,16 +17,48 @@ use crate::session::Session;
 use crate::text::read;
 
 /// Publishes a message; `shared` is its payload in a buffer of its own, if it is large enough to be kept
-/// without a copy.
+/// without a copy. Gives nothing where nothing was done, as a queue is too long, which says when to try again.
 pub(crate) fn publish<W: World>(
     session: &mut Session,
     world: &W,
     publish: &Publish<'_>,
     shared: Option<&Bytes>,
-) -> Result<PublishReport, Complaint> {
+) -> Result<Option<PublishReport>, Complaint> {
     if publish.headers.is_some() && !session.options.headers {
         return Err(Complaint::HeadersNotSupported);
     }
+    let mut scratch = mem::take(&mut session.scratch);
+    let (head, text) = read(publish, session.identity.user.as_bytes(), &mut scratch);
+    let publication = match shared {
+        Some(body) => Publication::with_shared_body(&head, text, body),
+        None => Publication::new(&head, text, publish.payload),
+    };
+    let done = if must_wait(session, world, publish.subject, &publication) {
+        Ok(None)
+    } else {
+        publish_now(session, world, publish, publication).map(Some)
+    };
+    session.scratch = scratch;
+    done
+}
+
+/// Tells whether a queue is too long that would get it.
+#[inline]
+fn must_wait<W: World>(session: &Session, world: &W, subject: &[u8], publication: &Publication<'_>) -> bool {
+    if world.gauge().pressing() == 0 || has_empty_token(subject) {
+        return false;
+    }
+    let (exchange, key) = address(subject);
+    broker::must_wait_for_queue(world, &session.actor(), &exchange, &key, &publication.view())
+}
+
+#[inline]
+fn publish_now<W: World>(
+    session: &mut Session,
+    world: &W,
+    publish: &Publish<'_>,
+    publication: Publication<'_>,
+) -> Result<PublishReport, Complaint> {
     if session.options.pedantic && !is_literal(publish.subject) {
         // It is published all the same, as in nats-server.
         let text = Complaint::InvalidPublishSubject.text();
@@ -41,15 +73,7 @@ pub(crate) fn publish<W: World>(
         }
         session.agree(world);
     }
-    let mut scratch = mem::take(&mut session.scratch);
-    let (head, text) = read(publish, session.identity.user.as_bytes(), &mut scratch);
-    let publication = match shared {
-        Some(body) => Publication::with_shared_body(&head, text, body),
-        None => Publication::new(&head, text, publish.payload),
-    };
-    let report = send(session, world, publish.subject, publication);
-    session.scratch = scratch;
-    let report = report?;
+    let report = send(session, world, publish.subject, publication)?;
     if report.receivers == 0
         && session.options.no_responders
         && let Some(reply) = publish.reply

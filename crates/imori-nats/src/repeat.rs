@@ -50,7 +50,7 @@ struct Known {
 impl Repeat {
     /// Publishes the operations that the input begins with, as far as their lines are the known one, they are
     /// whole and the turn has room for them. None where there are no such operations, or where they have to
-    /// be read after all, as they are refused.
+    /// be read after all, as they are refused or have to wait.
     #[inline]
     pub(crate) fn send<W: World>(
         &mut self,
@@ -61,6 +61,9 @@ impl Repeat {
     ) -> Option<Sent> {
         let known = self.known.as_mut()?;
         let (first, mut rest) = known.body(input)?;
+        if known.repetition.is_pressed(world) {
+            return None;
+        }
         let not_to = (!session.options.echo).then_some(session.connection);
         let mut run = vec![Publication::new(&known.head, b"", first).not_to(not_to)];
         let run_max = budget.messages_to(known.repetition.live_receivers());

@@ -355,6 +355,10 @@ impl World for Cell {
         give_signal(self, publisher, Signal::Resume);
     }
 
+    fn relieve(&self, publisher: ConnectionId) {
+        give_signal(self, publisher, Signal::Relieved);
+    }
+
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
         header_reader(origin)
     }

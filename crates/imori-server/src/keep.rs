@@ -24,7 +24,7 @@ use crate::limits::{
 };
 use crate::shared::{Shared, queue_key};
 use crate::spill::{exchange, spill};
-use crate::store::{Keeper, Purpose};
+use crate::store::{Keeper, PageNews, Purpose};
 
 /// Runs the keeper until it is told to end.
 pub(crate) fn keep(shared: &Arc<Shared>) {
@@ -264,6 +264,10 @@ impl KeeperHost for Shared {
         purpose: Purpose,
     ) -> Option<Vec<PagePlace>> {
         self.pager.write_now(drafts.iter().map(|(_, owner, draft)| (owner.0, draft)), purpose)
+    }
+
+    fn weigh(&self, id: QueueId) {
+        self.pager.tell(id, PageNews::Copied(id));
     }
 
     fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {

@@ -67,6 +67,9 @@ pub trait KeeperHost {
         purpose: Purpose,
     ) -> Option<Vec<PagePlace>>;
 
+    /// Has a cell weigh a queue again, of which pages were copied.
+    fn weigh(&self, id: QueueId);
+
     /// Reads a page that is in the journal; nothing where not all of it can be read.
     fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>>;
 

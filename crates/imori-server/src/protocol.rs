@@ -118,6 +118,14 @@ impl Protocol {
         }
     }
 
+    /// Says that what waits does so for a queue, which tells when it is shorter.
+    pub fn waits_for_queue(&self) -> bool {
+        match self {
+            Protocol::Stomp(stomp) => stomp.waits_for_queue(),
+            Protocol::Nats(nats) => nats.waits_for_queue(),
+        }
+    }
+
     /// When [`Protocol::tick`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
         match self {
@@ -139,6 +147,14 @@ impl Protocol {
         match self {
             Protocol::Stomp(stomp) => stomp.alarm_ended(world),
             Protocol::Nats(nats) => nats.alarm_ended(world),
+        }
+    }
+
+    /// The queue that something waited for is shorter, or gone.
+    pub fn relieved<W: World>(&mut self, world: &W) -> Next {
+        match self {
+            Protocol::Stomp(stomp) => stomp.relieved(world),
+            Protocol::Nats(nats) => nats.relieved(world),
         }
     }
 

@@ -112,10 +112,16 @@ fn write<H: KeeperHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool 
             return false;
         };
         for ((key, _, draft), place) in some.into_iter().zip(places) {
-            let told = host.with_queue(key, |queue| queue.page_written(&draft, place));
-            if told.is_none() {
+            let told = host.with_queue(key, |queue| {
+                queue.page_written(&draft, place);
+                queue.is_pressing()
+            });
+            match told {
+                // Its publishers may have waited for this.
+                Some(true) => host.weigh(key),
+                Some(false) => {}
                 // The queue went meanwhile.
-                host.keeper().take_gone(vec![GonePage { place, is_durable: true }]);
+                None => host.keeper().take_gone(vec![GonePage { place, is_durable: true }]),
             }
         }
     }
@@ -125,6 +131,12 @@ fn write<H: KeeperHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool 
 fn give_up<H: KeeperHost>(host: &H, drafts: impl IntoIterator<Item = Owned>) {
     let now = host.now();
     for (key, _, draft) in drafts {
-        host.with_queue(key, |queue| queue.page_failed(draft, now));
+        let is_pressing = host.with_queue(key, |queue| {
+            queue.page_failed(draft, now);
+            queue.is_pressing()
+        });
+        if is_pressing == Some(true) {
+            host.weigh(key);
+        }
     }
 }

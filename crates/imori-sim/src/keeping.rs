@@ -130,6 +130,10 @@ impl KeeperHost for StoreThread<'_> {
         write_drafts(self, owned, Durability::Durable, purpose)
     }
 
+    fn weigh(&self, id: QueueId) {
+        self.tell(id, PageNews::Copied(id));
+    }
+
     fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
         read_journal(self, read)
     }

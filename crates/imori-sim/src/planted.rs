@@ -139,11 +139,13 @@ pub enum Bug {
     EndWithoutRelease,
     /// The mark of a clean end is not taken away by the next start.
     CleanMarkStays,
+    /// Publishers are not told that a queue is shorter.
+    LostRelief,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 67] = [
+    pub const ALL: [(Bug, &'static [Property]); 68] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -211,5 +213,6 @@ impl Bug {
         (Bug::EndWithoutRelease, &[Property::Duplication]),
         (Bug::CleanMarkStays, &[Property::Recovery]),
         (Bug::DelayedPagesBeforeSettles, &[Property::Durability, Property::Delay, Property::Duplication]),
+        (Bug::LostRelief, &[Property::Receipts, Property::Starvation]),
     ];
 }

@@ -131,9 +131,9 @@ impl Simulation {
         let has_failed = self.shared.log.borrow().has_failed;
         if has_failed || self.workload.crashes > 0 && self.shared.random.chance(1, 3) {
             if has_failed {
-                self.crash()?
+                self.crash()?;
             } else {
-                self.end()?
+                self.end()?;
             }
             self.shared.log.borrow().device.disk.heal();
             self.rest("going on again")?;

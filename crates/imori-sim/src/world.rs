@@ -381,6 +381,12 @@ impl World for CellWorld<'_> {
         give_signal(self, publisher, Signal::Resume);
     }
 
+    fn relieve(&self, publisher: ConnectionId) {
+        if !self.shared.has(Bug::LostRelief) {
+            give_signal(self, publisher, Signal::Relieved);
+        }
+    }
+
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
         header_reader(origin)
     }

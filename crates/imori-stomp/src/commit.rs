@@ -30,7 +30,11 @@ pub(crate) fn commit<'a, W: World>(
     frame: &Frame<'a>,
     receipt: Option<&'a [u8]>,
 ) -> Result<Done<'a>, Complaint> {
-    let transaction = session.transactions.take(&name(frame)?)?;
+    let name = name(frame)?;
+    if broker::must_commit_wait_for_queue(world, &session.actor(), session.transactions.steps(&name)) {
+        return Ok(Done::held());
+    }
+    let transaction = session.transactions.take(&name)?;
     let mut confirm = Confirm::NOW;
     for queue in &transaction.queues {
         let is_there = world.with_router(|_, table| table.queue(session.vhost, queue.as_bytes()).is_some());
@@ -47,6 +51,7 @@ pub(crate) fn commit<'a, W: World>(
         commands: 1 + steps.len(),
         receivers: report.receivers,
         pressed: report.pressed,
+        is_held: false,
     })
 }
 

@@ -45,14 +45,16 @@ pub struct Connection {
     pulse: Pulse,
     refusal: Option<Refusal>,
     repeat: Repeat,
+    /// What it published last, or what is parked first, waits for a queue, which will say when to try again.
+    is_held: bool,
 }
 
 /// Where a connection stands.
 ///
 /// ```text
-///          CONNECT            SEND in a memory alarm           alarm over
+///          CONNECT      SEND in a memory alarm, or to a queue   alarm over
 ///  Greeting ──────► Open ◄──────────────────────────► Parking ──────────┐
-///     │              │  alarm over                      │ DISCONNECT    │
+///     │              │  alarm over, queue shorter       │ DISCONNECT    │
 ///     │ any other    │ DISCONNECT                       ▼               │
 ///     │ frame        │                               Leaving            │
 ///     ▼              ▼                                  │ alarm over    │
@@ -64,7 +66,7 @@ enum State {
     Greeting,
     /// All frames are worked off as they come.
     Open,
-    /// Publishes wait for the end of a memory alarm; all else is worked off as it comes.
+    /// Publishes wait for the end of a memory alarm or for a queue; all else is worked off as it comes.
     Parking,
     /// As before, and the client has said goodbye.
     Leaving,
@@ -79,7 +81,7 @@ enum Action {
     LogIn,
     /// Do what it asks for.
     Perform,
-    /// Do what it asks for, but let it wait if there is a memory alarm.
+    /// Do what it asks for, but let it wait if there is a memory alarm, or a queue is too long that gets it.
     Publish,
     /// Let it wait.
     Park,
@@ -93,6 +95,15 @@ enum Action {
     RefuseSecondLogin,
     /// Refuse it: only the broker sends such.
     RefuseServerFrame,
+}
+
+/// What became of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Performed {
+    /// It is worked off, and this is next if it is not the next frame.
+    Done(Option<Next>),
+    /// Nothing: a queue is too long.
+    Held,
 }
 
 /// The whole state machine: every state and every command (SECURITY LIM-11).
@@ -126,6 +137,7 @@ impl Connection {
             pulse: Pulse::new(now.after(settings.login_timeout), now),
             session: Session::new(settings, id),
             repeat: Repeat::default(),
+            is_held: false,
         }
     }
 
@@ -218,6 +230,12 @@ impl Connection {
         !self.parked.is_empty()
     }
 
+    /// Says that what waits does so for a queue, not for the end of an alarm: the world's `relieve` says when
+    /// [`Connection::relieved`] is to be called.
+    pub fn waits_for_queue(&self) -> bool {
+        self.is_held
+    }
+
     /// When [`Connection::tick`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.state == State::Closed { None } else { self.pulse.next_deadline() }
@@ -258,9 +276,18 @@ impl Connection {
     /// The memory alarm is over: does what was parked, in order. After [`Next::Again`] the caller comes
     /// back with [`Connection::receive`] and what it has of the input.
     pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
+        if self.is_held {
+            return if self.pulse.is_paused() { Next::Parked } else { Next::More { frame_bytes: None } };
+        }
         self.pulse.received(world.now());
         let next = self.replay(world, &mut HeaderTable::default(), &mut Budget::default());
         next.unwrap_or(Next::Again)
+    }
+
+    /// The queue that something waits for is shorter, or gone: as [`Connection::alarm_ended`].
+    pub fn relieved<W: World>(&mut self, world: &W) -> Next {
+        self.is_held = false;
+        self.alarm_ended(world)
     }
 
     /// The broker begins to stop: tells the client, which ends the connection.
@@ -288,21 +315,17 @@ impl Connection {
     ) -> Option<Next> {
         match action(self.state, frame.command) {
             Action::Publish if !self.must_park(world, frame) => {
-                let next = self.perform(world, frame, shared, budget);
+                let Performed::Done(next) = self.perform(world, frame, shared, budget) else {
+                    self.is_held = true;
+                    return self.begin_to_park(world, frame, bytes);
+                };
                 if frame.command == Command::Send && self.state == State::Open {
                     self.repeat.note(&mut self.session, world, frame, bytes);
                 }
                 next
             }
-            Action::Perform => self.perform(world, frame, shared, budget),
-            Action::Publish => {
-                if self.only_publishes(world) {
-                    return Some(self.pause());
-                }
-                self.state = State::Parking;
-                self.park(world, frame, bytes);
-                None
-            }
+            Action::Perform => self.perform_at_once(world, frame, budget),
+            Action::Publish => self.begin_to_park(world, frame, bytes),
             Action::Park => {
                 self.park(world, frame, bytes);
                 None
@@ -326,7 +349,7 @@ impl Connection {
                     self.park(world, frame, bytes);
                     return None;
                 }
-                self.perform(world, frame, shared, budget)
+                self.perform_at_once(world, frame, budget)
             }
             Action::Ignore => None,
             Action::LogIn => self.greet(world, frame),
@@ -367,7 +390,7 @@ impl Connection {
         frame: &Frame<'_>,
         shared: Option<&Bytes>,
         budget: &mut Budget,
-    ) -> Option<Next> {
+    ) -> Performed {
         let done = if frame.command == Command::Send {
             send(&mut self.session, world, frame, shared)
         } else {
@@ -377,6 +400,7 @@ impl Connection {
             budget.spend_change();
         }
         match done {
+            Ok(done) if done.is_held => Performed::Held,
             Ok(done) => {
                 budget.spend(done.commands, done.receivers, done.pressed);
                 let confirm = self.session.confirm(done.confirm);
@@ -385,11 +409,25 @@ impl Connection {
                 }
                 if self.state == State::Closed {
                     world.with_outbound(self.session.connection, Outbound::finish);
-                    return Some(Next::Close);
+                    return Performed::Done(Some(Next::Close));
                 }
-                None
+                Performed::Done(None)
             }
-            Err(complaint) => self.refuse(world, &complaint, Some(frame)),
+            Err(complaint) => Performed::Done(self.refuse(world, &complaint, Some(frame))),
+        }
+    }
+
+    /// Does what a frame asks for that publishes nothing: no queue can hold it up.
+    #[inline(never)]
+    fn perform_at_once<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        budget: &mut Budget,
+    ) -> Option<Next> {
+        match self.perform(world, frame, None, budget) {
+            Performed::Done(next) => next,
+            Performed::Held => None,
         }
     }
 
@@ -477,6 +515,17 @@ impl Connection {
         reads != Some(true)
     }
 
+    /// Lets a frame wait that publishes, and what comes behind it that has to. [`Next::Parked`]: where it came from.
+    #[cold]
+    fn begin_to_park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) -> Option<Next> {
+        if self.only_publishes(world) {
+            return Some(self.pause());
+        }
+        self.state = State::Parking;
+        self.park(world, frame, bytes);
+        None
+    }
+
     fn park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
         let transaction = frame.headers.value("transaction");
         let settles = match frame.command {
@@ -501,57 +550,73 @@ impl Connection {
         Next::Parked
     }
 
-    /// Does what was parked as far as the alarm allows; none where nothing waits any more.
+    /// Does what was parked as far as alarms and queues allow; none where nothing waits any more, or reading goes on.
     fn replay<W: World>(&mut self, world: &W, table: &mut HeaderTable, budget: &mut Budget) -> Option<Next> {
         if self.parked.is_empty() {
             return None;
         }
-        if must_wait(world) {
-            // Reading goes on unless the client has left or too much waits.
-            let is_over = self.state == State::Leaving || self.is_full();
-            return is_over.then(|| self.pause());
-        }
-        let mut decoder = Decoder::new(self.session.settings.limits.clone());
-        decoder.connected(self.session.version);
-        while let Some(waiting) = self.parked.pop() {
-            let next = match waiting {
-                Waiting::Receipt(receipt) => {
-                    self.answer(world, &receipt);
-                    None
-                }
-                Waiting::Frame(bytes) => match decoder.decode(&bytes, table) {
-                    Ok(Step::Frame { frame, .. }) => self.perform_parked(world, &frame, budget),
-                    // It was a frame before.
-                    _ => None,
-                },
-            };
+        if !self.is_held && !must_wait(world) {
+            // What is worked off meanwhile gives its receipt before those that wait still.
+            let mut parked = std::mem::take(&mut self.parked);
+            let next = self.replay_first(world, &mut parked, table, budget);
+            if self.state == State::Closed {
+                return next;
+            }
+            self.parked = parked;
             if next.is_some() {
                 return next;
             }
-            if budget.is_spent() && !self.parked.is_empty() {
-                return Some(budget.close(Next::Again));
+            if self.parked.is_empty() {
+                self.state = State::Open;
+                return None;
             }
-            if must_wait(world) && !self.parked.is_empty() {
+            if !self.is_held {
                 return Some(self.pause());
             }
         }
-        self.state = State::Open;
-        None
+        // Reading goes on unless the client has left or too much waits.
+        let is_over = self.state == State::Leaving || self.is_full();
+        is_over.then(|| self.pause())
     }
 
-    /// Does what a frame asked for, and gives its receipt before those that wait still.
-    fn perform_parked<W: World>(
+    /// Does what comes first until something has to wait.
+    fn replay_first<W: World>(
         &mut self,
         world: &W,
-        frame: &Frame<'_>,
+        parked: &mut Parked,
+        table: &mut HeaderTable,
         budget: &mut Budget,
     ) -> Option<Next> {
-        let parked = std::mem::take(&mut self.parked);
-        let next = self.perform(world, frame, None, budget);
-        if self.state != State::Closed {
-            self.parked = parked;
+        let mut decoder = Decoder::new(self.session.settings.limits.clone());
+        decoder.connected(self.session.version);
+        while let Some(waiting) = parked.front() {
+            let performed = match waiting {
+                Waiting::Receipt(receipt) => {
+                    self.answer(world, receipt);
+                    Performed::Done(None)
+                }
+                Waiting::Frame(bytes) => match decoder.decode(bytes, table) {
+                    Ok(Step::Frame { frame, .. }) => self.perform(world, &frame, None, budget),
+                    // It was a frame before.
+                    _ => Performed::Done(None),
+                },
+            };
+            let Performed::Done(next) = performed else {
+                self.is_held = true;
+                return None;
+            };
+            parked.pop();
+            if next.is_some() || parked.is_empty() {
+                return next;
+            }
+            if budget.is_spent() {
+                return Some(budget.close(Next::Again));
+            }
+            if must_wait(world) {
+                return None;
+            }
         }
-        next
+        None
     }
 
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {

@@ -1,4 +1,4 @@
-//! Frames that wait for the end of a memory alarm, and receipts that wait behind them.
+//! Frames that wait for the end of a memory alarm or for a queue to be shorter, and receipts that wait behind them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem::size_of;
@@ -67,14 +67,19 @@ impl Parked {
         self.push(Waiting::Receipt(receipt.into()), gauge);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Waiting> {
-        let waiting = self.waiting.pop_front()?;
+    /// What comes first.
+    pub(crate) fn front(&self) -> Option<&Waiting> {
+        self.waiting.front()
+    }
+
+    /// Lets go what comes first.
+    pub(crate) fn pop(&mut self) {
+        let Some(waiting) = self.waiting.pop_front() else { return };
         self.bytes -= waiting.charge();
         self.gauge.sub(waiting.charge());
         if self.waiting.is_empty() {
             *self = Self::default();
         }
-        Some(waiting)
     }
 
     /// Drops all that waits.

@@ -56,7 +56,7 @@ struct Known {
 impl Repeat {
     /// Publishes the frames that the input begins with, as far as their heads are the known one, they are
     /// whole and the turn has room for them. None where there are no such frames, or where they have to be
-    /// read after all, as they reach nobody or are refused.
+    /// read after all, as they reach nobody, are refused or have to wait.
     #[inline]
     pub(crate) fn send<W: World>(
         &mut self,
@@ -67,6 +67,9 @@ impl Repeat {
     ) -> Option<Sent> {
         let known = self.known.as_mut()?;
         let (first, mut rest) = known.body(input)?;
+        if known.repetition.is_pressed(world) {
+            return None;
+        }
         let mut run = vec![Publication::new(&known.properties, &known.text, first)];
         let run_max = budget.messages_to(known.repetition.live_receivers());
         while run.len() < run_max

@@ -61,6 +61,10 @@ pub(crate) fn send<'a, W: World>(
         session.scratch = scratch;
         return Ok(Done::with_receipt(read.receipt));
     }
+    if world.gauge().pressing() > 0 && must_wait(session, world, &destination, &publication) {
+        session.scratch = scratch;
+        return Ok(Done::held());
+    }
     let report = publish(session, world, &destination, &publication)?;
     session.scratch = scratch;
     if read.receipt.is_some()
@@ -75,6 +79,21 @@ pub(crate) fn send<'a, W: World>(
         commands: 1,
         receivers: report.receivers,
         pressed: report.pressed,
+        is_held: false,
+    })
+}
+
+/// Tells whether a queue is too long that would get it.
+#[cold]
+#[inline(never)]
+fn must_wait<W: World>(
+    session: &Session,
+    world: &W,
+    destination: &Destination<'_>,
+    publication: &Publication<'_>,
+) -> bool {
+    destination.address().is_some_and(|(exchange, subject)| {
+        broker::must_wait_for_queue(world, &session.actor(), exchange, subject, &publication.view())
     })
 }
 

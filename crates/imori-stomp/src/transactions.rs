@@ -75,6 +75,11 @@ impl Transactions {
         self.open.remove(name).ok_or_else(|| unknown(name))
     }
 
+    /// The steps of the transaction of this name, if it is open.
+    pub(crate) fn steps(&self, name: &[u8]) -> &[Step] {
+        self.open.get(name).map_or(&[], |transaction| &transaction.steps)
+    }
+
     /// Says that the transaction of this name is open and publishes something.
     pub(crate) fn publishes(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::publishes)

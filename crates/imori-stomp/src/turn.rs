@@ -37,11 +37,19 @@ pub(crate) struct Done<'a> {
     pub(crate) receivers: usize,
     /// A receiver who is behind.
     pub(crate) pressed: Option<ConnectionId>,
+    /// Nothing was done: a queue is too long, and says when to try again.
+    pub(crate) is_held: bool,
 }
 
 impl<'a> Done<'a> {
     /// One command, whose receipt has nothing to wait for.
     pub(crate) fn with_receipt(receipt: Option<&'a [u8]>) -> Self {
         Self { receipt, commands: 1, ..Self::default() }
+    }
+
+    /// Nothing, until a queue is shorter.
+    #[cold]
+    pub(crate) fn held() -> Self {
+        Self { is_held: true, ..Self::default() }
     }
 }

@@ -3,6 +3,7 @@
 use super::actor::Actor;
 use super::declare::{define, find_queue};
 use super::deliver::give_up;
+use super::relieve::relieve;
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;
@@ -28,6 +29,7 @@ pub(super) fn remove_queue<W: World>(world: &W, id: QueueId) -> Option<usize> {
         note_gone(world, world.remove_queue(id))
     })?;
     give_up(world, id, queue.take_pages());
+    relieve(world, queue.relieve());
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
     }
@@ -64,6 +66,7 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
     // Its messages go after everybody else can go on.
     if let Some(mut queue) = queue {
         give_up(world, id, queue.take_pages());
+        relieve(world, queue.relieve());
     }
 }
 

@@ -3,6 +3,7 @@
 use super::distribute::bury;
 use super::offer::offer;
 use super::record::{record_counts, record_effects};
+use super::relieve::relieve;
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::outbound::Wake;
 use crate::queue::{Effects, GonePage, PageWork, Queue};
@@ -19,7 +20,7 @@ pub(super) fn change_and_deliver<W: World, R>(
     let now = world.now();
     let mut effects = Effects::default();
     let share = world.queue_memory_bytes();
-    let (result, vhost, wake_up, work) = world.with_queue(id, |queue| {
+    let (result, vhost, wake_up, (work, relieved)) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         queue.deliver(
             now,
@@ -27,9 +28,11 @@ pub(super) fn change_and_deliver<W: World, R>(
             &mut effects,
         );
         record_counts(world, &mut effects);
-        (result, queue.vhost(), queue.new_wake_up(), queue.page_work(now, share))
+        let asked = (queue.page_work(now, share), queue.weigh(share));
+        (result, queue.vhost(), queue.new_wake_up(), asked)
     })?;
     work.into_iter().for_each(|work| world.page(id, work));
+    relieve(world, relieved);
     follow_up(world, id, vhost, wake_up, effects);
     Some(result)
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::letter::Letter;
 use super::offer::offer;
 use super::record::{moved_record, record_counts, record_effects, record_move, record_settled};
+use super::relieve::relieve;
 use crate::confirm::{Confirm, Lsn};
 use crate::delivery::{About, Holding};
 use crate::error::BrokerError;
@@ -340,13 +341,15 @@ fn enqueue<W: World>(
         }
         record_counts(world, &mut effects);
         let refused_by = (refused > 0).then(|| queue.name().clone());
-        Some((refused, refused_by, queue.new_wake_up(), queue.page_work(now, share)))
+        let asked = (queue.page_work(now, share), queue.weigh(share));
+        Some((refused, refused_by, queue.new_wake_up(), asked))
     });
-    if let Some((refused, refused_by, wake_up, work)) = outcome.flatten() {
+    if let Some((refused, refused_by, wake_up, (work, relieved))) = outcome.flatten() {
         report.receivers += letter.run.len() - refused;
         report.refused_by = refused_by.or(report.refused_by.take());
         wake_up.into_iter().for_each(|at| world.wake_queue_at(id, at));
         work.into_iter().for_each(|work| world.page(id, work));
+        relieve(world, relieved);
     }
     let dead = record_effects(world, effects);
     if !dead.is_empty() {

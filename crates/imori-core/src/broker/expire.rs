@@ -4,6 +4,7 @@ use super::delete::delete_idle;
 use super::deliver::{change_and_deliver, follow_up};
 use super::offer::offer;
 use super::record::record_counts;
+use super::relieve::relieve;
 use crate::delivery::Outcome;
 use crate::id::QueueId;
 use crate::queue::Effects;
@@ -26,12 +27,14 @@ pub fn queue_woken<W: World>(world: &W, id: QueueId) {
         record_counts(world, &mut effects);
         let is_idle = queue.is_idle_too_long(now);
         let wake_up = if is_idle { None } else { queue.new_wake_up() };
-        (is_idle, queue.vhost(), wake_up, queue.page_work(now, share))
+        let asked = (queue.page_work(now, share), queue.weigh(share));
+        (is_idle, queue.vhost(), wake_up, asked)
     });
-    let Some((is_idle, vhost, wake_up, work)) = state else {
+    let Some((is_idle, vhost, wake_up, (work, relieved))) = state else {
         return;
     };
     work.into_iter().for_each(|work| world.page(id, work));
+    relieve(world, relieved);
     follow_up(world, id, vhost, wake_up, effects);
     if is_idle {
         delete_idle(world, id);

@@ -5,6 +5,7 @@
 //! a commit and a message with an id that queues take once, which take their queues by rising id.
 
 mod publish;
+mod press;
 mod commit;
 mod page;
 mod cancel;
@@ -18,6 +19,7 @@ mod deliver;
 mod once;
 mod distribute;
 mod record;
+mod relieve;
 mod letter;
 mod offer;
 mod actor;
@@ -36,6 +38,7 @@ pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
 pub use expire::{queue_restored, queue_woken};
 pub use once::{renew_seen, renew_some_seen};
-pub use page::{page_failed, page_read, page_unreadable, page_written};
+pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
+pub use press::{must_commit_wait_for_queue, must_wait_for_queue};
 pub use publish::{Repetition, notify, publish, publish_again, publish_to_queue};
 pub use settle::settle;

@@ -15,6 +15,11 @@ pub fn page_written<W: World>(world: &W, id: QueueId, draft: PageDraft, place: P
     drop(draft);
 }
 
+/// To be called when pages are written, or could not be, of messages that stay in memory too.
+pub fn pages_copied<W: World>(world: &W, id: QueueId) {
+    change_and_deliver(world, id, |_, _| ());
+}
+
 /// To be called with each page of a queue that could not be written: its messages stay.
 pub fn page_failed<W: World>(world: &W, id: QueueId, draft: PageDraft) {
     let now = world.now();

@@ -121,6 +121,16 @@ impl Repetition {
         Repetition { makes_queue, ..Repetition::default() }
     }
 
+    /// Tells whether a queue that got the last run is so long that its publishers wait: then the next is to be
+    /// published by [`publish`], for which they ask.
+    #[inline]
+    pub fn is_pressed<W: World>(&self, world: &W) -> bool {
+        world.gauge().pressing() > 0
+            && self.route.as_ref().is_some_and(|route| {
+                route.queues.iter().any(|id| world.with_queue(*id, |queue| queue.is_pressing()) == Some(true))
+            })
+    }
+
     /// How many live receivers each message had last, if that is known.
     pub fn live_receivers(&self) -> Option<usize> {
         self.route.as_deref().map(live_receivers)

@@ -52,6 +52,12 @@ impl PageDraft {
         self.is_durable
     }
 
+    /// The highest number of a record of its messages.
+    #[must_use]
+    pub fn last_record(&self) -> Lsn {
+        self.entries.iter().map(|entry| entry.envelope.lsn).max().unwrap_or(Lsn::NONE)
+    }
+
     /// About how many bytes of memory it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {

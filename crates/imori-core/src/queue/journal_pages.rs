@@ -83,6 +83,7 @@ impl Queue {
             entry.envelope.is_redelivered = page.is_doubtful;
         }
         let priority = page.priority;
+        self.copying += 1;
         Some(PageDraft { id, priority, is_durable: true, is_copy: true, entries, dues: Vec::new() })
     }
 

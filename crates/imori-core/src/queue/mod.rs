@@ -3,6 +3,7 @@
 //! A queue is plain data: it is handed messages, consumers, outcomes and the time, and
 //! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
 
+mod pressing;
 mod publish;
 mod ripen;
 mod deliver;
@@ -15,6 +16,7 @@ mod settings;
 mod consumers;
 mod delayed;
 mod dedup;
+mod press;
 mod ready;
 mod level;
 mod run;

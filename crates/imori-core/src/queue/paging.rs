@@ -108,12 +108,17 @@ impl Queue {
             }
         }
         self.pages.written(draft.id, place, draft.is_durable);
-        self.writing -= usize::from(!draft.is_copy);
+        if draft.is_copy {
+            self.copying -= 1;
+        } else {
+            self.writing -= 1;
+        }
     }
 
     /// Takes back what could not be written.
     pub fn page_failed(&mut self, draft: PageDraft, now: Time) {
         if draft.is_copy {
+            self.copying -= 1;
             self.pages.failed(draft.id);
             return;
         }
@@ -269,6 +274,7 @@ impl Queue {
         }
         let Spill { bytes, mut drafts, .. } = spill;
         drafts.append(&mut self.spill_delayed(end, bytes_max.saturating_sub(bytes)));
+        self.copying += drafts.len();
         drafts
     }
 

@@ -19,6 +19,7 @@ use super::dedup::Dedup;
 use super::delayed::Delayed;
 use super::entry::Entry;
 use super::pages::Pages;
+use super::press::Press;
 use super::ready::Ready;
 use super::settings::QueueSettings;
 use super::unspilled::Unspilled;
@@ -61,6 +62,10 @@ pub struct Queue {
     pub(super) pages: Pages,
     /// Pages that are being written of entries that are in memory no more.
     pub(super) writing: usize,
+    /// Pages that are being written of entries that it has elsewhere too.
+    pub(super) copying: usize,
+    /// Those who wait until it is shorter, if its publishers do.
+    pub(super) press: Option<Box<Press>>,
     /// When it tries again to write pages.
     pub(super) page_retry: Option<Time>,
     /// The records of messages that are in no page.
@@ -94,6 +99,8 @@ impl Queue {
             unsettled: HashMap::default(),
             pages: Pages::default(),
             writing: 0,
+            copying: 0,
+            press: None,
             page_retry: None,
             unspilled: Unspilled::default(),
             counts: HashMap::default(),

@@ -70,8 +70,21 @@ pub fn encode_message(
     queues: &[DurableQueueId],
     time: Time,
 ) -> Vec<u8> {
-    let head = view.head;
     let mut out = Vec::with_capacity(message_bytes_max(view, address, deaths, queues.len()));
+    push_message(&mut out, view, address, deaths, queues, time);
+    out
+}
+
+/// The same, behind what is there.
+pub(crate) fn push_message(
+    out: &mut Vec<u8>,
+    view: &MessageView<'_>,
+    address: &AddressView<'_>,
+    deaths: Option<&Deaths>,
+    queues: &[DurableQueueId],
+    time: Time,
+) {
+    let head = view.head;
     let flag = |is_there, flag| if is_there { flag } else { 0 };
     let flags = flag(head.is_persistent, PERSISTENT)
         | flag(head.replies_to_inbox, REPLIES_TO_INBOX)
@@ -86,8 +99,8 @@ pub fn encode_message(
     head.timestamp.into_iter().for_each(|seconds| out.extend_from_slice(&seconds.to_le_bytes()));
     head.delay_ms.into_iter().for_each(|ms| out.extend_from_slice(&ms.get().to_le_bytes()));
     out.extend_from_slice(&time.0.to_le_bytes());
-    push_short(&mut out, address.exchange());
-    push_short(&mut out, address.subject());
+    push_short(out, address.exchange());
+    push_short(out, address.subject());
     let count = u32::try_from(queues.len()).expect("a vhost has fewer queues");
     out.extend_from_slice(&count.to_le_bytes());
     queues.iter().for_each(|queue| out.extend_from_slice(&queue.0.to_le_bytes()));
@@ -97,12 +110,11 @@ pub fn encode_message(
         out.extend_from_slice(&start.to_le_bytes());
         out.extend_from_slice(&len.to_le_bytes());
     }
-    deaths.into_iter().for_each(|deaths| push_deaths(&mut out, deaths));
+    deaths.into_iter().for_each(|deaths| push_deaths(out, deaths));
     let text_len = u32::try_from(view.text.len()).expect("header blocks end at 1 MiB");
     out.extend_from_slice(&text_len.to_le_bytes());
     out.extend_from_slice(view.text);
     out.extend_from_slice(view.body);
-    out
 }
 
 impl<'a> MessageRecord<'a> {

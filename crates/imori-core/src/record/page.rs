@@ -7,8 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::fields::{Fields, RecordError};
-use super::message::{MessageRecord, encode_message};
+use super::message::{MessageRecord, push_message};
 use crate::confirm::Lsn;
 use crate::memory::Gauge;
 use crate::message::{AddressView, Envelope, Message, Property};
@@ -28,19 +30,28 @@ pub struct PageEntry {
     pub lsn: Lsn,
     /// Its position: higher than that of every entry before it in its priority; or when it is due.
     pub position: u64,
-    /// What it says.
-    pub payload: Vec<u8>,
+    /// What it says. Those of a page share its memory.
+    pub payload: Bytes,
 }
 
-/// Writes the entries of a page.
+/// Writes the entries of a page, into one piece of memory that goes back as a whole: thousands of small ones between
+/// those that wait would leave holes there, which is memory that nobody has any use for.
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
+    let mut page = Vec::with_capacity(draft.written_bytes());
     let mut dues = draft.dues.iter();
-    let entries = draft.entries.iter().map(|entry| {
-        let lsn = if draft.is_durable { entry.envelope.lsn } else { Lsn::NONE };
+    let ends = draft.entries.iter().map(|entry| {
         let due = dues.next().copied();
-        let position = due.map_or(entry.position, delayed_position);
-        PageEntry { lsn, position, payload: encode_entry(entry, due) }
+        push_entry(&mut page, entry, due);
+        (due.map_or(entry.position, delayed_position), page.len())
+    });
+    let ends: Vec<(u64, usize)> = ends.collect();
+    let page = Bytes::from(page);
+    let mut begin = 0;
+    let entries = draft.entries.iter().zip(ends).map(|(entry, (position, end))| {
+        let lsn = if draft.is_durable { entry.envelope.lsn } else { Lsn::NONE };
+        let payload = page.slice(std::mem::replace(&mut begin, end)..end);
+        PageEntry { lsn, position, payload }
     });
     entries.collect()
 }
@@ -126,10 +137,9 @@ fn decode_head(payload: &[u8]) -> Result<(EntryHead, &[u8]), RecordError> {
     Ok((EntryHead { failures, sequence, deadline, is_redelivered, delayed }, fields.rest()))
 }
 
-fn encode_entry(entry: &Entry, due: Option<Time>) -> Vec<u8> {
+fn push_entry(out: &mut Vec<u8>, entry: &Entry, due: Option<Time>) {
     let Envelope { address, sequence, deadline, deaths, failures, is_redelivered, .. } = &entry.envelope;
     let view = entry.message.view();
-    let mut out = Vec::with_capacity(128 + view.text.len() + view.body.len());
     let flags = if *is_redelivered { REDELIVERED } else { 0 } | if deadline.is_some() { DEADLINE } else { 0 };
     let version = if due.is_some() { DELAYED_VERSION } else { VERSION };
     out.extend_from_slice(&[version, flags]);
@@ -142,12 +152,12 @@ fn encode_entry(entry: &Entry, due: Option<Time>) -> Vec<u8> {
     }
     let address = AddressView::new(address);
     // When it came is in its deadline already.
-    out.extend_from_slice(&encode_message(&view, &address, deaths.as_deref(), &[], Time(0)));
-    out
+    push_message(out, &view, &address, deaths.as_deref(), &[], Time(0));
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::encode_message;
     use super::*;
     use crate::message::{Head, MessageView, OriginId};
 
@@ -171,7 +181,9 @@ mod tests {
             let Envelope { sequence, lsn, deadline, failures, is_redelivered, .. } = entry.envelope;
             assert_eq!((sequence, lsn, deadline), (7, Lsn(6), Some(Time(265))));
             assert_eq!((failures, is_redelivered, entry.envelope.priority), (2, true, priority));
-            assert_eq!(encode_entry(&entry, due), bytes, "what is written is what was");
+            let mut written = Vec::new();
+            push_entry(&mut written, &entry, due);
+            assert_eq!(written, bytes, "what is written is what was");
             let found = decode_delayed_entry(Lsn(6), &bytes)
                 .map(|found| (found.due, found.sequence, found.body_bytes));
             assert_eq!(found.ok(), due.map(|due| (due, 7, 4)));

@@ -15,6 +15,7 @@ mod levels;
 mod large;
 mod returned;
 mod pages;
+mod press;
 mod anything;
 mod lifetime;
 mod limited;

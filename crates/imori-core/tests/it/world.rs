@@ -58,6 +58,8 @@ pub(crate) struct TestWorld {
     outbounds: RefCell<BTreeMap<ConnectionId, Rc<RefCell<Outbound>>>>,
     wakes: RefCell<BTreeSet<(Time, QueueId)>>,
     pub(crate) resumed: RefCell<Vec<ConnectionId>>,
+    /// Who was told to go on, having waited for a queue.
+    pub(crate) relieved: RefCell<Vec<ConnectionId>>,
     lock: Cell<Lock>,
     /// How often a queue was locked alone.
     pub(crate) queue_locks: Cell<usize>,
@@ -92,6 +94,7 @@ impl TestWorld {
             outbounds: RefCell::default(),
             wakes: RefCell::default(),
             resumed: RefCell::default(),
+            relieved: RefCell::default(),
             lock: Cell::new(Lock::None),
             queue_locks: Cell::default(),
             journal: RefCell::default(),
@@ -311,6 +314,10 @@ impl World for TestWorld {
 
     fn resume(&self, publisher: ConnectionId) {
         self.resumed.borrow_mut().push(publisher);
+    }
+
+    fn relieve(&self, publisher: ConnectionId) {
+        self.relieved.borrow_mut().push(publisher);
     }
 
     fn header_reader(&self, _: OriginId) -> &dyn HeaderReader {

@@ -5,6 +5,7 @@
 use imori_nats::header_reader;
 
 mod client;
+mod press;
 mod split;
 mod talk;
 mod turn;

@@ -86,7 +86,8 @@ sections! {
         /// connection is not read until they have gone on.
         parked_publish_bytes: Bytes = Bytes::mib(1), in Bytes::kib(64)..=Bytes::gib(1);
         /// Bytes of memory that the waiting messages of a queue may keep. More: the rest goes to disk and is
-        /// read ahead in time. It is an eighth while more than half of the memory mark is used.
+        /// read ahead in time. It is an eighth while more than half of the memory mark is used. Where the disk takes
+        /// the rest too slowly, publishers of the queue wait for it.
         queue_memory_bytes: Bytes = Bytes::mib(64), in Bytes::kib(16)..=Bytes::gib(64);
         /// Subscriptions of a vhost. More: the subscription is refused.
         subscriptions: u32 = 1_000_000, in 1..=100_000_000;

@@ -57,6 +57,8 @@ fn push_store(page: &mut Exposition, monitored: &Monitored) {
         (String::from("of=\"disk\""), f64::from(u8::from(shared.memory.is_disk_alarmed()))),
     ];
     page.gauges("imori_alarm", help, &alarms);
+    let help = "Queues that have their publishers wait, as they grow faster than their pages are written.";
+    page.gauge("imori_queues_pressing", help, shared.memory.gauge().pressing() as f64);
     let help = "Late flushes and cells that are over, by what was behind them.";
     let stalls =
         Cause::ALL.map(|cause| (format!("cause=\"{}\"", cause.label()), shared.stalls.count(cause) as f64));
@@ -89,6 +91,7 @@ fn push_messages(page: &mut Exposition, monitored: &Monitored) {
         ),
         (Event::NoForm, "imori_no_form_total", "Deliveries left out for want of a form in a protocol."),
         (Event::CutTooSlow, "imori_cut_too_slow_total", "Connections cut because too much waited for them."),
+        (Event::Pressed, "imori_queue_presses_total", "How often a publisher had to wait for such a queue."),
         (Event::Fault, "imori_faults_total", "Connections ended by a fault in the broker."),
     ] {
         page.counter(name, help, monitored.counted(event) as f64);

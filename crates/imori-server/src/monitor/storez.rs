@@ -94,6 +94,8 @@ struct Alarms {
     memory: bool,
     disk: bool,
     disk_space: bool,
+    /// How many queues have their publishers wait.
+    queues: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -160,6 +162,8 @@ struct Queue {
     ready: usize,
     unsettled: usize,
     consumers: usize,
+    /// Its publishers wait.
+    pressing: bool,
 }
 
 /// What is asked for.
@@ -194,6 +198,7 @@ impl Storez<'_> {
                 memory: shared.memory.is_alarmed(),
                 disk: shared.memory.is_disk_alarmed(),
                 disk_space: shared.journal.is_space_low(),
+                queues: shared.memory.gauge().pressing(),
             },
             confirms: Confirms {
                 memory: confirmed(Level::Memory),
@@ -277,6 +282,7 @@ fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
                         ready: queue.ready_len(),
                         unsettled: queue.unsettled_len(),
                         consumers: queue.consumers_len(),
+                        pressing: queue.is_pressing(),
                     },
                 )
             }))

@@ -399,7 +399,8 @@ fn the_store_is_shown_with_what_was_confirmed() {
     assert_eq!(classes.sum::<u64>(), number(&commits["count"]), "{commits}");
     assert!(number(&commits["count"]) > 0 && number(&commits["max_us_last_minute"]) > 0);
     assert!(number(&commits["max_us_last_minute"]) >= number(&commits["mean_us"]));
-    assert_eq!(storez["alarms"], serde_json::json!({ "memory": false, "disk": false, "disk_space": false }));
+    let alarms = serde_json::json!({ "memory": false, "disk": false, "disk_space": false, "queues": 0 });
+    assert_eq!(storez["alarms"], alarms);
     assert!(storez["stalls"]["total"].is_u64() && !storez["cells"].as_array().unwrap().is_empty());
     let names = |path: &str| {
         let page = running.json(path);
@@ -417,8 +418,9 @@ fn the_store_is_shown_with_what_was_confirmed() {
     assert_eq!(names("/storez"), ["a", "b", "c"]);
     assert_eq!(names("/storez?offset=1&limit=1"), ["b"]);
     assert_eq!(names("/storez?offset=9"), Vec::<String>::new());
-    let expected =
-        serde_json::json!({ "name": "b", "vhost": "/", "ready": 0, "unsettled": 1, "consumers": 1 });
+    let expected = serde_json::json!({
+        "name": "b", "vhost": "/", "ready": 0, "unsettled": 1, "consumers": 1, "pressing": false
+    });
     assert_eq!(storez["queues"][1], expected);
 }
 
@@ -449,6 +451,8 @@ fn numbers_are_there_for_prometheus() {
         ("imori_queued_messages_ready", 2.0),
         ("imori_connections", 1.0),
         ("imori_alarm{of=\"disk\"}", 0.0),
+        ("imori_queues_pressing", 0.0),
+        ("imori_queue_presses_total", 0.0),
         ("imori_stalls_total{cause=\"frozen\"}", 0.0),
     ] {
         assert_eq!(value(name), expected, "{name}");

@@ -3,7 +3,6 @@
 
 use std::io;
 
-use bytes::Bytes;
 use imori_core::broker;
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
@@ -30,6 +29,8 @@ pub enum PageNews {
     Read(QueueId, PageId, Vec<Entry>),
     /// A page could not be read there.
     Unreadable(QueueId, PageId, PageSource),
+    /// Pages of messages that the queue has elsewhere too are written, or could not be: it knows, and is to be weighed.
+    Copied(QueueId),
 }
 
 /// Something to do for a queue.
@@ -196,30 +197,20 @@ pub fn write_drafts<'a, H: PageHost>(
     durability: Durability,
     purpose: Purpose,
 ) -> Option<Vec<PagePlace>> {
-    let pages: Vec<NewPage> = drafts
-        .map(|(owner, draft)| NewPage {
-            owner,
-            level: draft.priority(),
-            entries: encode_page(draft)
-                .into_iter()
-                .map(|entry| PageEntry {
-                    lsn: imori_store::lsn::Lsn(entry.lsn.0),
-                    sequence: entry.position,
-                    payload: Bytes::from(entry.payload),
-                })
-                .collect(),
-        })
-        .collect();
-    let bytes = pages.iter().map(NewPage::encoded_bytes).sum();
+    let drafts: Vec<(u64, &PageDraft)> = drafts.collect();
+    let bytes = drafts.iter().map(|(_, draft)| draft.written_bytes() as u64).sum();
     // Who waits for the journal here has others wait who would give room back.
     if purpose == Purpose::Memory && !host.has_room(bytes, purpose) {
         return None;
     }
-    let lsns = pages.iter().flat_map(|page| &page.entries).map(|entry| Lsn(entry.lsn.0));
-    if durability == Durability::Durable && !lsns.max().is_none_or(|last| host.await_records(last)) {
+    let last = drafts.iter().map(|(_, draft)| draft.last_record()).max();
+    if durability == Durability::Durable && !last.is_none_or(|last| host.await_records(last)) {
         host.complain("the journal does not go on");
         return None;
     }
+    // Not before it waits: what is written here is memory besides.
+    let pages: Vec<NewPage> = drafts.into_iter().map(|(owner, draft)| new_page(owner, draft)).collect();
+    let bytes = pages.iter().map(NewPage::encoded_bytes).sum();
     if !host.has_room(bytes, purpose) {
         return None;
     }
@@ -233,6 +224,15 @@ pub fn write_drafts<'a, H: PageHost>(
             None
         }
     }
+}
+
+fn new_page(owner: u64, draft: &PageDraft) -> NewPage {
+    let entries = encode_page(draft).into_iter().map(|entry| PageEntry {
+        lsn: imori_store::lsn::Lsn(entry.lsn.0),
+        sequence: entry.position,
+        payload: entry.payload,
+    });
+    NewPage { owner, level: draft.priority(), entries: entries.collect() }
 }
 
 /// Lets pages go.
@@ -262,6 +262,7 @@ impl PageNews {
                     warn!(withheld, "messages of a page that cannot be read are withheld");
                 }
             }
+            PageNews::Copied(queue) => broker::pages_copied(world, queue),
         }
     }
 }

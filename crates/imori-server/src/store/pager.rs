@@ -235,6 +235,11 @@ impl Pager {
         write_drafts(&*self.desk, drafts, Durability::Durable, purpose)
     }
 
+    /// Has a cell tell a queue.
+    pub(crate) fn tell(&self, queue: QueueId, news: PageNews) {
+        self.desk.tell(queue, news);
+    }
+
     /// Gives up pages that a durable checkpoint names as gone, on this thread.
     pub(crate) fn discard_now(&self, pages: &[GonePage]) {
         discard_pages(&*self.desk, pages);

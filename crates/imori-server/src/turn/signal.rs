@@ -1,10 +1,10 @@
 //! What others tell a connection's task.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Something that a connection's task has to see to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Signal {
     /// What is unsent could not be written, or is the task's own to write.
     Write = 1,
@@ -22,27 +22,29 @@ pub enum Signal {
     Ending = 64,
     /// The broker begins to stop.
     Stopping = 128,
+    /// A queue that it publishes to is shorter, or gone.
+    Relieved = 256,
 }
 
 /// The signals that were given and not seen to.
 #[derive(Debug, Default)]
-pub struct Signals(AtomicU8);
+pub struct Signals(AtomicU16);
 
 impl Signals {
     /// Gives a signal. Whoever is not the task itself has to wake it too: see
     /// [`Link::signal`](super::Link::signal).
     pub fn set(&self, signal: Signal) {
-        self.0.fetch_or(signal as u8, Ordering::AcqRel);
+        self.0.fetch_or(signal as u16, Ordering::AcqRel);
     }
 
     /// Takes a signal back; tells whether it was given.
     pub fn take(&self, signal: Signal) -> bool {
-        self.has(signal) && self.0.fetch_and(!(signal as u8), Ordering::AcqRel) & signal as u8 != 0
+        self.has(signal) && self.0.fetch_and(!(signal as u16), Ordering::AcqRel) & signal as u16 != 0
     }
 
     /// Tells whether a signal was given.
     pub fn has(&self, signal: Signal) -> bool {
-        self.0.load(Ordering::Acquire) & signal as u8 != 0
+        self.0.load(Ordering::Acquire) & signal as u16 != 0
     }
 
     /// Tells whether any signal was given.

@@ -35,7 +35,7 @@ pub struct Task {
 ///            ┌──── Working ◄───┐  ┌──────► Pressed ── Resume, or time is up ─► Working
 ///   worked   ▼                 │  │
 ///   off    Open ───────────────┴──┤ Parked
-///            │                    └──────► Parked ─── AlarmEnded ─► what was parked leads on
+///            │                    └──────► Parked ── AlarmEnded, Relieved ─► what was parked leads on
 ///            │ Close, or Ending
 ///            ▼
 ///          Draining ─── End ─► Lingering ─── the peer closes ─► over
@@ -51,7 +51,7 @@ enum State {
     Working,
     /// Waiting until a reader that is behind has room, or for so long at most.
     Pressed(Time),
-    /// Not read until the memory alarm ends.
+    /// Not read until the memory alarm ends, or a queue is shorter.
     Parked,
     /// Ending: what is left is written, until this time at most.
     Draining(Time),
@@ -117,6 +117,11 @@ impl Task {
             match self.state {
                 State::Open => {
                     if ready!(self.poll_read(host, transport)) == Step::Over {
+                        if self.protocol.waits_for_queue() {
+                            // What it sent before it closed its side is published first, as without a press.
+                            self.state = State::Parked;
+                            continue;
+                        }
                         // The peer may have closed its side only, and still read.
                         flush(host, self.id);
                         return Poll::Ready(());
@@ -178,13 +183,18 @@ impl Task {
             transport.close();
             self.state = State::Lingering(host.now().after(LINGER_MAX));
         }
-        if matches!(self.state, State::Open | State::Working | State::Parked)
-            && self.signals.take(Signal::AlarmEnded)
-        {
-            self.waits_for_memory = false;
-            let next = self.protocol.alarm_ended(host);
-            self.follow(host, transport, next);
-            return Step::Again;
+        if matches!(self.state, State::Open | State::Working | State::Parked) {
+            if self.signals.take(Signal::AlarmEnded) {
+                self.waits_for_memory = false;
+                let next = self.protocol.alarm_ended(host);
+                self.follow(host, transport, next);
+                return Step::Again;
+            }
+            if self.signals.take(Signal::Relieved) {
+                let next = self.protocol.relieved(host);
+                self.follow(host, transport, next);
+                return Step::Again;
+            }
         }
         Step::On
     }
@@ -257,7 +267,8 @@ impl Task {
             State::Open => self.protocol.waits_for_memory(),
             _ => false,
         };
-        if waits && !self.waits_for_memory {
+        // A queue tells by itself, whatever the memory is.
+        if waits && !self.waits_for_memory && !self.protocol.waits_for_queue() {
             self.waits_for_memory = true;
             if !host.memory().park(self.id) {
                 self.signals.set(Signal::AlarmEnded);

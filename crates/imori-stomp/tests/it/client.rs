@@ -58,6 +58,17 @@ impl Client {
         }
     }
 
+    /// The queue that it waits for is shorter.
+    pub(crate) fn relieved(&mut self, world: &TinyWorld) {
+        if self.next == Next::Close {
+            return;
+        }
+        self.next = self.connection.relieved(world);
+        if self.next == Next::Again {
+            self.work(world);
+        }
+    }
+
     /// Lets the deadlines up to a time pass, each at its time.
     pub(crate) fn pass(&mut self, world: &TinyWorld, until: Time) {
         while self.next != Next::Close

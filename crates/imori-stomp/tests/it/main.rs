@@ -5,7 +5,9 @@
 use imori_stomp::header_reader;
 
 mod client;
+mod press;
 mod split;
 mod talk;
 mod turn;
+#[allow(dead_code, reason = "other tests use more of it")]
 mod world;

@@ -3,13 +3,14 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
-use imori_core::broker::queue_woken;
+use imori_core::authorize::Identity;
+use imori_core::broker::{self, Actor, page_failed, queue_woken};
 use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
-use imori_core::queue::Queue;
+use imori_core::queue::{PageDraft, PageWork, Queue};
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Router, Table, TableLimits};
@@ -37,6 +38,11 @@ pub(crate) struct TinyWorld {
     queues: RefCell<Vec<Rc<RefCell<Option<Queue>>>>>,
     outbounds: RefCell<Vec<Rc<RefCell<Option<Outbound>>>>>,
     wakes: RefCell<Vec<(Time, QueueId)>>,
+    /// Bytes of memory that a queue may keep.
+    share: Cell<usize>,
+    /// Pages that are being written, for as long as a test wants.
+    pages: RefCell<Vec<(QueueId, PageDraft)>>,
+    relieved: RefCell<Vec<ConnectionId>>,
 }
 
 impl Default for TinyWorld {
@@ -58,6 +64,9 @@ impl Default for TinyWorld {
             queues: RefCell::default(),
             outbounds: RefCell::default(),
             wakes: RefCell::default(),
+            share: Cell::new(usize::MAX),
+            pages: RefCell::default(),
+            relieved: RefCell::default(),
         }
     }
 }
@@ -89,6 +98,43 @@ impl TinyWorld {
     pub(crate) fn set_alarmed_for(&self, times: usize) {
         self.is_alarmed.set(true);
         self.alarm_left.set(times);
+    }
+
+    /// Lets queues keep so many bytes of memory; beyond, their pages are being written until [`TinyWorld::end_pages`].
+    pub(crate) fn set_share(&self, bytes: usize) {
+        self.share.set(bytes);
+    }
+
+    /// No page is being written any more; gives who is to go on therefore.
+    pub(crate) fn end_pages(&self) -> Vec<ConnectionId> {
+        for (queue, draft) in self.pages.take() {
+            page_failed(self, queue, draft);
+        }
+        self.relieved.take()
+    }
+
+    /// Who is to go on, having waited for a queue.
+    pub(crate) fn relieved(&self) -> Vec<ConnectionId> {
+        self.relieved.take()
+    }
+
+    /// How many messages wait in a queue.
+    pub(crate) fn ready_len(&self, name: &str) -> usize {
+        let queues = self.queues.borrow();
+        let of_name = |queue: &Rc<RefCell<Option<Queue>>>| {
+            let queue = queue.borrow();
+            let queue = queue.as_ref().filter(|queue| queue.name().as_bytes() == name.as_bytes())?;
+            Some(queue.ready_len())
+        };
+        queues.iter().find_map(of_name).unwrap_or(0)
+    }
+
+    /// Deletes a queue, on nobody's behalf.
+    pub(crate) fn delete_queue(&self, name: &str) {
+        let identity = Identity::guest();
+        let connection = ConnectionId { cell: 0, slot: u32::MAX, generation: 0 };
+        let actor = Actor { identity: &identity, connection, vhost: VhostId(0) };
+        broker::delete_queue(self, &actor, name.as_bytes()).expect("it is there");
     }
 
     /// Sets the clock and wakes the queues that asked for it.
@@ -214,7 +260,21 @@ impl World for TinyWorld {
         self.wakes.borrow_mut().push((at, id));
     }
 
+    fn queue_memory_bytes(&self) -> usize {
+        self.share.get()
+    }
+
+    fn page(&self, id: QueueId, work: PageWork) {
+        if let PageWork::Write(drafts) = work {
+            self.pages.borrow_mut().extend(drafts.into_iter().map(|draft| (id, draft)));
+        }
+    }
+
     fn resume(&self, _: ConnectionId) {}
+
+    fn relieve(&self, publisher: ConnectionId) {
+        self.relieved.borrow_mut().push(publisher);
+    }
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
         crate::header_reader(origin)

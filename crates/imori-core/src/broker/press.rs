@@ -1,0 +1,66 @@
+//! Who publishes to a queue that grows faster than the disk takes its pages has to wait.
+//!
+//! A protocol asks before it publishes, as it asks for the alarms. What the broker publishes by itself, as dead
+//! letters, goes on.
+
+use super::actor::Actor;
+use super::commit::Step;
+use super::distribute::resolve_passing;
+use crate::authorize::{Action, Object, authorize};
+use crate::id::QueueId;
+use crate::message::MessageView;
+use crate::outbound::INBOX_PREFIX;
+use crate::world::{Event, World};
+
+/// Tells whether a message that is about to be published has to wait, as a queue is too long that would get it. The
+/// publisher is then told by [`World::relieve`] when to ask again.
+///
+/// Where no queue is, which is nearly always, this is one look at a number.
+#[inline]
+pub fn must_wait_for_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> bool {
+    world.gauge().pressing() > 0 && is_pressed(world, actor, exchange, subject, view)
+}
+
+/// The same of all that a transaction publishes.
+pub fn must_commit_wait_for_queue<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> bool {
+    world.gauge().pressing() > 0
+        && steps.iter().any(|step| match step {
+            Step::Publish { address, message } => {
+                let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
+                is_pressed(world, actor, exchange, subject, &message.view())
+            }
+            Step::Settle { .. } => false,
+        })
+}
+
+/// What cannot be published at all does not wait: its publisher is told so.
+#[cold]
+fn is_pressed<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    subject: &[u8],
+    view: &MessageView<'_>,
+) -> bool {
+    if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
+        return false;
+    }
+    let object = Object::Exchange { exchange, subject };
+    if authorize(actor.identity, Action::Publish, actor.vhost, object).is_err() {
+        return false;
+    }
+    let Ok(found) = resolve_passing(world, actor.vhost, exchange, subject, view) else { return false };
+    let press = |id: &QueueId| world.with_queue(*id, |queue| queue.press(actor.connection)) == Some(true);
+    // One after the other: who waits for one of them is asked for the next when it goes on.
+    let is_pressed = found.route.queues.iter().any(press);
+    if is_pressed {
+        world.count(Event::Pressed);
+    }
+    is_pressed
+}

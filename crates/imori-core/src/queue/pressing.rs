@@ -1,0 +1,48 @@
+//! A queue that grows faster than its pages are written has its publishers wait.
+//!
+//! ```text
+//!            too much in memory, and pages are being written
+//!   at rest ────────────────────────────────────────────────► pressing
+//!      ▲                                                          │
+//!      └── little enough, or nothing is being written, or gone ───┘ those who wait go on
+//! ```
+//!
+//! Each page that is being written is answered for, and with each answer the queue is weighed: so a press ends, also
+//! where nothing can be written. Then the alarms of memory and disk see to publishers.
+
+use super::press::{Press, pressed_above};
+use super::queue::Queue;
+use crate::id::ConnectionId;
+
+impl Queue {
+    /// Tells whether its publishers wait.
+    pub fn is_pressing(&self) -> bool {
+        self.press.is_some()
+    }
+
+    /// Notes that a publisher waits until it is shorter; false where nobody has to.
+    pub fn press(&mut self, publisher: ConnectionId) -> bool {
+        let Some(press) = &mut self.press else { return false };
+        press.add(publisher);
+        true
+    }
+
+    /// Begins or ends to press, if it may keep so many bytes of memory; gives those who waited and go on. To be called
+    /// after each [`Queue::page_work`].
+    pub fn weigh(&mut self, share: usize) -> Vec<ConnectionId> {
+        let is_under_way = self.writing + self.copying > 0;
+        if is_under_way && self.ready.memory() + self.delayed_memory() > pressed_above(share) {
+            self.press.get_or_insert_with(|| Box::new(Press::begin(self.gauge.clone())));
+            return Vec::new();
+        }
+        self.relieve()
+    }
+
+    /// Presses nobody any longer; gives those who waited.
+    pub fn relieve(&mut self) -> Vec<ConnectionId> {
+        self.press.take().map_or_else(Vec::new, |press| press.end())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Who publishes to a queue that grows faster than the disk takes its pages waits, and nobody else.
+
+use imori_core::authorize::{Identity, Policy};
+use imori_core::broker::{
+    self, Actor, Step, must_commit_wait_for_queue, must_wait_for_queue, page_failed, page_written,
+    pages_copied,
+};
+use imori_core::id::QueueId;
+use imori_core::message::{Address, Head, MessageView, OriginId, Publication};
+use imori_core::name::Name;
+use imori_core::queue::{PageDraft, PagePlace, PageWork, QueueSettings};
+use imori_core::world::{Event, World};
+
+use crate::durable::durable;
+use crate::world::{Client, Mail, TestWorld};
+
+/// Bytes of memory that a queue may keep here.
+const SHARE: usize = 4_000;
+
+fn must_wait_as(world: &TestWorld, actor: &Actor<'_>, exchange: &str, subject: &str) -> bool {
+    let head = Head::new(OriginId::BROKER);
+    let view = MessageView { head: &head, text: b"", body: b"x" };
+    must_wait_for_queue(world, actor, exchange.as_bytes(), subject.as_bytes(), &view)
+}
+
+fn must_wait(world: &TestWorld, client: &Client<'_>, exchange: &str, subject: &str) -> bool {
+    must_wait_as(world, &client.actor(), exchange, subject)
+}
+
+/// Fills a queue until who publishes to it has to wait; gives what it asked of the disk.
+fn press(world: &TestWorld, client: &Client<'_>, name: &str) -> Vec<PageDraft> {
+    world.share.set(SHARE);
+    let before = world.gauge().pressing();
+    for _ in 0..1_000 {
+        client.mail("", name, &Mail { body: "a message", ..Mail::default() });
+        if world.gauge().pressing() > before {
+            let work = world.work.take().into_iter();
+            let drafts =
+                work.filter_map(|work| if let PageWork::Write(drafts) = work { Some(drafts) } else { None });
+            return drafts.flatten().collect();
+        }
+    }
+    Vec::new()
+}
+
+/// Ends what is being written of a queue, until it is short enough.
+fn fail(world: &TestWorld, queue: QueueId, drafts: Vec<PageDraft>) {
+    drafts.into_iter().for_each(|draft| page_failed(world, queue, draft));
+}
+
+#[test]
+fn publishers_of_a_pressing_queue_wait_and_no_others() {
+    let world = TestWorld::new();
+    let (client, other) = (world.connect(1), world.connect(2));
+    let long = client.declare_with("long", &durable()).unwrap();
+    client.declare_with("short", &QueueSettings::default()).unwrap();
+    client.bind("amq.topic", "a.#", long).unwrap();
+    let drafts = press(&world, &client, "long");
+    assert!(!drafts.is_empty());
+    for (exchange, subject, expected) in [
+        ("", "long", true),
+        ("amq.topic", "a.b", true),
+        ("amq.topic", "b", false),
+        ("", "short", false),
+        ("", "nobody", false),
+        ("none", "key", false),
+        ("", "imori.inbox.x", false),
+    ] {
+        assert_eq!(must_wait(&world, &other, exchange, subject), expected, "{exchange} {subject}");
+    }
+    let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
+    let eve = Actor { identity: &nobody, ..other.actor() };
+    assert!(!must_wait_as(&world, &eve, "", "long"), "they are refused at once");
+    assert_eq!(world.counted(Event::Pressed), 2);
+    fail(&world, long, drafts);
+    assert_eq!(world.relieved.take(), [other.id]);
+    assert!(!must_wait(&world, &other, "", "long"), "nothing is being written any more");
+}
+
+#[test]
+fn a_transaction_waits_if_one_of_its_messages_has_to() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let long = client.declare_with("long", &durable()).unwrap();
+    client.declare_with("short", &durable()).unwrap();
+    let drafts = press(&world, &client, "long");
+    let head = Head::new(OriginId::BROKER);
+    let step = |subject: &str| Step::Publish {
+        address: Address::new(b"", subject.as_bytes()),
+        message: Publication::new(&head, b"", b"x").stored(world.gauge()),
+    };
+    let wait = |steps: &[Step]| must_commit_wait_for_queue(&world, &client.actor(), steps);
+    assert!(!wait(&[]) && !wait(&[step("short")]));
+    assert!(wait(&[step("short"), step("long")]));
+    fail(&world, long, drafts);
+    assert!(!wait(&[step("short"), step("long")]));
+}
+
+#[test]
+fn each_end_of_a_press_tells_those_who_wait() {
+    for end in ["written", "failed", "deleted", "copied", "consumed"] {
+        let world = TestWorld::new();
+        let (client, waits) = (world.connect(1), world.connect(2));
+        let queue = client.declare_with("q", &durable()).unwrap();
+        let drafts = press(&world, &client, "q");
+        assert!(must_wait(&world, &waits, "", "q"));
+        match end {
+            "written" => {
+                for (segment, draft) in (0..).zip(drafts) {
+                    page_written(&world, queue, draft, PagePlace { segment, index: 0 });
+                }
+            }
+            "failed" => fail(&world, queue, drafts),
+            "deleted" => {
+                broker::delete_queue(&world, &client.actor(), b"q").unwrap();
+            }
+            "copied" => {
+                world.share.set(usize::MAX);
+                pages_copied(&world, queue);
+            }
+            _ => {
+                let reader = world.connect(3);
+                reader.consume("q", "c", 0);
+                while world.gauge().pressing() > 0 && !reader.read_all().is_empty() {}
+            }
+        }
+        assert_eq!(world.relieved.take(), [waits.id], "{end}");
+        assert_eq!(world.gauge().pressing(), 0, "{end}");
+    }
+}
+
+#[test]
+fn what_repeats_itself_is_asked_for_too() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let long = client.declare_with("q", &durable()).unwrap();
+    let head = Head::new(OriginId::BROKER);
+    let mut repetition = broker::Repetition::default();
+    let (address, run) = (Address::new(b"", b"q"), [Publication::new(&head, b"", b"x")]);
+    assert!(!repetition.is_pressed(&world), "it is not known where it goes");
+    broker::publish_again(&world, &client.actor(), &address, &run, &mut repetition).unwrap();
+    let drafts = press(&world, &client, "q");
+    assert!(repetition.is_pressed(&world));
+    fail(&world, long, drafts);
+    assert!(!repetition.is_pressed(&world));
+}
