@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 
 use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
@@ -218,8 +219,14 @@ fn read_whole<D: Disk>(disk: &D, name: &str, store: StoreId) -> Result<Content, 
             // Without a cache each step is a read, so that pages in a circle are noticed.
             let cache_bytes = if is_strict { DEFINITIONS_CACHE_BYTES } else { 0 };
             builder.set_cache_size(cache_bytes).set_check_integrity_on_open(is_strict);
-            let database = builder.create_with_backend(seen)?;
-            definition_rows::content(&database.begin_read()?, store)
+            // Closing it, redb writes to what it opened: where that is damaged it may panic, and if that is while a
+            // panic is under way already the process ends. So one that is not known to be well is left open.
+            let database = ManuallyDrop::new(builder.create_with_backend(seen)?);
+            let content = definition_rows::content(&database.begin_read()?, store)?;
+            if is_strict {
+                drop(ManuallyDrop::into_inner(database));
+            }
+            Ok(content)
         })
     };
     match read(true) {
