@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::warn;
 
@@ -40,10 +40,18 @@ impl Pen {
 
     /// Returns when all that was handed in before is written, or the time is over.
     pub(crate) fn finish(&self, within: Duration) {
+        let begin = Instant::now();
         let (done, written) = sync_channel(1);
-        if self.lines.try_send(Line::Mark(done)).is_ok() {
-            let _ = written.recv_timeout(within);
+        let mut mark = Line::Mark(done);
+        while let Err(TrySendError::Full(back)) = self.lines.try_send(mark) {
+            if begin.elapsed() >= within {
+                return;
+            }
+            mark = back;
+            // Whoever ends the process has nothing else to do.
+            std::thread::sleep(Duration::from_millis(1));
         }
+        let _ = written.recv_timeout(within.saturating_sub(begin.elapsed()));
     }
 }
 
@@ -127,9 +135,9 @@ mod tests {
         }
         assert!((2..=3).contains(&pen.lost.load(Ordering::Relaxed)));
         drop(allow);
-        while pen.lines.try_send(Line::Text(b".".to_vec())).is_err() {}
+        // The lines that wait leave no room for who waits for them, at first.
         pen.finish(Duration::from_secs(30));
         let count = written.lock().unwrap().len();
-        assert!((LINES_MAX + 1..=LINES_MAX + 2).contains(&count), "{count}");
+        assert!((LINES_MAX..=LINES_MAX + 1).contains(&count), "{count}");
     }
 }
