@@ -251,12 +251,12 @@ impl Restore {
         }
     }
 
-    /// Takes a message; they come by rising number. Tells whether it is to be read again where it is, which
-    /// `may_stay` allows.
+    /// Takes a message; they come by rising number. Tells whether it is to be read again where it is: in this
+    /// file of the journal, if that stays.
     ///
     /// # Errors
     /// [`RecordError`].
-    pub fn message(&mut self, lsn: Lsn, payload: &[u8], may_stay: bool) -> Result<bool, RecordError> {
+    pub fn message(&mut self, lsn: Lsn, payload: &[u8], file: Option<u32>) -> Result<bool, RecordError> {
         let record = MessageRecord::decode(payload)?;
         if let Some(id) = record.view().property(Property::MessageId).filter(|_| record.deaths.is_none()) {
             // Also where the queue is done with it.
@@ -277,11 +277,11 @@ impl Restore {
         let is_delayed = record.head.delay_ms.is_some() && record.deaths.is_none();
         // Of those of which more is known there are few.
         let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&Holding { queue: *queue, lsn });
-        let stays = may_stay && self.taken_bytes >= self.leaving.after_bytes;
-        if stays && !is_delayed && !queues.iter().any(is_counted) {
+        let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);
+        if let Some(file) = file.filter(|_| !is_delayed && !queues.iter().any(is_counted)) {
             for id in queues {
                 let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
-                let (before, message) = queue.found_in_journal(&record.view(), lsn, record.time);
+                let (before, message) = queue.found_in_journal(&record.view(), (lsn, file), record.time);
                 waiting.extend(before.into_iter().map(Waiting::Entry));
                 waiting.push(Waiting::InJournal(message));
             }

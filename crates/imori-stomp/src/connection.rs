@@ -277,7 +277,8 @@ impl Connection {
     /// back with [`Connection::receive`] and what it has of the input.
     pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
         if self.is_held {
-            return if self.pulse.is_paused() { Next::Parked } else { Next::More { frame_bytes: None } };
+            // There may be input behind what waits that need not wait.
+            return if self.pulse.is_paused() { Next::Parked } else { Next::Again };
         }
         self.pulse.received(world.now());
         let next = self.replay(world, &mut HeaderTable::default(), &mut Budget::default());

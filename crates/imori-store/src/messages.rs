@@ -14,7 +14,8 @@ use crate::window::Window;
 /// Where the messages of a journal are that are needed, by rising number. They can be read until something is
 /// written to the journal; those in files that stay, until these are used again.
 pub struct Messages<F> {
-    files: Vec<Arc<F>>,
+    /// Those in which there are some: a file that is open keeps its room on the disk, also when it is removed.
+    files: Vec<Option<Arc<F>>>,
     /// Which of the files are not written anew.
     staying: Vec<bool>,
     places: Vec<Place>,
@@ -64,6 +65,7 @@ impl<F> fmt::Debug for Messages<F> {
 
 impl<F: DiskFile> Messages<F> {
     pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<Place>, seal: Seal) -> Messages<F> {
+        let files = files.into_iter().map(Some).collect();
         Messages { files, staying: Vec::new(), places, seal }
     }
 
@@ -84,26 +86,43 @@ impl<F: DiskFile> Messages<F> {
         self.read(self.places.iter().copied(), WINDOW_BYTES, take)
     }
 
-    /// Gives each to `take`, and whether it stays where it is, and forgets those of which that does not say that
+    /// Gives each to `take`, and which file it is in if it stays there, and forgets those of which that does not say that
     /// they are to be read again.
     ///
     /// # Errors
     /// As [`Messages::each`].
     pub fn sift<E>(
         &mut self,
-        mut take: impl FnMut(&RecordView<'_>, bool) -> Result<bool, E>,
+        mut take: impl FnMut(&RecordView<'_>, Option<u32>) -> Result<bool, E>,
     ) -> Result<(), ReadError<E>> {
         let mut kept = Vec::with_capacity(self.places.len());
         self.each(|view| {
-            let place = self.places.get(kept.len());
-            let stays = place.and_then(|place| self.staying.get(place.file as usize)) == Some(&true);
-            kept.push(take(view, stays)?);
+            let file = self.places.get(kept.len()).map(|place| place.file);
+            let file = file.filter(|file| self.staying.get(*file as usize) == Some(&true));
+            kept.push(take(view, file)?);
             Ok(())
         })?;
         let mut kept = kept.into_iter();
         self.places.retain(|_| kept.next() == Some(true));
         self.places.shrink_to_fit();
+        self.close_files();
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open_files(&self) -> usize {
+        self.files.iter().flatten().count()
+    }
+
+    /// Closes the files in which none is.
+    fn close_files(&mut self) {
+        let mut is_needed = vec![false; self.files.len()];
+        for place in &self.places {
+            is_needed.get_mut(place.file as usize).into_iter().for_each(|is_needed| *is_needed = true);
+        }
+        for (file, _) in self.files.iter_mut().zip(is_needed).filter(|(_, is_needed)| !is_needed) {
+            *file = None;
+        }
     }
 
     /// Gives those with these numbers to `take`, in the order in which they are asked for.
@@ -120,10 +139,15 @@ impl<F: DiskFile> Messages<F> {
         self.read(places.ok_or_else(changed)?.into_iter(), SMALL_WINDOW_BYTES, take)
     }
 
-    /// Forgets all of them if they are below this number.
+    /// Forgets those below this number.
     pub fn forget_below(&mut self, floor: Lsn) {
-        if self.places.last().is_some_and(|last| last.lsn < floor) {
-            (self.places, self.files) = (Vec::new(), Vec::new());
+        let below = self.places.partition_point(|place| place.lsn < floor);
+        if below > 0 {
+            self.places.drain(..below);
+            self.close_files();
+        }
+        if self.places.is_empty() {
+            self.places = Vec::new();
         }
     }
 
@@ -139,7 +163,8 @@ impl<F: DiskFile> Messages<F> {
             let window = match open.take() {
                 Some((file, window)) if file == place.file => window,
                 before => {
-                    let file = self.files.get(place.file as usize).ok_or_else(changed)?;
+                    let file = self.files.get(place.file as usize).and_then(Option::as_ref);
+                    let file = file.ok_or_else(changed)?;
                     match before {
                         Some((_, window)) => window.of(file)?,
                         None => Window::of_bytes(&**file, usize::MAX, window_bytes)?,

@@ -9,6 +9,8 @@ use crate::confirm::Lsn;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InJournal {
     pub(crate) lsn: Lsn,
+    /// Which of the journal's files it is in.
+    pub(crate) file: u32,
     pub(crate) priority: u8,
     /// Bytes of memory that it will take, or about so many.
     pub(crate) memory: usize,
@@ -52,6 +54,7 @@ impl JournalPage {
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) lsns: Vec<Lsn>,
+    file: u32,
     pub(super) memory: usize,
     pub(super) body_bytes: u64,
     after: u64,
@@ -62,7 +65,7 @@ impl Gathered {
     /// Takes one more; gives its position.
     pub(super) fn push(&mut self, message: InJournal, after: u64, end: u64) -> u64 {
         if self.lsns.is_empty() {
-            self.after = after;
+            (self.after, self.file) = (after, message.file);
         }
         self.end = end;
         self.lsns.push(message.lsn);
@@ -71,11 +74,13 @@ impl Gathered {
         restored_position(message.lsn, after, end)
     }
 
-    /// Tells whether one more belongs to it, of which as much is known as of the others.
-    pub(super) fn takes(&self, lsn: Lsn, page_bytes: usize, doubtful_below: Lsn) -> bool {
+    /// Tells whether one more belongs to it: of which as much is known as of the others, and which is in the same
+    /// file, so that nothing of another has to be written for that to go.
+    pub(super) fn takes(&self, message: &InJournal, page_bytes: usize, doubtful_below: Lsn) -> bool {
+        let is_doubtful = |lsn: Lsn| lsn < doubtful_below;
         let is_alike =
-            self.lsns.first().is_none_or(|first| (*first < doubtful_below) == (lsn < doubtful_below));
-        is_alike && self.memory < page_bytes
+            |first: &Lsn| is_doubtful(*first) == is_doubtful(message.lsn) && self.file == message.file;
+        self.lsns.first().is_none_or(is_alike) && self.memory < page_bytes
     }
 
     /// Makes a page of them.

@@ -20,13 +20,14 @@ impl Queue {
     pub(crate) fn found_in_journal(
         &mut self,
         view: &MessageView<'_>,
-        lsn: Lsn,
+        (lsn, file): (Lsn, u32),
         came: Time,
     ) -> (Vec<Entry>, InJournal) {
         let before = self.due_before(came);
         self.need_record(lsn);
         let message = InJournal {
             lsn,
+            file,
             priority: self.priority_of(view.head),
             memory: Entry::memory_of(view),
             body_bytes: view.body.len() as u64,

@@ -325,7 +325,7 @@ impl Queue {
         let (mut position, ends) = (0, ends(&found));
         for (found, end) in found.into_iter().zip(ends) {
             let goes_on = match &found {
-                Found::InJournal(message) => gathered.takes(message.lsn, page_bytes, doubtful_below),
+                Found::InJournal(message) => gathered.takes(message, page_bytes, doubtful_below),
                 Found::Page(_) | Found::Entry(_) => false,
             };
             if !goes_on {

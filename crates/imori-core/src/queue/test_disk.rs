@@ -218,7 +218,7 @@ pub(super) fn restored(
     }
     for (lsn, (kind, payload)) in journal {
         if *kind == RecordKind::Message {
-            restore.message(*lsn, payload, leaving.is_some()).expect("it was written");
+            restore.message(*lsn, payload, leaving.map(|_| (lsn.0 / 40) as u32)).expect("it was written");
         }
     }
     let gone = restore.gone_pages();

@@ -58,7 +58,7 @@ pub(crate) fn asleep(journal: &Journal, now: Time) -> (TestWorld, Vec<Awakening>
     of(RecordKind::Count).for_each(|(_, record, _)| restore.count(&record.payload).expect(READABLE));
     of(RecordKind::Seen).for_each(|(lsn, record, _)| restore.seen(*lsn, &record.payload).expect(READABLE));
     for (lsn, record, _) in of(RecordKind::Message) {
-        assert!(!restore.message(*lsn, &record.payload, false).expect(READABLE), "all of it is taken");
+        assert!(!restore.message(*lsn, &record.payload, None).expect(READABLE), "all of it is taken");
     }
     let (awakenings, restored) =
         world.with_topology(|topology| restore.finish(topology, &mut |queue| world.add_queue(queue)));

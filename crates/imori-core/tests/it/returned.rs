@@ -61,7 +61,7 @@ fn queues_and_messages_are_counted_whatever_became_of_them() {
         .collect();
     restore.count(&encode_counts(&counts)).unwrap();
     for (lsn, record, _) in of(RecordKind::Message) {
-        restore.message(*lsn, &record.payload, false).unwrap();
+        restore.message(*lsn, &record.payload, None).unwrap();
     }
     let (restored, failed) = finish(&back, restore, true);
     assert_eq!(restored, Restored { queues: 3, messages: 13, passed_over: 0 });
@@ -269,7 +269,7 @@ fn what_was_there_before_a_crash_stays_marked_over_a_clean_end() {
         restore.define().expect("the core wrote it");
         restore.checkpoint(Checkpoint { doubtful_records_below, ..Checkpoint::default() });
         for (lsn, record, _) in of(RecordKind::Message) {
-            restore.message(*lsn, &record.payload, false).expect("the core wrote it");
+            restore.message(*lsn, &record.payload, None).expect("the core wrote it");
         }
         back.with_topology(|topology| restore.finish(topology, &mut |queue| back.add_queue(queue)));
         let (connection, id) =

@@ -231,7 +231,7 @@ impl Journal {
             return;
         }
         // What is not written may say which messages were given out.
-        if self.appended() > through {
+        if self.appended() > through || self.is_checkpoint_too_large.load(Ordering::Relaxed) {
             warn!("not all was written for want of space; the next start takes all messages for redelivered");
             return;
         }

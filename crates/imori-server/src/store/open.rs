@@ -234,8 +234,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             restore.page_list(place, &lsns);
         }
     }
-    messages.sift(|record, may_stay| {
-        let taken = restore.message(Lsn(record.lsn.0), record.payload, may_stay);
+    messages.sift(|record, file| {
+        let taken = restore.message(Lsn(record.lsn.0), record.payload, file);
         taken.map_err(|error| StoreError::Record { lsn: record.lsn.0, error })
     })?;
 

@@ -261,7 +261,11 @@ impl Pager {
 
     /// Reads a page that is in the journal, on this thread; nothing where not all of it can be read.
     pub(crate) fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
-        read_journal(&*self.desk, read)
+        let entries = read_journal(&*self.desk, read);
+        if entries.is_none() {
+            self.desk.complain("messages that stay in the journal cannot be read there");
+        }
+        entries
     }
 
     /// Forgets what the start left in the journal, if a durable checkpoint says that it is all elsewhere.

@@ -67,9 +67,9 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if shared.has(Bug::LastRecordCut) || shared.has(Bug::ReplayBackwards) {
         read_wrongly(shared, &messages, &mut restore)?;
     } else {
-        let sifted = messages.sift(|record, may_stay| {
-            let may_stay = may_stay || shared.has(Bug::RewrittenStays);
-            restore.message(Lsn(record.lsn.0), record.payload, may_stay)
+        let sifted = messages.sift(|record, file| {
+            let file = file.or_else(|| shared.has(Bug::RewrittenStays).then_some(0));
+            restore.message(Lsn(record.lsn.0), record.payload, file)
         });
         sifted.map_err(|error| match error {
             ReadError::Taker(error) => error,
@@ -119,7 +119,7 @@ fn read_wrongly(
         true => drop(read.pop()),
         false => read.reverse(),
     }
-    read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload, false).map(drop))
+    read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload, None).map(drop))
 }
 
 /// Reads which records are in those pages of which the journal may tell something.

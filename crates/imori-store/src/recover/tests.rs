@@ -178,12 +178,15 @@ fn messages_that_stay_are_read_by_their_numbers_until_they_are_forgotten() {
         let (_, mut messages) = open::open_apart(&disk, &settings).expect("the disk is well");
         let mut seen = Vec::new();
         let sifted = messages.sift(|view, stays| {
-            assert_eq!(stays, view.lsn.0 <= last_staying, "{read_from:?}");
-            seen.push(view.lsn.0);
-            Ok::<bool, String>(stays && view.lsn.0.is_multiple_of(2))
+            assert_eq!(stays.is_some(), view.lsn.0 <= last_staying, "{read_from:?}");
+            seen.push((view.lsn.0, stays));
+            Ok::<bool, String>(stays.is_some() && view.lsn.0.is_multiple_of(2))
         });
         sifted.expect("the disk is well");
-        assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(seen.iter().map(|(lsn, _)| *lsn).eq(1..=8));
+        let of = |lsn: u64| seen.iter().find(|(other, _)| *other == lsn).and_then(|(_, file)| *file);
+        assert!(of(1).is_some() && of(1) == of(3) && of(3) != of(4) && of(4) == of(6), "three are in a file");
+        assert_eq!(messages.open_files(), last_staying.div_ceil(3) as usize, "others are closed");
 
         let read = |messages: &Messages<_>, lsns: &[u64]| {
             let mut seen = Vec::new();
@@ -198,6 +201,9 @@ fn messages_that_stay_are_read_by_their_numbers_until_they_are_forgotten() {
         assert!(matches!(read(&messages, &[2, 3]), Err(ReadError::Disk(_))), "3 was not to be read again");
         for (floor, is_there) in [(3, true), (last_staying, true), (last_staying + 1, false)] {
             messages.forget_below(Lsn(floor));
+            // The last of each file.
+            let there = [2, 6, 8].into_iter().filter(|last| (floor..=last_staying).contains(last));
+            assert_eq!(messages.open_files(), there.count(), "below {floor}");
             assert_eq!(read(&messages, &[last_staying]).is_ok(), is_there, "below {floor}");
         }
     }
