@@ -87,7 +87,7 @@ impl Restore {
             gauge,
             now,
             was_clean,
-            doubtful_below: Lsn::NONE,
+            doubtful_below: if was_clean { Lsn::NONE } else { Lsn::NEVER },
             rows: BTreeMap::new(),
             amended: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -188,7 +188,9 @@ impl Restore {
 
     /// Takes the last checkpoint, before the first page.
     pub fn checkpoint(&mut self, checkpoint: Checkpoint) {
-        self.doubtful_below = checkpoint.doubtful_records_below;
+        if self.was_clean {
+            self.doubtful_below = checkpoint.doubtful_records_below;
+        }
         self.pages.checkpoint(checkpoint);
     }
 
@@ -296,8 +298,7 @@ impl Restore {
         for id in queues {
             let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
             let count = self.counts.get(&Holding { queue: id, lsn });
-            let is_doubtful = !self.was_clean || lsn < self.doubtful_below;
-            let found = queue.found(&publication, &arrival, count, is_doubtful);
+            let found = queue.found(&publication, &arrival, count, lsn < self.doubtful_below);
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }
         Ok(false)
@@ -324,8 +325,7 @@ impl Restore {
         let mut ids = BTreeMap::new();
         let (mut pages, mut counts) = (self.pages.take(self.was_clean), self.pages.counts(&self.counts));
         let mut seen = self.seen;
-        let doubtful_below = if self.was_clean { self.doubtful_below } else { Lsn::NEVER };
-        let as_found = (self.leaving.page_bytes, doubtful_below);
+        let as_found = (self.leaving.page_bytes, self.doubtful_below);
         for (durable, (mut queue, waiting)) in self.queues {
             let mut of_queue = seen.remove(&durable).unwrap_or_default();
             of_queue.sort_by_key(|(seen, _)| seen.time);

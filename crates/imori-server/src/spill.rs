@@ -5,7 +5,7 @@
 
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{GonePage, PageDraft};
+use imori_core::queue::{GonePage, PageDraft, Queue};
 use imori_store::limits::{SEGMENT_BYTES_GOAL, SEGMENT_PAGES_MAX};
 use tracing::debug;
 
@@ -112,16 +112,9 @@ fn write<H: KeeperHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool 
             return false;
         };
         for ((key, _, draft), place) in some.into_iter().zip(places) {
-            let told = host.with_queue(key, |queue| {
-                queue.page_written(&draft, place);
-                queue.is_pressing()
-            });
-            match told {
-                // Its publishers may have waited for this.
-                Some(true) => host.weigh(key),
-                Some(false) => {}
+            if !tell(host, key, |queue| queue.page_written(&draft, place)) {
                 // The queue went meanwhile.
-                None => host.keeper().take_gone(vec![GonePage { place, is_durable: true }]),
+                host.keeper().take_gone(vec![GonePage { place, is_durable: true }]);
             }
         }
     }
@@ -131,12 +124,18 @@ fn write<H: KeeperHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool 
 fn give_up<H: KeeperHost>(host: &H, drafts: impl IntoIterator<Item = Owned>) {
     let now = host.now();
     for (key, _, draft) in drafts {
-        let is_pressing = host.with_queue(key, |queue| {
-            queue.page_failed(draft, now);
-            queue.is_pressing()
-        });
-        if is_pressing == Some(true) {
-            host.weigh(key);
-        }
+        tell(host, key, |queue| queue.page_failed(draft, now));
     }
+}
+
+/// Tells a queue what became of a page, for which its publishers may have waited; false where it is gone.
+fn tell<H: KeeperHost>(host: &H, key: QueueId, tell: impl FnOnce(&mut Queue)) -> bool {
+    let is_pressing = host.with_queue(key, |queue| {
+        tell(queue);
+        queue.is_pressing()
+    });
+    if is_pressing == Some(true) {
+        host.weigh(key);
+    }
+    is_pressing.is_some()
 }

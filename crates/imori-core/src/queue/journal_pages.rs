@@ -53,9 +53,6 @@ impl Queue {
     /// written elsewhere; of about so many bytes. Each is answered for: by [`Queue::draft_of`], or by
     /// [`Queue::not_moved`].
     pub fn moving_pages(&mut self, through: Lsn, bytes_max: usize) -> Vec<(PageId, JournalRead)> {
-        if !self.pages.has_in_journal() {
-            return Vec::new();
-        }
         let (_, end) = self.unspilled.through(through);
         let (mut moving, mut bytes) = (Vec::new(), 0);
         for id in self.pages.in_journal() {

@@ -3,8 +3,6 @@
 //! A page is needed until all of its entries are settled, whether they are on disk alone or in memory too. Of one
 //! that is settled in part the numbers of the settled are kept, as ranges.
 
-use std::collections::BTreeSet;
-
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
@@ -114,8 +112,8 @@ pub(super) struct Page {
 pub(super) struct Pages {
     all: HashMap<PageId, Page, FixedState>,
     last: u32,
-    /// Those that are in the journal, in the order in which they were found.
-    in_journal: BTreeSet<PageId>,
+    /// Those that were found in the journal, in their order; some may have left it.
+    in_journal: Vec<PageId>,
     /// Durable pages that nobody needs, and how many of them nobody was told of.
     gone: Vec<GonePage>,
     gone_untold: usize,
@@ -203,7 +201,7 @@ impl Pages {
     ) -> PageId {
         let live = u32::try_from(page.read.lsns.len()).unwrap_or(u32::MAX);
         let id = self.begin(priority, true, live);
-        self.in_journal.insert(id);
+        self.in_journal.push(id);
         if let Some(added) = self.all.get_mut(&id) {
             added.in_journal = Some(page);
             added.first_sequence = Some(first_sequence);
@@ -222,14 +220,11 @@ impl Pages {
         }
     }
 
-    /// Tells whether a page is in the journal.
-    pub(super) fn has_in_journal(&self) -> bool {
-        !self.in_journal.is_empty()
-    }
-
     /// The pages that are in the journal, those of each priority in their order.
-    pub(super) fn in_journal(&self) -> Vec<PageId> {
-        self.in_journal.iter().copied().collect()
+    pub(super) fn in_journal(&mut self) -> Vec<PageId> {
+        let Pages { all, in_journal, .. } = self;
+        in_journal.retain(|id| all.get(id).is_some_and(|page| page.in_journal.is_some()));
+        in_journal.clone()
     }
 
     /// Notes that a page that is going to be written has one more entry.
@@ -273,7 +268,6 @@ impl Pages {
             Some(page) => {
                 page.place = Some(place);
                 page.in_journal = None;
-                self.in_journal.remove(&id);
                 let is_needed = page.live > 0;
                 if !is_needed {
                     self.forget(id);
@@ -295,7 +289,6 @@ impl Pages {
                 return;
             }
             page.in_journal = None;
-            self.in_journal.remove(&id);
             page.is_failed = true;
             if page.live == 0 {
                 self.forget(id);
@@ -304,7 +297,6 @@ impl Pages {
     }
 
     pub(super) fn forget(&mut self, id: PageId) {
-        self.in_journal.remove(&id);
         if let Some(Page { place: Some(place), is_durable, .. }) = self.all.remove(&id) {
             self.note_gone(GonePage { place, is_durable });
         }
@@ -344,7 +336,6 @@ impl Pages {
         let placed = |(_, page): (PageId, Page)| {
             page.place.map(|place| GonePage { place, is_durable: page.is_durable })
         };
-        self.in_journal.clear();
         let mut all: Vec<GonePage> = std::mem::take(&mut self.all).into_iter().filter_map(placed).collect();
         all.append(&mut self.gone);
         all.append(&mut self.transient_gone);

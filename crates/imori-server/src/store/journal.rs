@@ -230,9 +230,9 @@ impl Journal {
         if !self.told.definitions.close(through) {
             return;
         }
-        // What is not written may say which messages were given out.
+        // What is not written may say which messages were given out, or of which that is not known.
         if self.appended() > through || self.is_checkpoint_too_large.load(Ordering::Relaxed) {
-            warn!("not all was written for want of space; the next start takes all messages for redelivered");
+            warn!("not all was written; the next start takes all messages for redelivered");
             return;
         }
         self.told.failure.end_clean();

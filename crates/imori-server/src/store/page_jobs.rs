@@ -382,6 +382,7 @@ mod tests {
         assert_eq!((files, host.awaited.get()), (1, Lsn::NONE));
         assert!(host.told.borrow().iter().all(|news| matches!(news, PageNews::Written(..))));
     }
+
     #[test]
     fn where_there_is_no_room_a_page_waits_for_nothing_either() {
         let (host, files) = paged(Lsn, Lsn(1_000), false);
