@@ -38,12 +38,15 @@ AREAS = {
         "recovery": "open recover read_files scan chain window messages walk damage report run_mark replace whole_file"
         " folder folder_lock",
         "segments": "segment/*",
+        "definitions": "definitions definition_rows definitions_file definitions_damage",
     },
     "core": {
         "records": "confirm record/* broker/record broker/letter broker/once broker/page queue/dedup",
         "start": "restore restore_pages",
-        "settling": "broker/commit broker/steps broker/settle queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
-        " queue/level queue/journal_pages queue/in_journal queue/position",
+        "settling": "broker/commit broker/steps broker/settle broker/distribute broker/deliver broker/asked queue/leave"
+        " queue/ready queue/run queue/deliver queue/publish queue/ripen",
+        "paging": "queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
+        " queue/delayed_pages queue/level queue/journal_pages queue/in_journal queue/position",
     },
 }
 

@@ -568,4 +568,6 @@ impl Spill<'_> {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod steps;

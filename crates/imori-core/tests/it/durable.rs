@@ -158,6 +158,11 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
             assert_eq!(world.counted(Event::DeadLetterDropped), dropped, "{case}, {outcome:?}");
             let waiting = world.depth("dead").map(|(ready, _)| ready);
             assert_eq!(waiting, target.as_ref().map(|_| 2), "{case}, {outcome:?}");
+            // Each is in memory under the number of its own record.
+            let back = restored(&journal, world.now());
+            for name in ["other", "dead"].iter().take(1 + usize::from(in_target)) {
+                assert_eq!(ready(&world, name), ready(&back, name), "{case}, {outcome:?}: {name}");
+            }
         }
     }
 }
