@@ -14,6 +14,7 @@ mod durable;
 mod left_in_journal;
 mod levels;
 mod large;
+mod lost;
 mod returned;
 mod pages;
 mod press;
