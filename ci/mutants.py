@@ -43,7 +43,7 @@ AREAS = {
     },
     "core": {
         "records": "confirm record/* broker/record broker/letter broker/once broker/page queue/dedup",
-        "start": "restore restore_pages",
+        "start": "restore restore_pages restore_lost",
         "settling": "broker/commit broker/steps broker/settle broker/distribute broker/deliver broker/asked queue/leave"
         " queue/ready queue/run queue/deliver queue/publish queue/ripen",
         "paging": "queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"

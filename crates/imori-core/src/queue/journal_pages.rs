@@ -93,6 +93,7 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pages::PagePlace;
     use super::super::paging::Found;
     use super::super::settings::QueueSettings;
     use super::super::test_stage::entry;
@@ -122,7 +123,7 @@ mod tests {
         });
         let found = found.collect();
         assert!(queue.restore(0, found, (2 * MEMORY, Lsn(doubtful_below))).is_empty());
-        assert_eq!((queue.ready_len(), queue.floor()), (8, Some(Lsn(1))));
+        assert_eq!((queue.ready_len(), queue.ready.body_bytes(), queue.floor()), (8, 80, Some(Lsn(1))));
         queue
     }
 
@@ -155,7 +156,12 @@ mod tests {
                 let entries = read.lsns.iter().copied().map(|lsn| entry(lsn, b"body")).collect();
                 queue.draft_of(id, entries).expect("it is needed")
             });
-            let entries: Vec<Entry> = drafts.flat_map(|draft| draft.entries).collect();
+            let drafts: Vec<PageDraft> = drafts.collect();
+            for (segment, draft) in (0..).zip(&drafts) {
+                queue.page_written(draft, PagePlace { segment, index: 0 });
+            }
+            assert_eq!((queue.ready_len(), queue.pages_len(), queue.floor()), (8, drafts.len(), None));
+            let entries: Vec<Entry> = drafts.into_iter().flat_map(|draft| draft.entries).collect();
             let shown =
                 |entry: &Entry| (entry.envelope.sequence, entry.position, entry.envelope.is_redelivered);
             let expected: Vec<_> = (1..=8).map(|lsn| (lsn, lsn << 8, lsn <= doubtful)).collect();

@@ -177,6 +177,7 @@ fn what_dies_where_nothing_is_kept_is_kept_where_it_goes() {
     client.mail("", "q", &Mail { is_transient: true, ..mail("t") });
     world.pass(MS);
     assert_eq!(world.depth("dead"), Some((2, 0)));
+    assert!(journal(&world).iter().all(|(.., is_of_group)| !is_of_group), "there is nothing that it leaves");
     check_same(&world, &["dead"], &[1]);
 }
 
