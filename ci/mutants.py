@@ -83,7 +83,7 @@ LONG = (
 
 ROUNDS = {
     "store": [
-        Round(("lib",), ("definitions::",), seconds_max=30, area="definitions"),
+        Round(("lib",), ("definitions",), seconds_max=30, area="definitions"),
         Round(("lib",), ("--skip", "crash::", "--skip", "definitions::", "--skip", "segment::damage"), seconds_max=15),
         Round(("test",), seconds_max=30),
         Round(("lib",), ("--skip", "planted", "--skip", "definitions::"), FEW, seconds_max=60),
