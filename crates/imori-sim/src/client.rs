@@ -204,7 +204,9 @@ impl Client {
                 Unconfirmed::Message(message) => {
                     let record = model.message(message);
                     record.confirmed_at = Some(now);
-                    record.due.iter_mut().for_each(|due| due.confirmed(shared.clock.get()));
+                    let clock = shared.clock.get();
+                    record.due.iter_mut().for_each(|due| due.confirmed(clock));
+                    record.repetition.iter_mut().for_each(|repetition| repetition.confirmed(clock));
                 }
                 Unconfirmed::Settled(message, queue, number) => {
                     let fate = model.fates.get_mut(&(message, queue));

@@ -1,7 +1,5 @@
 //! What clients do, one deed at a time.
 
-use std::time::Duration;
-
 use imori_stomp::command::Command;
 use imori_stomp::encode::FrameWriter;
 
@@ -15,6 +13,9 @@ use crate::workload::{Deed, QueueSpec, Workload, pattern, subject};
 
 /// Subscriptions that a client has at most.
 const SUBSCRIPTIONS_MAX: usize = 5;
+
+/// The latest messages with an id, of which one may be sent again.
+const REPEATED_OF: usize = 24;
 
 /// The latest delayed messages, of which one may be cancelled.
 const CANCELLED_OF: usize = 12;
@@ -35,8 +36,7 @@ impl Client {
     pub(crate) fn act(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let random = &shared.random;
         self.deeds_left -= 1;
-        let pause_micros = *random.pick(&[0, 10, 200, 200, 15_000]);
-        self.next_at = shared.clock.get().after(Duration::from_micros(pause_micros));
+        self.next_at = shared.clock.get().after(workload.pause(random));
         if !self.is_reading {
             self.is_reading = random.chance(1, 6);
         }
@@ -76,6 +76,7 @@ impl Client {
             Deed::StopReading => self.is_reading = false,
             Deed::Leave => self.leave(shared),
             Deed::Die => self.die(shared, model),
+            Deed::Repeat => self.repeat(shared, model, workload),
         }
     }
 
@@ -101,6 +102,11 @@ impl Client {
     /// Sends with what else chance adds.
     fn send_somehow(&mut self, shared: &Shared, model: &mut Model, workload: &Workload, mail: Mail<'_>) {
         let random = &shared.random;
+        let delay_ms = workload.delay_ms(random).filter(|_| is_kept(model, &mail.to));
+        let bears_id = mail.once.is_none()
+            && delay_ms.is_none()
+            && takes_once(model, &mail.to)
+            && workload.bears_id(random);
         let mail = Mail {
             size: random.between(8, workload.body_bytes_max),
             priority: random.chance(1, 4).then(|| random.below(5) as u8),
@@ -108,8 +114,40 @@ impl Client {
             wants_receipt: random.chance(1, 2),
             is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
             is_persistent: random.chance(workload.persistent_share, 8),
-            delay_ms: workload.delay_ms(random).filter(|_| is_kept(model, &mail.to)),
+            delay_ms,
+            once: bears_id.then_some(model.messages.len()).or(mail.once),
             ..mail
+        };
+        self.send(shared, model, &mail);
+    }
+
+    /// Sends again what somebody sent, by its id, whatever became of it.
+    fn repeat(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
+        let bears_id = |record: &&MessageRecord| record.repetition.is_some() && record.sent_at.is_some();
+        let latest: Vec<&MessageRecord> =
+            model.messages.iter().rev().filter(bears_id).take(REPEATED_OF).collect();
+        if latest.is_empty() {
+            return;
+        }
+        let record = *shared.random.pick(&latest);
+        let (to, is_persistent) = (record.to.clone(), record.is_persistent);
+        let once = record.repetition.map(|repetition| repetition.first);
+        let (destination, arguments) = match &to {
+            To::Queue(queue) => {
+                let spec = model.queue(*queue);
+                (spec.destination(), spec.arguments.clone())
+            }
+            To::Topic(subject) => (format!("/topic/{subject}"), Vec::new()),
+            To::Inbox(_) => return,
+        };
+        let mail = Mail {
+            arguments: &arguments,
+            once,
+            size: shared.random.between(8, workload.body_bytes_max),
+            wants_receipt: shared.random.chance(3, 4),
+            is_in_transaction: self.transaction.is_some() && shared.random.chance(2, 3),
+            is_persistent,
+            ..Mail::new(to, destination)
         };
         self.send(shared, model, &mail);
     }
@@ -358,6 +396,17 @@ fn is_kept(model: &Model, to: &To) -> bool {
         To::Queue(_) => true,
         To::Topic(subject) => model.queues.iter().any(|spec| {
             !spec.is_volatile && spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+        }),
+        To::Inbox(_) => false,
+    }
+}
+
+/// Tells whether some queue takes a message once by its id.
+fn takes_once(model: &Model, to: &To) -> bool {
+    match to {
+        To::Queue(queue) => model.queue(*queue).window.is_some(),
+        To::Topic(subject) => model.queues.iter().any(|spec| {
+            spec.window.is_some() && spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
         }),
         To::Inbox(_) => false,
     }

@@ -141,11 +141,19 @@ pub enum Bug {
     CleanMarkStays,
     /// Publishers are not told that a queue is shorter.
     LostRelief,
+    /// Ids whose messages leave the journal are not written anew.
+    SeenUnrecorded,
+    /// Recovery does not read ids that were written anew.
+    SeenUnread,
+    /// The window of ids that were written anew begins with the start.
+    SeenAnew,
+    /// Recovery passes over messages that are settled, and over their ids.
+    SettledIdsForgotten,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 68] = [
+    pub const ALL: [(Bug, &'static [Property]); 72] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -214,5 +222,9 @@ impl Bug {
         (Bug::CleanMarkStays, &[Property::Recovery]),
         (Bug::DelayedPagesBeforeSettles, &[Property::Durability, Property::Delay, Property::Duplication]),
         (Bug::LostRelief, &[Property::Receipts, Property::Starvation]),
+        (Bug::SeenUnrecorded, &[Property::Once]),
+        (Bug::SeenUnread, &[Property::Once]),
+        (Bug::SeenAnew, &[Property::Durability, Property::Loss]),
+        (Bug::SettledIdsForgotten, &[Property::Once]),
     ];
 }

@@ -42,6 +42,9 @@ pub enum Property {
     /// A delayed message is given to nobody before it is due, and then to who reads; one that was cancelled is gone,
     /// and only one that nobody was given can be.
     Delay,
+    /// Of messages with one id a queue that takes each once gives out one within its window, restarts or not, and
+    /// confirms all of them; after that it takes it again.
+    Once,
     /// Connections and their queues, when they are gone, leave nothing.
     Leftovers,
     /// What was confirmed outlives what its level says; what was settled and confirmed does not come back;

@@ -87,7 +87,8 @@ impl Simulation {
         model.queues.clone_from(&workload.queues);
         let crashes_left = workload.crashes;
         let (clients, held_up) = (Vec::new(), (0, 0));
-        let (patience, may_be_unmarked, may_crash) = (REST, false, false);
+        let patience = if workload.long_waits() { LONG_REST } else { REST };
+        let (may_be_unmarked, may_crash) = (false, false);
         Simulation {
             shared,
             fibers,
@@ -138,7 +139,7 @@ impl Simulation {
             self.shared.log.borrow().device.disk.heal();
             self.rest("going on again")?;
         }
-        if self.workload.delays.is_some() {
+        if self.workload.delays.is_some() || self.workload.long_waits() {
             self.patience = LONG_REST;
             self.rest("waiting for what is delayed")?;
             self.patience = REST;
@@ -577,7 +578,7 @@ impl Simulation {
             let mut pipe = shared.network.pipe(client.session);
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
         }
-        if self.workload.delays.is_some() {
+        if self.workload.delays.is_some() || self.workload.repeats.is_some() {
             let away = Duration::from_millis(*shared.random.pick(&[0, 0, 5, 50, 3_000]));
             shared.clock.set(shared.clock.get().after(away));
         }

@@ -1,5 +1,7 @@
 //! What a seed makes clients do: which queues there are, how large things are, how often what is done.
 
+use std::time::Duration;
+
 use imori_core::confirm::Level;
 use imori_core::restore::Leaving;
 
@@ -24,6 +26,8 @@ pub(crate) struct QueueSpec {
     pub(crate) refuses: bool,
     pub(crate) has_priorities: bool,
     pub(crate) has_delivery_limit: bool,
+    /// It takes each id once in so long.
+    pub(crate) window: Option<Duration>,
     /// It can be gone, and come back empty.
     pub(crate) is_volatile: bool,
     /// It ends with the broker.
@@ -73,10 +77,11 @@ pub(crate) enum Deed {
     StopReading,
     Leave,
     Die,
+    Repeat,
 }
 
 impl Deed {
-    pub(crate) const ALL: [Deed; 15] = [
+    pub(crate) const ALL: [Deed; 16] = [
         Deed::SendToQueue,
         Deed::SendToTopic,
         Deed::Request,
@@ -92,6 +97,7 @@ impl Deed {
         Deed::StopReading,
         Deed::Leave,
         Deed::Die,
+        Deed::Repeat,
     ];
 }
 
@@ -119,6 +125,7 @@ pub(crate) struct Workload {
     /// behind others, so what waits is not known exactly.
     pub(crate) has_expirations: bool,
     pub(crate) delays: Option<Delays>,
+    pub(crate) repeats: Option<Repeats>,
     /// How many of eight messages are persistent.
     pub(crate) persistent_share: usize,
     /// How often the broker may end without a word.
@@ -214,21 +221,86 @@ impl Delays {
     }
 }
 
+/// Messages that come twice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Repeats {
+    /// How many of eight messages bear an id that others will bear.
+    share: usize,
+    window: Duration,
+}
+
+impl Repeats {
+    /// Most windows end while clients go on, some only when these have a long rest. With `passes` none does: its ids
+    /// may keep a memory alarm on.
+    fn new(random: &Random, passes: bool) -> Repeats {
+        let windows = [10, 40, 200, 60_000];
+        let of = if passes { 3 } else { windows.len() };
+        let window_ms = *random.pick(windows.get(..of).unwrap_or(&windows));
+        Repeats { share: *random.pick(&[3, 7]), window: Duration::from_millis(window_ms) }
+    }
+
+    fn is_long(&self) -> bool {
+        self.window > Duration::from_secs(1)
+    }
+}
+
 impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
-        let workload = Workload::without_delays(random);
+        let workload = Workload::simple(random);
         let workload = Workload { stops: random.chance(1, 2), ..workload };
-        if !random.chance(1, 4) {
-            return workload;
-        }
-        let delays = Delays::new(random, workload.mark_bytes.is_some());
-        let mut weights = workload.weights;
-        for (deed, weight) in Deed::ALL.iter().zip(&mut weights) {
-            if *deed == Deed::Cancel {
-                *weight = *random.pick(&[0, 2, 6]);
+        let workload = if random.chance(1, 4) { workload.with_delays(random) } else { workload };
+        if random.chance(1, 4) { workload.with_repeats(random) } else { workload }
+    }
+
+    fn with_delays(mut self, random: &Random) -> Workload {
+        self.delays = Some(Delays::new(random, self.mark_bytes.is_some()));
+        self.weigh(Deed::Cancel, *random.pick(&[0, 2, 6]));
+        self
+    }
+
+    fn with_repeats(mut self, random: &Random) -> Workload {
+        let repeats = Repeats::new(random, self.mark_bytes.is_some());
+        let is_open = |queue: &&mut QueueSpec| !queue.is_dead_letter_queue && queue.name != "rpc";
+        for queue in self.queues.iter_mut().filter(is_open) {
+            if random.chance(2, 3) {
+                queue.arguments.push(("x-dedup-window", repeats.window.as_millis().to_string()));
+                queue.window = Some(repeats.window);
             }
         }
-        Workload { delays: Some(delays), weights, ..workload }
+        self.repeats = Some(repeats);
+        self.weigh(Deed::Repeat, *random.pick(&[6, 16]));
+        if random.chance(1, 2) {
+            // So that ids outlive the records of their messages, and the broker.
+            self.persistent_share = *random.pick(&[7, 8]);
+            self.crashes = random.between(1, 4);
+            self.crash_every = *random.pick(&[200, 600]);
+            self.file_blocks = 8;
+            self.paging.files_max = 1;
+        }
+        self
+    }
+
+    fn weigh(&mut self, deed: Deed, weight: usize) {
+        let weights = Deed::ALL.iter().zip(&mut self.weights);
+        weights.filter(|(other, _)| **other == deed).for_each(|(_, old)| *old = weight);
+    }
+
+    /// How long the run is watched before it counts as at rest, where something takes longer than usual.
+    pub(crate) fn long_waits(&self) -> bool {
+        self.repeats.is_some_and(|repeats| repeats.is_long())
+    }
+
+    /// Tells whether the next message bears an id that others may bear.
+    pub(crate) fn bears_id(&self, random: &Random) -> bool {
+        self.repeats.is_some_and(|repeats| random.chance(repeats.share, 8))
+    }
+
+    /// What a client does not do anything for.
+    pub(crate) fn pause(&self, random: &Random) -> Duration {
+        match self.long_waits() && random.chance(1, 16) {
+            true => Duration::from_secs(25),
+            false => Duration::from_micros(*random.pick(&[0, 10, 200, 200, 15_000])),
+        }
     }
 
     /// For how long the next message is delayed, if it is.
@@ -237,7 +309,7 @@ impl Workload {
         Some(random.between(delays.min_ms, delays.max_ms) as u64)
     }
 
-    fn without_delays(random: &Random) -> Workload {
+    fn simple(random: &Random) -> Workload {
         let flavour = match random.below(16) {
             0..3 => Flavour::ComesAndGoes,
             3..5 => Flavour::Flood,
@@ -265,6 +337,7 @@ impl Workload {
             prefetch_max: *random.pick(&[1, 3, 20]),
             has_expirations: random.chance(1, 4),
             delays: None,
+            repeats: None,
             persistent_share: 0,
             crashes: 0,
             stops: false,
@@ -328,8 +401,8 @@ fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
         Deed::SubscribeQueue | Deed::SubscribeTopic => 5,
         Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
         Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
-        // Where nothing is delayed there is nothing to cancel.
-        Deed::Cancel => 0,
+        // Where nothing is delayed there is nothing to cancel, and without windows nothing is repeated.
+        Deed::Cancel | Deed::Repeat => 0,
     };
     let weight = |deed: &Deed| match (flavour, deed) {
         (Flavour::Mixed, _) => usual(deed) * random.pick(&[0, 1, 1, 2, 4]),

@@ -49,6 +49,7 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             due: None,
             cancel: Cancel::Not,
             cancels: 0,
+            repetition: None,
         });
     }
     for (session, reads) in [(1, Reads::Queue(0)), (2, Reads::Queue(0)), (1, Reads::Topic(String::from("*")))]
