@@ -4,6 +4,7 @@ use imori_stomp::command::Command;
 use imori_stomp::encode::FrameWriter;
 
 use crate::client::{Awaited, Client, OwnSubscription, Transaction, Unsettled};
+use crate::ending::Kind;
 use crate::mail::Mail;
 use crate::model::{
     MessageRecord, Mode, Model, Outcome, Reads, SubscriptionRecord, To, TransactionRecord, is_match,
@@ -16,6 +17,9 @@ const SUBSCRIPTIONS_MAX: usize = 5;
 
 /// The latest messages with an id, of which one may be sent again.
 const REPEATED_OF: usize = 24;
+
+/// Messages of a transaction.
+const TRANSACTION_MAX: usize = 10;
 
 /// The latest delayed messages, of which one may be cancelled.
 const CANCELLED_OF: usize = 12;
@@ -77,6 +81,7 @@ impl Client {
             Deed::Leave => self.leave(shared),
             Deed::Die => self.die(shared, model),
             Deed::Repeat => self.repeat(shared, model, workload),
+            Deed::SendTooLarge => self.send_too_large(shared, model),
         }
     }
 
@@ -92,9 +97,7 @@ impl Client {
         let is_own = spec.name.starts_with("own");
         let arguments = if is_own { &[][..] } else { &spec.arguments };
         let mail = Mail { arguments, ..Mail::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
-        // A transaction has to fit into a journal file.
-        let burst_max = if self.transaction.is_some() { 3 } else { workload.burst_max };
-        for _ in 0..shared.random.between(1, burst_max) {
+        for _ in 0..shared.random.between(1, workload.burst_max) {
             self.send_somehow(shared, model, workload, mail.clone());
         }
     }
@@ -112,13 +115,46 @@ impl Client {
             priority: random.chance(1, 4).then(|| random.below(5) as u8),
             expiration_ms: (workload.has_expirations && random.chance(1, 8)).then(|| random.below(30) as u64),
             wants_receipt: random.chance(1, 2),
-            is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
+            is_in_transaction: self.has_room_in_transaction() && random.chance(2, 3),
             is_persistent: random.chance(workload.persistent_share, 8),
             delay_ms,
             once: bears_id.then_some(model.messages.len()).or(mail.once),
             ..mail
         };
         self.send(shared, model, &mail);
+    }
+
+    /// Sends what no journal file has room for to a queue that would keep it, perhaps as the last of a transaction.
+    fn send_too_large(&mut self, shared: &Shared, model: &mut Model) {
+        let random = &shared.random;
+        let keeps = |queue: &usize| {
+            let spec = model.queue(*queue);
+            !spec.is_dead_letter_queue && spec.pattern.is_none() && spec.keeps(Kind::Kill)
+        };
+        let queues: Vec<usize> = (0..model.queues.len()).filter(keeps).collect();
+        if queues.is_empty() {
+            return;
+        }
+        let queue = *random.pick(&queues);
+        let spec = model.queue(queue).clone();
+        let mail = Mail {
+            arguments: &spec.arguments,
+            size: shared.log.borrow().group_bytes_max() + random.below(2_000),
+            wants_receipt: random.chance(1, 2),
+            is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
+            is_persistent: true,
+            is_too_large: true,
+            ..Mail::new(To::Queue(queue), spec.destination())
+        };
+        self.send(shared, model, &mail);
+        if mail.is_in_transaction {
+            self.commit(shared, model);
+        }
+    }
+
+    /// A transaction has to fit into a journal file.
+    fn has_room_in_transaction(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| transaction.messages.len() < TRANSACTION_MAX)
     }
 
     /// Sends again what somebody sent, by its id, whatever became of it.
@@ -145,7 +181,7 @@ impl Client {
             once,
             size: shared.random.between(8, workload.body_bytes_max),
             wants_receipt: shared.random.chance(3, 4),
-            is_in_transaction: self.transaction.is_some() && shared.random.chance(2, 3),
+            is_in_transaction: self.has_room_in_transaction() && shared.random.chance(2, 3),
             is_persistent,
             ..Mail::new(to, destination)
         };
@@ -322,6 +358,8 @@ impl Client {
         let Some(transaction) = self.transaction.take() else { return };
         let receipt = self.ask_receipt(Awaited::Other);
         let number = self.frames + 1;
+        let is_too_large = transaction.messages.iter().any(|message| model.message(*message).is_too_large);
+        transaction.messages.iter().for_each(|message| model.message(*message).is_too_large |= is_too_large);
         for (index, message) in (0..).zip(&transaction.messages) {
             let record = model.message(*message);
             record.sent_at = Some(shared.step.get());

@@ -18,6 +18,8 @@ pub(crate) struct Mail<'a> {
     pub(crate) wants_receipt: bool,
     pub(crate) is_in_transaction: bool,
     pub(crate) is_persistent: bool,
+    /// The journal has no room for it.
+    pub(crate) is_too_large: bool,
 }
 
 impl Mail<'_> {
@@ -35,6 +37,7 @@ impl Mail<'_> {
             wants_receipt: false,
             is_in_transaction: false,
             is_persistent: false,
+            is_too_large: false,
         }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct MessageRecord {
     pub(crate) cancels: usize,
     /// It has an id that others may have.
     pub(crate) repetition: Option<Repetition>,
+    /// The journal has no room for it, or for its transaction.
+    pub(crate) is_too_large: bool,
 }
 
 /// Where a message goes.

@@ -149,11 +149,19 @@ pub enum Bug {
     SeenAnew,
     /// Recovery passes over messages that are settled, and over their ids.
     SettledIdsForgotten,
+    /// The broker believes that the journal takes records of any length.
+    LengthUnlimited,
+    /// Records that are too long for the journal are cut.
+    LongRecordsCut,
+    /// What a checkpoint says that the journal refused counts as said.
+    RefusedFrees,
+    /// An end counts as clean though the journal refused the last checkpoint.
+    RefusedIsClean,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 72] = [
+    pub const ALL: [(Bug, &'static [Property]); 76] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -226,5 +234,9 @@ impl Bug {
         (Bug::SeenUnread, &[Property::Once]),
         (Bug::SeenAnew, &[Property::Durability, Property::Loss]),
         (Bug::SettledIdsForgotten, &[Property::Once]),
+        (Bug::RefusedFrees, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::RefusedIsClean, &[Property::Duplication]),
+        (Bug::LengthUnlimited, &[Property::Refusal]),
+        (Bug::LongRecordsCut, &[Property::Refusal, Property::Durability]),
     ];
 }

@@ -178,7 +178,7 @@ impl Shared {
                 inboxes_max: 4,
             },
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
-            log: RefCell::new(store.log),
+            log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
             segments: store.segments,
             staying: RefCell::default(),
             keeper: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),

@@ -538,7 +538,7 @@ impl Simulation {
         }
         let is_all = {
             let log = self.shared.log.borrow();
-            !log.has_failed && log.progress.synced >= log.last()
+            !log.has_failed && log.progress.synced >= log.last() && !log.is_checkpoint_refused()
         };
         if !is_all || self.shared.is_violated() {
             return None;

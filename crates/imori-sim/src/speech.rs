@@ -72,6 +72,7 @@ impl Client {
             cancel: Cancel::Not,
             cancels: 0,
             repetition: mail.once.map(Repetition::of),
+            is_too_large: mail.is_too_large,
         });
         if let Some(first) = mail.once {
             model.same.entry(first).or_default().push(message);

@@ -78,10 +78,11 @@ pub(crate) enum Deed {
     Leave,
     Die,
     Repeat,
+    SendTooLarge,
 }
 
 impl Deed {
-    pub(crate) const ALL: [Deed; 16] = [
+    pub(crate) const ALL: [Deed; 17] = [
         Deed::SendToQueue,
         Deed::SendToTopic,
         Deed::Request,
@@ -98,6 +99,7 @@ impl Deed {
         Deed::Leave,
         Deed::Die,
         Deed::Repeat,
+        Deed::SendTooLarge,
     ];
 }
 
@@ -138,6 +140,8 @@ pub(crate) struct Workload {
     pub(crate) has_disk_trouble: bool,
     /// Blocks of a journal file.
     pub(crate) file_blocks: usize,
+    /// Bytes of a checkpoint that the journal takes, as if its files had no room for more.
+    pub(crate) checkpoint_bytes_max: usize,
     /// Records that may wait for the disk before publishers do.
     pub(crate) queued_max: u64,
     /// How likely the store of definitions is to wait while there is something else to do, of 64.
@@ -249,7 +253,22 @@ impl Workload {
         let workload = Workload::simple(random);
         let workload = Workload { stops: random.chance(1, 2), ..workload };
         let workload = if random.chance(1, 4) { workload.with_delays(random) } else { workload };
-        if random.chance(1, 4) { workload.with_repeats(random) } else { workload }
+        let workload = if random.chance(1, 4) { workload.with_repeats(random) } else { workload };
+        let workload = if random.chance(1, 8) { workload.with_tiny_files(random) } else { workload };
+        let has_room = !random.chance(1, 6);
+        Workload {
+            checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
+            ..workload
+        }
+    }
+
+    /// The same with journal files so small that some messages do not fit into them.
+    fn with_tiny_files(mut self, random: &Random) -> Workload {
+        self.file_blocks = *random.pick(&[3, 4]);
+        self.body_bytes_max = self.body_bytes_max.min(24);
+        self.prefetch_max = self.prefetch_max.min(3);
+        self.weigh(Deed::SendTooLarge, *random.pick(&[0, 1, 2]));
+        self
     }
 
     fn with_delays(mut self, random: &Random) -> Workload {
@@ -344,6 +363,7 @@ impl Workload {
             crash_every: 1,
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),
+            checkpoint_bytes_max: usize::MAX,
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
             define_delay: *random.pick(&[0, 0, 0, 63]),
             burst_max: 3,
@@ -402,7 +422,8 @@ fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
         Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
         Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
         // Where nothing is delayed there is nothing to cancel, and without windows nothing is repeated.
-        Deed::Cancel | Deed::Repeat => 0,
+        // What is too large ends its connection.
+        Deed::Cancel | Deed::Repeat | Deed::SendTooLarge => 0,
     };
     let weight = |deed: &Deed| match (flavour, deed) {
         (Flavour::Mixed, _) => usual(deed) * random.pick(&[0, 1, 1, 2, 4]),

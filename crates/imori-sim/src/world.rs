@@ -230,7 +230,11 @@ impl World for CellWorld<'_> {
         result
     }
 
-    fn append(&self, records: Vec<NewRecord>) -> Appended {
+    fn append(&self, mut records: Vec<NewRecord>) -> Appended {
+        if self.shared.has(Bug::LongRecordsCut) {
+            let bytes_max = self.shared.log.borrow().group_bytes_max();
+            records.iter_mut().for_each(|record| record.payload.truncate(bytes_max));
+        }
         let is_settle = records.iter().all(|record| record.kind == RecordKind::Settle);
         if is_settle && self.shared.has(Bug::SettleUnrecorded) {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
@@ -268,6 +272,9 @@ impl World for CellWorld<'_> {
     }
 
     fn group_bytes_max(&self) -> usize {
+        if self.shared.has(Bug::LengthUnlimited) || self.shared.has(Bug::LongRecordsCut) {
+            return usize::MAX;
+        }
         self.shared.log.borrow().group_bytes_max()
     }
 

@@ -145,6 +145,7 @@ impl Image {
     ) -> Result<(), String> {
         let number = number_of(record.body).unwrap_or(usize::MAX);
         let sent = model.messages.get(number).filter(|sent| sent.is_persistent && sent.sent_at.is_some());
+        let sent = sent.filter(|sent| !sent.is_too_large);
         let Some(sent) = sent else {
             return Err(format!("message {number} is there, which was not sent to be kept"));
         };

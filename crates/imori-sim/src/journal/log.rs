@@ -5,6 +5,7 @@ use imori_core::confirm::{Lsn, Progress};
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_store::intake::{Admitted, Intake};
 use imori_store::journal::{Batch, Journal};
+use imori_store::limits::BLOCK_BYTES;
 use imori_store::messages::Messages;
 use imori_store::open::{self, Opened};
 use imori_store::pool::{Job, Pool};
@@ -17,8 +18,12 @@ use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};
 use crate::planted::Bug;
 
-/// Bytes of a journal file that are not for the records of a group.
-const GROUP_SLACK_BYTES: usize = 8 * 1024;
+/// Bytes of a journal file that are not for the records of a group: its header, that of the batch and what marks the
+/// group. The server has more, as its files are larger.
+const GROUP_SLACK_BYTES: usize = BLOCK_BYTES + 128;
+
+/// The same of a file that a checkpoint has for itself, with the checkpoint's floor.
+const CHECKPOINT_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
 /// Something that one of the journal's threads can do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +63,9 @@ pub(crate) struct Log {
     pub(crate) has_failed: bool,
     /// A record was not taken.
     has_refused: bool,
+    checkpoint_bytes_max: usize,
+    /// Of the last checkpoint.
+    is_checkpoint_refused: bool,
     /// How the store is marked while a process has it.
     mark: RunMark<DeviceFile>,
 }
@@ -90,6 +98,8 @@ impl Log {
             bug,
             has_failed: false,
             has_refused: false,
+            checkpoint_bytes_max: usize::MAX,
+            is_checkpoint_refused: false,
             mark,
         };
         Ok((log, recovered, messages))
@@ -129,8 +139,24 @@ impl Log {
         bytes.put_u64_le(floor.0);
         bytes.put_slice(payload);
         let record = imori_store::intake::NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
-        let admitted = Admitted::each([record], self.file_bytes).ok()?;
-        Some(Lsn(self.intake.append(admitted).ok()?.last.0))
+        let file_bytes =
+            self.checkpoint_bytes_max.saturating_add(CHECKPOINT_SLACK_BYTES).min(self.file_bytes);
+        let admitted = Admitted::each([record], file_bytes);
+        self.is_checkpoint_refused = admitted.is_err();
+        match self.bug {
+            Some(Bug::RefusedFrees) if self.is_checkpoint_refused => Some(self.progress.synced),
+            _ => Some(Lsn(self.intake.append(admitted.ok()?).ok()?.last.0)),
+        }
+    }
+
+    /// Tells whether the last checkpoint was too large for the journal: then an end is not clean.
+    pub(crate) fn is_checkpoint_refused(&self) -> bool {
+        self.is_checkpoint_refused && self.bug != Some(Bug::RefusedIsClean)
+    }
+
+    /// The same journal, but of checkpoints it takes only those of so many bytes.
+    pub(crate) fn taking_checkpoints(self, checkpoint_bytes_max: usize) -> Log {
+        Log { checkpoint_bytes_max, ..self }
     }
 
     /// Bytes that records of a group may have.
