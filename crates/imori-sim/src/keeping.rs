@@ -59,7 +59,7 @@ impl KeeperHost for StoreThread<'_> {
     }
 
     fn is_space_low(&self) -> bool {
-        self.shared.paging.is_space_low
+        self.shared.paging.is_space_low || self.shared.log.borrow().is_space_low
     }
 
     fn next_lsn(&self) -> Option<Lsn> {
@@ -121,7 +121,8 @@ impl KeeperHost for StoreThread<'_> {
     }
 
     fn exchange_bytes_max(&self) -> Option<usize> {
-        Some(self.shared.paging.exchange_bytes_max)
+        let room = self.shared.log.borrow().room().exchange_bytes_max();
+        Some(usize::try_from(room).unwrap_or(usize::MAX).min(self.shared.paging.exchange_bytes_max))
     }
 
     fn write_pages(
@@ -183,12 +184,12 @@ impl PageHost for StoreThread<'_> {
         if self.shared.has(Bug::PageBeforeRecord) {
             return true;
         }
-        self.wait(Wait::Synced(through));
+        self.wait(Wait::Records(through));
         self.shared.log.borrow().progress.synced >= through
     }
 
-    fn has_room(&self, _bytes: u64, _purpose: Purpose) -> bool {
-        true
+    fn has_room(&self, bytes: u64, purpose: Purpose) -> bool {
+        self.shared.log.borrow().room().has(bytes, purpose)
     }
 
     fn complain(&self, reason: &str) {

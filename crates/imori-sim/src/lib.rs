@@ -3,6 +3,7 @@
 //! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
 //! The same seed makes the same run. What is found is named by a [`Property`].
 
+mod shortage;
 mod simulation;
 mod crash;
 mod checker;

@@ -155,13 +155,21 @@ pub enum Bug {
     LongRecordsCut,
     /// What a checkpoint says that the journal refused counts as said.
     RefusedFrees,
+    /// Publishers are not told that there is room on the disk again.
+    LostRoomEnd,
+    /// Journal files that could not be made for want of room are never made.
+    RoomUnseen,
+    /// While publishers wait for the disk nobody is read.
+    ShortageStopsReading,
+    /// Journal files that nobody needs keep their room, and are not used again.
+    FreedFilesStay,
     /// An end counts as clean though the journal refused the last checkpoint.
     RefusedIsClean,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 76] = [
+    pub const ALL: [(Bug, &'static [Property]); 80] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -236,6 +244,10 @@ impl Bug {
         (Bug::SettledIdsForgotten, &[Property::Once]),
         (Bug::RefusedFrees, &[Property::Durability, Property::Recovery, Property::Loss]),
         (Bug::RefusedIsClean, &[Property::Duplication]),
+        (Bug::LostRoomEnd, &[Property::Room]),
+        (Bug::RoomUnseen, &[Property::Room]),
+        (Bug::ShortageStopsReading, &[Property::Room]),
+        (Bug::FreedFilesStay, &[Property::Room]),
         (Bug::LengthUnlimited, &[Property::Refusal]),
         (Bug::LongRecordsCut, &[Property::Refusal, Property::Durability]),
     ];

@@ -143,6 +143,8 @@ pub(crate) struct Shared {
     pub(crate) points: Cell<u64>,
     /// Records of delayed messages, for a bug.
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
+    /// Who waits for records so as to write pages has waited for too long.
+    pub(crate) gives_up: Cell<bool>,
 }
 
 impl Shared {
@@ -194,6 +196,7 @@ impl Shared {
             violation: RefCell::default(),
             points: Cell::new(0),
             delayed: RefCell::default(),
+            gives_up: Cell::new(false),
         }
     }
 
@@ -218,6 +221,12 @@ impl Shared {
 
     pub(crate) fn has(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// Tells whether so little waits for the disk, and there is so much room on it, that publishers may go on.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        let log = self.log.borrow();
+        log.queued() <= self.queued_max / 2 && !log.is_space_low && !log.is_stalled()
     }
 
     pub(crate) fn cell(&self, cell: usize) -> &CellState {

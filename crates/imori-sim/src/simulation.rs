@@ -42,6 +42,17 @@ const REST: Duration = Duration::from_secs(6);
 /// How far where messages may be delayed for longer than that.
 const LONG_REST: Duration = Duration::from_secs(70);
 
+/// What the disk has no room for.
+#[derive(Debug, Default)]
+pub(crate) struct Shortage {
+    /// Publishers waited for room at the last look.
+    pub(crate) was_high: bool,
+    /// Looks for which time had to pass, since publishers wait.
+    pub(crate) looks: usize,
+    /// When others gave all the room back, while publishers wait.
+    pub(crate) ended_at: Option<Time>,
+}
+
 /// What a run came to.
 #[derive(Debug)]
 pub struct Outcome {
@@ -57,11 +68,11 @@ pub struct Outcome {
 
 /// A run.
 pub(crate) struct Simulation {
-    shared: Rc<Shared>,
+    pub(crate) shared: Rc<Shared>,
     fibers: Vec<Coroutine<(), (), ()>>,
-    clients: Vec<Client>,
-    model: Model,
-    workload: Workload,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) model: Model,
+    pub(crate) workload: Workload,
     /// A cell that is held up, and until when: so others get far ahead of it.
     held_up: (usize, u64),
     /// How far it looks for something to happen before it counts as at rest.
@@ -69,8 +80,9 @@ pub(crate) struct Simulation {
     /// Its last end was marked as clean, and the disk failed under that.
     may_be_unmarked: bool,
     /// The broker may end by itself.
-    may_crash: bool,
+    pub(crate) may_crash: bool,
     crashes_left: usize,
+    pub(crate) shortage: Shortage,
 }
 
 impl Simulation {
@@ -100,6 +112,7 @@ impl Simulation {
             may_be_unmarked,
             may_crash,
             crashes_left,
+            shortage: Shortage::default(),
         }
     }
 
@@ -152,6 +165,7 @@ impl Simulation {
         self.leave()?;
         let charged = self.shared.memory.gauge().bytes();
         self.shared.trace.note(&[charged as u64], || self.inventory());
+        self.take_room();
         self.drain()?;
         let waiting = self.drained();
         let expected = expected_charge(&self.model, &waiting);
@@ -355,6 +369,7 @@ impl Simulation {
         let shared = Rc::clone(&self.shared);
         let step = shared.step.get() + 1;
         shared.step.set(step);
+        self.change_room();
         self.look_at_remains();
         let mut ready: Vec<usize> = (0..self.fibers.len()).filter(|id| self.can_go_on(*id)).collect();
         if ready.len() > 1 && self.held_up.1 > step {
@@ -598,6 +613,7 @@ impl Simulation {
             }
         }
         self.fibers = fibers(&self.shared);
+        self.shortage = Shortage::default();
         self.plan_trouble();
         let deeds: Vec<usize> =
             self.clients.iter_mut().map(|client| std::mem::take(&mut client.deeds_left)).collect();
@@ -618,18 +634,20 @@ impl Simulation {
         // The system numbers its starts.
         let start_again = |kind| shared.boot.set(u8::from(kind == Kind::PowerCut) + shared.boot.get());
         start_again(kind);
-        let open = |state: State, is_watched: bool| {
+        let room_bytes = shared.log.borrow().device.room_bytes();
+        let open = |state: State, room_bytes: u64, is_watched: bool| {
             let disk = SimDisk::new(state);
             if is_watched {
                 disk.watch();
             }
             let definitions = shared.log.borrow().definitions.left();
             let device = Device::new(disk, shared.bug);
+            device.set_room_bytes(room_bytes);
             Store::open(device, shared.boot.get(), self.workload.file_blocks, definitions, shared.bug)
         };
         let (mut state, mut is_interrupted) = (left(state, kind), false);
         if shared.random.chance(1, 4)
-            && let Ok((store, _)) = open(state.clone(), true)
+            && let Ok((store, _)) = open(state.clone(), u64::MAX, true)
         {
             let snapshots = store.log.device.disk.take_snapshots();
             if !snapshots.is_empty() {
@@ -639,7 +657,12 @@ impl Simulation {
                 is_interrupted = true;
             }
         }
-        match open(state, false) {
+        // On a disk that is full it may not come up, until others make room.
+        let mut opened = open(state.clone(), room_bytes, false);
+        if opened.is_err() && room_bytes < u64::MAX {
+            opened = open(state, u64::MAX, false);
+        }
+        match opened {
             Ok((store, found)) => {
                 let is_clean = kind == Kind::Clean;
                 let is_doubtful = is_interrupted || self.may_be_unmarked;
@@ -741,22 +764,22 @@ impl Simulation {
                 return false;
             }
         }
-        if shared.log.borrow().is_stalled() {
-            shared.log.borrow_mut().retry();
-            return true;
-        }
         let now = shared.clock.get();
+        let look = self.next_look();
         let timers = shared.cells.iter().filter_map(|cell| {
             let timer = cell.timers.borrow().peek().map(|first| Time(first.0.0.0 + 1));
             let tasks = cell.tasks.borrow();
             tasks.iter().filter_map(|task| task.deadline()).chain(timer).min()
         });
         let acting = self.clients.iter().filter(|client| !client.is_silent() && client.deeds_left > 0);
-        let next = timers.chain(acting.map(|client| client.next_at)).filter(|at| *at > now).min();
+        let next = timers.chain(acting.map(|client| client.next_at)).chain(look).filter(|at| *at > now).min();
         match next {
             Some(at) if at <= now.after(self.patience) => {
                 shared.trace.note(&[at.0], || format!("-- it is {} us", at.0));
                 shared.clock.set(at);
+                if look == Some(at) {
+                    self.look_in_vain();
+                }
                 true
             }
             _ => false,

@@ -30,7 +30,7 @@ impl Shared {
         let (log, phase) = (self.log.borrow(), self.phase.get());
         match self.threads.thread(number).waits.get() {
             Wait::Round => {
-                let is_short = self.paging.is_space_low || log.is_stalled();
+                let is_short = self.paging.is_space_low || log.is_space_low || log.is_stalled();
                 let files_max = if is_short { 1 } else { self.keeper.files_max };
                 let is_full = log.live_files() > files_max && log.last() > self.threads.kept.get();
                 let is_worth_it = is_short && self.keeper.spared() > 0;
@@ -39,9 +39,11 @@ impl Shared {
             Wait::Writing => !self.jobs.writing.borrow().is_empty() || phase >= Phase::Closing,
             Wait::Reading => !self.jobs.reading.borrow().is_empty() || phase >= Phase::Closing,
             Wait::Passed(cell, count) => self.cell(cell).turns.has_passed(count),
+            Wait::Synced(lsn) => log.progress.synced >= lsn || log.has_failed,
             // Those who write pages wait for nothing that may not come before the end.
-            Wait::Synced(lsn) => {
-                log.progress.synced >= lsn || log.has_failed || number > 0 && phase == Phase::Closing
+            Wait::Records(lsn) => {
+                let is_over = log.has_failed || number > 0 && phase == Phase::Closing;
+                log.progress.synced >= lsn || is_over || self.gives_up.get()
             }
         }
     }

@@ -54,6 +54,8 @@ pub(crate) enum Wait {
     Passed(usize, u64),
     /// The journal is durable up to here.
     Synced(Lsn),
+    /// The same, but not for ever.
+    Records(Lsn),
 }
 
 /// What queues asked for and nobody has begun.

@@ -140,6 +140,8 @@ pub(crate) struct Workload {
     pub(crate) has_disk_trouble: bool,
     /// Blocks of a journal file.
     pub(crate) file_blocks: usize,
+    /// One of so many decisions takes the room of the disk, or gives some back.
+    pub(crate) room_every: Option<usize>,
     /// Bytes of a checkpoint that the journal takes, as if its files had no room for more.
     pub(crate) checkpoint_bytes_max: usize,
     /// Records that may wait for the disk before publishers do.
@@ -255,6 +257,9 @@ impl Workload {
         let workload = if random.chance(1, 4) { workload.with_delays(random) } else { workload };
         let workload = if random.chance(1, 4) { workload.with_repeats(random) } else { workload };
         let workload = if random.chance(1, 8) { workload.with_tiny_files(random) } else { workload };
+        let room_every =
+            (workload.persistent_share > 0 && random.chance(1, 3)).then(|| *random.pick(&[100, 400]));
+        let workload = Workload { room_every, ..workload };
         let has_room = !random.chance(1, 6);
         Workload {
             checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
@@ -363,6 +368,7 @@ impl Workload {
             crash_every: 1,
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),
+            room_every: None,
             checkpoint_bytes_max: usize::MAX,
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
             define_delay: *random.pick(&[0, 0, 0, 63]),

@@ -145,13 +145,14 @@ impl<'a> CellWorld<'a> {
     fn hand_over(&self, records: &[NewRecord], is_group: bool) -> Appended {
         self.pause();
         let count = records.len() as u64;
-        let (mut appended, queued) = {
+        let (mut appended, is_behind) = {
             let mut log = self.shared.log.borrow_mut();
-            (log.append(records, is_group), log.queued())
+            let appended = log.append(records, is_group);
+            (appended, log.queued() > self.shared.queued_max || log.is_stalled())
         };
         let words = [self.id as u64, count, appended.first.0, appended.through.0];
         self.shared.trace.note(&words, || format!("cell {} appends {count} records: {appended:?}", self.id));
-        if queued > self.shared.queued_max {
+        if is_behind {
             self.shared.memory.raise_disk_alarm();
         }
         if self.shared.has(Bug::ConfirmOneTooFew) {

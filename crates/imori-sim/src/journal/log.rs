@@ -3,6 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use imori_core::confirm::{Lsn, Progress};
 use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_server::Room;
+use imori_store::disk::Disk;
 use imori_store::intake::{Admitted, Intake};
 use imori_store::journal::{Batch, Journal};
 use imori_store::limits::BLOCK_BYTES;
@@ -13,6 +15,7 @@ use imori_store::record::RecordType;
 use imori_store::recover::Recovered;
 use imori_store::run_mark::RunMark;
 use imori_store::settings::Settings;
+use imori_store::space::{Space, Watermark};
 
 use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};
@@ -63,6 +66,9 @@ pub(crate) struct Log {
     pub(crate) has_failed: bool,
     /// A record was not taken.
     has_refused: bool,
+    space: Space,
+    /// Publishers wait for room on the disk, as the last look had it.
+    pub(crate) is_space_low: bool,
     checkpoint_bytes_max: usize,
     /// Of the last checkpoint.
     is_checkpoint_refused: bool,
@@ -79,7 +85,8 @@ impl Log {
         definitions: Definitions,
         bug: Option<Bug>,
     ) -> Result<(Log, Recovered, Messages<DeviceFile>), String> {
-        let opened = open::open_apart(&device, settings).map_err(|error| error.to_string())?;
+        let settings = settings.keeping_free(reserve_bytes(file_bytes));
+        let opened = open::open_apart(&device, &settings).map_err(|error| error.to_string())?;
         let (opened, messages) = opened;
         let Opened { intake, journal, mut pool, recovered } = opened;
         let last = Lsn(recovered.next.0.saturating_sub(1));
@@ -98,6 +105,8 @@ impl Log {
             bug,
             has_failed: false,
             has_refused: false,
+            space: Space::new(reserve_bytes(file_bytes), file_bytes as u64),
+            is_space_low: false,
             checkpoint_bytes_max: usize::MAX,
             is_checkpoint_refused: false,
             mark,
@@ -236,10 +245,33 @@ impl Log {
         self.pool.is_stalled()
     }
 
-    /// There is room on the disk again.
-    pub(crate) fn retry(&mut self) {
-        self.pool.retry();
+    /// Looks at the room on the disk, as the server's watch does by its committer.
+    pub(crate) fn look_at_space(&mut self) -> Watermark {
+        let free_bytes = self.free_bytes();
+        let is_stalled = self.is_stalled();
+        let watermark = self.space.look(free_bytes, is_stalled);
+        self.pool.be_short(watermark == Watermark::High);
+        if is_stalled && self.space.has_room(free_bytes) && self.bug != Some(Bug::RoomUnseen) {
+            self.pool.retry();
+        }
+        self.pool.retry_urgently();
         self.job = self.job.take().or_else(|| self.pool.next_job());
+        self.is_space_low = watermark == Watermark::High;
+        watermark
+    }
+
+    /// What there is for segments now.
+    pub(crate) fn room(&self) -> Room {
+        Room::new(self.free_bytes(), self.space)
+    }
+
+    /// The space in which so many of its files find room, and what is left to others.
+    pub(crate) fn mark(&self, files: u64) -> u64 {
+        self.space.mark(files)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.device.free_bytes().expect("the simulated disk has a size")
     }
 
     /// Does it; a disk that fails is noted.
@@ -302,7 +334,8 @@ impl Log {
                 }
                 if let Some(released) = self.journal.batch_synced() {
                     self.progress.synced = Lsn(released.through.0).max(self.progress.synced);
-                    released.freed.into_iter().for_each(|file| self.pool.free(file));
+                    let freed = released.freed.into_iter().filter(|_| self.bug != Some(Bug::FreedFilesStay));
+                    freed.for_each(|file| self.pool.free(file));
                 }
                 self.journal.recycle(batch);
                 self.job = self.job.take().or_else(|| self.pool.next_job());
@@ -320,6 +353,11 @@ impl Log {
         self.job = self.pool.next_job();
         Ok(())
     }
+}
+
+/// Bytes of the disk that are left to others.
+fn reserve_bytes(file_bytes: usize) -> u64 {
+    file_bytes as u64 / 2
 }
 
 fn of_store(record: &NewRecord) -> imori_store::intake::NewRecord {
