@@ -42,7 +42,7 @@ AREAS = {
     "core": {
         "records": "confirm record/* broker/record broker/letter broker/once broker/page queue/dedup",
         "start": "restore restore_pages",
-        "settling": "broker/commit broker/settle queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
+        "settling": "broker/commit broker/steps broker/settle queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
         " queue/level queue/journal_pages queue/in_journal queue/position",
     },
 }

@@ -7,7 +7,6 @@ whose record was not touched.
 import asyncio
 import os
 import re
-import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,9 +37,6 @@ SIZE = 700
 
 # A line of the log that says that something was found.
 COMPLAINT = re.compile(r"\b(WARN|ERROR)\b|damage|does not verify", re.IGNORECASE)
-
-# How long a line of the log may be on its way.
-LOG_S = 3
 
 # A file system in memory: a start has to sync a good deal, and here nothing hangs on that.
 MEMORY = Path("/dev/shm")
@@ -105,7 +101,7 @@ class Case:
                 Traffic(ledger, [Hoard(ledger)]).drain(server.address)
             except (ConnectionError, TimeoutError) as error:
                 return damage, "not drained", f"{type(error).__name__}: {error}"
-            is_found = _is_told(server, ledger)
+            is_found = bool(COMPLAINT.search(server.log_text()))
         rmtree(folder)
         return damage, "found" if is_found else "harmless", self.wrong(damage, ledger, is_found)
 
@@ -119,16 +115,6 @@ class Case:
             if not (touched or is_torn or (is_found and kind is Kind.RESURRECTED)):
                 wrongs.append((kind, text))
         return summary(wrongs)
-
-
-def _is_told(server: Server, ledger: Ledger) -> bool:
-    """Whether the log tells of damage. A thread of its own writes it, and it may be late."""
-    deadline = time.monotonic() + LOG_S
-    while not COMPLAINT.search(server.log_text()):
-        if not any(ledger.verdict()) or time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def _body(text: str) -> bytes:

@@ -20,7 +20,8 @@ use tracing::debug;
 
 use crate::keeper_host::KeeperHost;
 use crate::limits::{
-    CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY, SPILL_AGAIN,
+    CHECKPOINT_AGAIN, CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY,
+    SPILL_AGAIN,
 };
 use crate::shared::{Shared, queue_key};
 use crate::spill::{exchange, spill};
@@ -29,9 +30,9 @@ use crate::store::{Keeper, PageNews, Purpose};
 /// Runs the keeper until it is told to end.
 pub(crate) fn keep(shared: &Arc<Shared>) {
     let keeper = &shared.keeper;
-    let mut spills_again = shared.clock.now();
+    let mut pauses = Pauses::default();
     while !keeper.is_ending() {
-        keep_once(&**shared, &mut spills_again);
+        keep_once(&**shared, &mut pauses);
         keeper.wait(KEEPER_LOOK_EVERY);
     }
     keep_last(&**shared);
@@ -39,7 +40,7 @@ pub(crate) fn keep(shared: &Arc<Shared>) {
 
 /// Makes the checkpoint with which a clean end ends.
 pub fn keep_last<H: KeeperHost>(host: &H) {
-    checkpoint(host, Spills::Nothing);
+    let _ = checkpoint(host, Spills::Nothing);
 }
 
 /// What is copied to segments before a checkpoint.
@@ -52,23 +53,47 @@ enum Spills {
     Oldest,
 }
 
+/// Until when nothing is tried that did not succeed.
+#[derive(Debug, Default)]
+pub struct Pauses {
+    spills: Time,
+    checkpoints: Time,
+}
+
+/// Why no checkpoint was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotMade {
+    /// What was to be copied first was not, and nothing goes.
+    NothingGoes,
+    /// It is larger than a file of the journal.
+    TooLarge,
+    /// The journal took it, and ended before it was durable.
+    NotSynced,
+}
+
 /// Makes a checkpoint if something goes with it. One that frees nothing would only fill the journal.
-/// When what could not be copied is tried again is `spills_again`.
-pub fn keep_once<H: KeeperHost>(host: &H, spills_again: &mut Time) {
-    let keeper = host.keeper();
+pub fn keep_once<H: KeeperHost>(host: &H, pauses: &mut Pauses) {
+    let (keeper, now) = (host.keeper(), host.now());
+    if now < pauses.checkpoints {
+        return;
+    }
     // Where space is short each file and page that goes may be what publishers wait for.
     let is_short = host.is_space_low() || host.is_out_of_space();
     let (files_max, spared_min) =
         if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (keeper.files_max, CHECKPOINT_PAGES) };
     let is_full = host.live_files() > files_max;
-    let frees = keeper.spared() >= spared_min || is_full && frees_a_file(host);
-    if frees {
-        checkpoint(host, Spills::Nothing);
-    } else if is_full && host.now() >= *spills_again {
-        let spills = if is_short { Spills::Oldest } else { Spills::Half };
-        if !checkpoint(host, spills) {
-            *spills_again = host.now().after(SPILL_AGAIN);
-        }
+    let made = if keeper.spared() >= spared_min || is_full && frees_a_file(host) {
+        checkpoint(host, Spills::Nothing)
+    } else if is_full && now >= pauses.spills {
+        checkpoint(host, if is_short { Spills::Oldest } else { Spills::Half })
+    } else {
+        return;
+    };
+    match made {
+        Ok(()) | Err(NotMade::NotSynced) => {}
+        Err(NotMade::NothingGoes) => pauses.spills = host.now().after(SPILL_AGAIN),
+        // It becomes smaller only with what consumers take.
+        Err(NotMade::TooLarge) => pauses.checkpoints = host.now().after(CHECKPOINT_AGAIN),
     }
 }
 
@@ -88,9 +113,9 @@ struct Gathered {
     gone: Vec<GonePage>,
 }
 
-/// Makes a checkpoint; false where what was to be copied first was not, and nothing goes.
-fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> bool {
-    let Some(next) = host.next_lsn() else { return false };
+/// Makes a checkpoint, after what has to be copied first.
+fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
+    let Some(next) = host.next_lsn() else { return Err(NotMade::NothingGoes) };
     host.pass();
     if let Some(oldest) = host.oldest_sealed() {
         match spills {
@@ -99,7 +124,7 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> bool {
             Spills::Oldest => exchange(host, oldest),
         }
         if spills != Spills::Nothing && !frees_a_file(host) {
-            return false;
+            return Err(NotMade::NothingGoes);
         }
     }
     let mut gathered = gather(host);
@@ -110,19 +135,19 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> bool {
     let payload = payload(host, &gathered).encode();
     let Some(lsn) = host.append_checkpoint(floor, &payload) else {
         host.keeper().keep_gone(gathered.gone);
-        return false;
+        return Err(NotMade::TooLarge);
     };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
     // A disk without room may never have it; what it does not have the next start does without.
     if !host.await_synced(lsn) {
-        return false;
+        return Err(NotMade::NotSynced);
     }
     host.forget_below(floor);
     host.discard_pages(&gathered.gone);
     if host.is_space_low() {
         host.give_back_space();
     }
-    true
+    Ok(())
 }
 
 fn gather<H: KeeperHost>(host: &H) -> Gathered {

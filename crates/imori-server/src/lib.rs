@@ -37,7 +37,7 @@ mod memory_limit;
 mod limits;
 pub mod config;
 
-pub use keep::{keep_last, keep_once};
+pub use keep::{Pauses, keep_last, keep_once};
 pub use keeper_host::KeeperHost;
 pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;

@@ -155,6 +155,10 @@ pub(crate) const FILES_MAX_WHEN_SHORT: usize = 1;
 /// memory, and only what consumers take meanwhile makes room.
 pub(crate) const SPILL_AGAIN: Duration = Duration::from_millis(250);
 
+/// How long after a checkpoint that was larger than a file of the journal the next is tried: all queues are looked at
+/// for each, and what they count is written again.
+pub(crate) const CHECKPOINT_AGAIN: Duration = Duration::from_secs(1);
+
 /// Pages that nobody needs, for which alone a checkpoint is made: 64 MiB of the disk, and they are found in its payload
 /// until then.
 pub(crate) const CHECKPOINT_PAGES: usize = 256;

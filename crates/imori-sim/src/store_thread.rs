@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use corosensei::Yielder;
-use imori_server::{Job, do_job, keep_last, keep_once};
+use imori_server::{Job, Pauses, do_job, keep_last, keep_once};
 
 use crate::ending::Phase;
 use crate::lock::Lock;
@@ -58,7 +58,7 @@ impl<'a> StoreThread<'a> {
     /// Runs the thread; it never returns, the run ends it.
     pub(crate) fn run(&self) {
         let jobs = &self.shared.jobs;
-        let mut spills_again = self.shared.clock.get();
+        let mut pauses = Pauses::default();
         loop {
             match self.number {
                 0 => {
@@ -67,7 +67,7 @@ impl<'a> StoreThread<'a> {
                         break;
                     }
                     self.shared.trace.note(&[], || String::from("the keeper begins a round"));
-                    keep_once(self, &mut spills_again);
+                    keep_once(self, &mut pauses);
                     self.shared.threads.kept.set(self.shared.log.borrow().last());
                 }
                 1 if self.work(Wait::Writing, &jobs.writing) => {}

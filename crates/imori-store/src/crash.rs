@@ -339,4 +339,5 @@ fn every_planted_fault_is_caught() {
     }
 }
 
+mod misplaced;
 mod recoveries;

@@ -10,8 +10,9 @@ use tracing::Level;
 
 use crate::pen::Pen;
 
-/// How long the end of the process waits for the log: one whose disk failed has to be gone within a second.
-const FINISH_MAX: Duration = Duration::from_millis(200);
+/// How long the process waits for the log before it is ready, and at its end: one whose disk failed has to be gone
+/// within a second.
+const FLUSH_MAX: Duration = Duration::from_millis(200);
 
 static PEN: OnceLock<Pen> = OnceLock::new();
 
@@ -35,10 +36,10 @@ pub(crate) fn start(config: &Log) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns when what was logged is written; the process may end then.
-pub(crate) fn finish() {
+/// Returns when what was logged is written, or after [`FLUSH_MAX`].
+pub(crate) fn flush() {
     if let Some(pen) = PEN.get() {
-        pen.finish(FINISH_MAX);
+        pen.flush_within(FLUSH_MAX);
     }
 }
 

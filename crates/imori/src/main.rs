@@ -35,7 +35,7 @@ const TIMED_OUT: u8 = 3;
 
 fn main() -> ExitCode {
     let outcome = Cli::parse().run();
-    log::finish();
+    log::flush();
     match outcome {
         Ok(code) => ExitCode::from(code),
         // `imori sub … | head -1` has what it wanted.

@@ -39,7 +39,7 @@ impl Pen {
     }
 
     /// Returns when all that was handed in before is written, or the time is over.
-    pub(crate) fn finish(&self, within: Duration) {
+    pub(crate) fn flush_within(&self, within: Duration) {
         let begin = Instant::now();
         let (done, written) = sync_channel(1);
         let mut mark = Line::Mark(done);
@@ -48,7 +48,7 @@ impl Pen {
                 return;
             }
             mark = back;
-            // Whoever ends the process has nothing else to do.
+            // Who waits for the log has nothing else to do.
             std::thread::sleep(Duration::from_millis(1));
         }
         let _ = written.recv_timeout(within.saturating_sub(begin.elapsed()));
@@ -122,7 +122,7 @@ mod tests {
         }
         // From here on everything may be written.
         drop(allow);
-        pen.finish(Duration::from_secs(30));
+        pen.flush_within(Duration::from_secs(30));
         assert_eq!(*written.lock().unwrap(), b"a\nb\nc\n");
     }
 
@@ -136,7 +136,7 @@ mod tests {
         assert!((2..=3).contains(&pen.lost.load(Ordering::Relaxed)));
         drop(allow);
         // The lines that wait leave no room for who waits for them, at first.
-        pen.finish(Duration::from_secs(30));
+        pen.flush_within(Duration::from_secs(30));
         let count = written.lock().unwrap().len();
         assert!((LINES_MAX..=LINES_MAX + 1).contains(&count), "{count}");
     }

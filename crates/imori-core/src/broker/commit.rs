@@ -2,60 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
-use std::sync::Arc;
 
 use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{
-    Move, PublishReport, bury, check_kept, distribute_live, live_receivers, reply, resolve,
-};
+use super::distribute::{Move, PublishReport, bury, distribute_live, live_receivers, reply};
 use super::letter::Letter;
 use super::once::{Sifted, find, note, sift};
-use super::record::{Keepers, group_bytes, message_record, record_counts, record_effects};
-use crate::authorize::{Action, Object, authorize};
+use super::record::{Keepers, group_bytes, record_counts, record_effects};
+use super::steps::{Resolved, Settles, Step, check};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::{Holding, Outcome, Place};
 use crate::error::BrokerError;
-use crate::id::{DurableQueueId, QueueId};
-use crate::message::{Address, AddressView, Message, Property, Publication};
-use crate::outbound::{INBOX_PREFIX, Numbers, SessionId, SharedHeaders};
+use crate::id::QueueId;
+use crate::message::{AddressView, Publication};
+use crate::outbound::{SharedHeaders, Wake};
 use crate::queue::{Arrival, Effects, Queue};
 use crate::record::{NewRecord, settle_records, settles_bytes_max};
-use crate::route::Route;
 use crate::time::Time;
 use crate::world::{Event, World};
 
-/// A step of a transaction.
-#[derive(Debug, Clone)]
-pub enum Step {
-    /// Publish a message.
-    Publish {
-        /// Where to.
-        address: Address,
-        /// The message.
-        message: Arc<Message>,
-    },
-    /// Settle deliveries.
-    Settle {
-        /// In this session.
-        session: SessionId,
-        /// These.
-        numbers: Numbers,
-        /// In this way.
-        outcome: Outcome,
-    },
-}
-
-/// A publish that found its receivers.
-struct Resolved<'a> {
-    message: &'a Arc<Message>,
-    subject: &'a [u8],
-    /// `None` for an inbox.
-    route: Option<Arc<Route>>,
-}
-
-/// Deliveries that are to be settled, and how.
-type Settles = Vec<(Place, Outcome)>;
+/// The queues of a transaction, by rising id, and those of them that are there, locked.
+type Locked<'a, 'q> = (&'a [QueueId], &'a mut [Option<&'q mut Queue>]);
 
 /// Commits a transaction (ARCHITECTURE, transactions): checks everything, then applies all of it to the
 /// queues, locked together, then delivers. Readers may see one queue's part before another's.
@@ -64,144 +31,216 @@ type Settles = Vec<(Place, Outcome)>;
 /// What the first step that is not possible would have met; then nothing was done.
 pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<PublishReport, BrokerError> {
     let now = world.now();
-    let (resolved, settled) = check(world, actor, steps)?;
-    let mut moves = moves(world, actor, &settled, now);
-    let mut settles: Option<Level> = None;
-    let mut ids: Vec<QueueId> = resolved
-        .iter()
-        .flat_map(|publish| publish.route.iter())
-        .flat_map(|route| route.queues.iter().copied())
-        .collect();
-    ids.extend(settled.iter().map(|(place, _)| place.queue));
-    ids.sort_unstable();
-    ids.dedup();
-
-    let mut report = PublishReport::default();
-    let mut effects = Effects::default();
-    let (mut wakes, mut moved, mut lsns_of_moves) = (Vec::new(), Vec::new(), Vec::new());
-    world.with_queues(&ids, |queues| {
-        let sifted = sift_all(&ids, queues, &resolved, now);
-        let mut arriving = BTreeMap::<QueueId, (u64, u64)>::new();
-        for (publish, sifted) in resolved.iter().zip(&sifted) {
-            for id in &sifted.takers {
-                let total = arriving.entry(*id).or_default();
-                total.0 += 1;
-                total.1 += publish.message.view().body.len() as u64;
-            }
-        }
-        for (id, (messages, bytes)) in arriving {
-            if let Some(queue) = find((&ids, queues), id)
-                && queue.refuses(messages, bytes)
-            {
-                return Err(BrokerError::QueueFull(queue.name().clone()));
-            }
-        }
-        let mut messages = Vec::new();
-        for (publish, sifted) in resolved.iter().zip(&sifted) {
-            let durable = sifted.takers.iter().filter_map(|id| Some(find((&ids, queues), *id)?.durability()));
-            let keepers = Keepers::among(durable.filter(|_| publish.message.view().head.is_persistent));
-            let record = publish.record(&keepers.queues, now);
-            // Of a message that all had before, what they said then is what counts.
-            let is_new = !sifted.takers.is_empty() || sifted.had_by == 0;
-            messages.push(Kept { record, level: is_new.then_some(keepers.level), keepers });
-        }
+    let (publishes, settles) = check(world, actor, steps)?;
+    let mut moves = moves(world, actor, &settles, now);
+    let ids = queues_of(&publishes, &settles);
+    let mut applied = Applied::default();
+    world.with_queues(&ids, |queues| -> Result<(), BrokerError> {
+        let sifted = sift_all(&ids, queues, &publishes, now);
+        refuse_full((&ids, queues), &publishes, &sifted)?;
+        let mut messages = keep((&ids, queues), &publishes, &sifted, now);
         let records = messages.iter().filter_map(|kept| kept.record.as_ref());
         let records = records.chain(moves.values().filter_map(|moved| moved.record.as_ref()));
-        let mut is_kept = |place: &Place| {
-            find((&ids, queues), place.queue).is_some_and(|queue| queue.durability().is_some())
-        };
-        let settles_kept = settled.iter().filter(|(place, _)| is_kept(place)).count();
-        let bytes = group_bytes(records) + settles_bytes_max(settles_kept);
-        let bytes_max = world.group_bytes_max();
-        if bytes > bytes_max {
-            return Err(BrokerError::TransactionTooLarge { bytes, bytes_max });
-        }
+        refuse_large(world, (&ids, queues), records, &settles)?;
         // Nothing can be refused from here on.
+        applied.settle(world, actor, (&ids, queues), steps, &mut moves, now);
+        let lsns = applied.record(world, &mut messages, &sifted);
+        let stored = publishes.iter().zip(&sifted).zip(messages.iter().zip(lsns));
+        for ((publish, sifted), (kept, lsn)) in stored {
+            applied.enqueue((&ids, queues), publish, sifted, (kept, lsn), now);
+        }
+        record_counts(world, &mut applied.effects);
+        Ok(())
+    })?;
+
+    for publish in &publishes {
+        publish_live(world, actor, publish, &mut applied.report);
+    }
+    for id in ids {
+        change_and_deliver(world, id, |_, _| ());
+    }
+    wake_consumers(world, actor.connection, &applied.wakes);
+    let mut dead = record_effects(world, applied.effects);
+    for (moved, lsn) in applied.moved.iter().zip(applied.lsns_of_moved) {
+        moved.send(world, actor.vhost, lsn, &mut |more| dead.extend(more));
+    }
+    bury(world, actor.vhost, dead);
+    let mut report = applied.report;
+    if let Some(level) = applied.settle_level {
+        // What it caused has moved by records of its own, which are among those up to now.
+        report.confirm = report.confirm.after(Confirm::of(level, world.appended()));
+    }
+    Ok(report)
+}
+
+/// All queues of a transaction, by rising id.
+fn queues_of(publishes: &[Resolved<'_>], settles: &Settles) -> Vec<QueueId> {
+    let routes = publishes.iter().filter_map(|publish| publish.route.as_ref());
+    let mut ids: Vec<QueueId> = routes.flat_map(|route| route.queues.iter().copied()).collect();
+    ids.extend(settles.iter().map(|(place, _)| place.queue));
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// Refuses a transaction of which a queue would not take all that it publishes.
+fn refuse_full(
+    (ids, queues): Locked<'_, '_>,
+    publishes: &[Resolved<'_>],
+    sifted: &[Sifted],
+) -> Result<(), BrokerError> {
+    let mut arriving = BTreeMap::<QueueId, (u64, u64)>::new();
+    for (publish, sifted) in publishes.iter().zip(sifted) {
+        for id in &sifted.takers {
+            let total = arriving.entry(*id).or_default();
+            total.0 += 1;
+            total.1 += publish.message.view().body.len() as u64;
+        }
+    }
+    for (id, (messages, bytes)) in arriving {
+        if let Some(queue) = find((ids, queues), id)
+            && queue.refuses(messages, bytes)
+        {
+            return Err(BrokerError::QueueFull(queue.name().clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a transaction whose records are more than can be written as one.
+fn refuse_large<'r, W: World>(
+    world: &W,
+    (ids, queues): Locked<'_, '_>,
+    records: impl Iterator<Item = &'r NewRecord>,
+    settles: &Settles,
+) -> Result<(), BrokerError> {
+    let mut is_kept =
+        |place: &Place| find((ids, queues), place.queue).is_some_and(|queue| queue.durability().is_some());
+    let settles_kept = settles.iter().filter(|(place, _)| is_kept(place)).count();
+    let bytes = group_bytes(records) + settles_bytes_max(settles_kept);
+    let bytes_max = world.group_bytes_max();
+    if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
+}
+
+/// Makes the records of all messages that are kept.
+fn keep(
+    (ids, queues): Locked<'_, '_>,
+    publishes: &[Resolved<'_>],
+    sifted: &[Sifted],
+    now: Time,
+) -> Vec<Kept> {
+    let mut keep_one = |(publish, sifted): (&Resolved<'_>, &Sifted)| {
+        let durable = sifted.takers.iter().filter_map(|id| Some(find((ids, queues), *id)?.durability()));
+        let keepers = Keepers::among(durable.filter(|_| publish.message.view().head.is_persistent));
+        let record = publish.record(&keepers.queues, now);
+        // Of a message that all had before, what they said then is what counts.
+        let is_new = !sifted.takers.is_empty() || sifted.had_by == 0;
+        Kept { record, level: is_new.then_some(keepers.level), keepers }
+    };
+    publishes.iter().zip(sifted).map(&mut keep_one).collect()
+}
+
+/// Gives a message of a transaction to whoever hears it now.
+fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Resolved<'_>, report: &mut PublishReport) {
+    world.count(Event::Published);
+    let publication = Publication::of_stored(publish.message);
+    let Some(route) = &publish.route else {
+        report.receivers += reply(world, publish.subject, &publication).receivers;
+        return;
+    };
+    let address = &AddressView::new(&route.address);
+    let (vhost, run, first) = (actor.vhost, slice::from_ref(&publication), Lsn::NONE);
+    let letter = Letter { vhost, address, run, deaths: None, first, echo_to: None };
+    let mut shared = SharedHeaders::for_receivers(live_receivers(route));
+    distribute_live(world, route, &letter, &mut shared, report);
+    if route.is_empty() {
+        world.count(Event::Unroutable);
+    }
+}
+
+/// What a transaction has done to its queues, and what follows from it.
+#[derive(Default)]
+struct Applied {
+    report: PublishReport,
+    effects: Effects,
+    wakes: Vec<Wake>,
+    /// Dead letters that move by the records of the transaction, and the numbers of these.
+    moved: Vec<Move>,
+    lsns_of_moved: Vec<Lsn>,
+    /// The highest of those durable queues in which it settles something.
+    settle_level: Option<Level>,
+}
+
+impl Applied {
+    /// Settles all that is to be settled; what dies of it moves as was found before.
+    fn settle<W: World>(
+        &mut self,
+        world: &W,
+        actor: &Actor<'_>,
+        (ids, queues): Locked<'_, '_>,
+        steps: &[Step],
+        moves: &mut BTreeMap<Place, Move>,
+        now: Time,
+    ) {
         for step in steps {
-            if let Step::Settle { session, numbers, outcome } = step {
-                let (settled, woken) = world
-                    .with_outbound(actor.connection, |outbound| outbound.settle(*session, *numbers))
-                    .unwrap_or_default();
-                wakes.extend(woken);
-                for unsettled in settled {
-                    if let Some(queue) = find((&ids, queues), unsettled.place.queue) {
-                        let died = effects.dead.len();
-                        queue.settle(unsettled.place.sequence, *outcome, now, &mut effects);
-                        // What dies moves by the records of the transaction.
-                        if effects.dead.len() > died
-                            && let Some(prepared) = moves.remove(&unsettled.place)
-                        {
-                            effects.dead.pop();
-                            moved.push(prepared);
-                        }
-                        settles = settles.max(queue.durability().map(|durability| durability.level));
-                    }
+            let Step::Settle { session, numbers, outcome } = step else { continue };
+            let (settled, woken) = world
+                .with_outbound(actor.connection, |outbound| outbound.settle(*session, *numbers))
+                .unwrap_or_default();
+            self.wakes.extend(woken);
+            for unsettled in settled {
+                let Some(queue) = find((ids, queues), unsettled.place.queue) else { continue };
+                let died = self.effects.dead.len();
+                queue.settle(unsettled.place.sequence, *outcome, now, &mut self.effects);
+                // What dies moves by the records of the transaction.
+                if self.effects.dead.len() > died
+                    && let Some(prepared) = moves.remove(&unsettled.place)
+                {
+                    self.effects.dead.pop();
+                    self.moved.push(prepared);
                 }
+                self.settle_level = self.settle_level.max(queue.durability().map(|kept| kept.level));
             }
         }
-        let mut settled = std::mem::take(&mut effects.settled);
-        settled.extend(moved.iter().filter_map(Move::holding));
-        let (lsns, confirm) = record_all(world, &mut messages, &mut moved, &settled, settles);
-        let (lsns, of_moves) = lsns.split_at(messages.len());
-        lsns_of_moves.extend_from_slice(of_moves);
+    }
+
+    /// Records all of it as one; gives the numbers of the messages.
+    fn record<W: World>(&mut self, world: &W, messages: &mut [Kept], sifted: &[Sifted]) -> Vec<Lsn> {
+        let mut settled = std::mem::take(&mut self.effects.settled);
+        settled.extend(self.moved.iter().filter_map(Move::holding));
+        let (mut lsns, confirm) = record_all(world, messages, &mut self.moved, &settled, self.settle_level);
+        self.lsns_of_moved = lsns.split_off(messages.len());
         let is_any_new = messages.iter().any(|kept| kept.level.is_some());
         let had = sifted.iter().filter_map(|sifted| sifted.confirm).reduce(Confirm::and);
-        report.confirm = match had {
+        self.report.confirm = match had {
             Some(had) if is_any_new => confirm.and(had),
             // What it settles waits too, and has no level of its own.
             Some(had) => had.after(confirm),
             None => confirm,
         };
-        for (((publish, sifted), kept), lsn) in
-            resolved.iter().zip(&sifted).zip(&messages).zip(lsns.iter().copied())
-        {
-            let Some(route) = &publish.route else { continue };
-            let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, lsn, now };
-            report.receivers += sifted.had_by;
-            for id in &sifted.takers {
-                if let Some(queue) = find((&ids, queues), *id) {
-                    queue.enqueue(&Publication::of_stored(publish.message), &arrival, &mut effects);
-                    note(queue, publish.id(), now, kept.keepers.lsn_in(queue, lsn));
-                    report.receivers += 1;
-                }
-            }
-        }
-        record_counts(world, &mut effects);
-        Ok(())
-    })?;
+        lsns
+    }
 
-    for publish in &resolved {
-        world.count(Event::Published);
-        let publication = Publication::of_stored(publish.message);
-        match &publish.route {
-            Some(route) => {
-                let run = slice::from_ref(&publication);
-                let address = &AddressView::new(&route.address);
-                let (vhost, first) = (actor.vhost, Lsn::NONE);
-                let letter = Letter { vhost, address, run, deaths: None, first, echo_to: None };
-                let mut shared = SharedHeaders::for_receivers(live_receivers(route));
-                distribute_live(world, route, &letter, &mut shared, &mut report);
-                if route.is_empty() {
-                    world.count(Event::Unroutable);
-                }
+    /// Puts a message into the queues that take it.
+    fn enqueue(
+        &mut self,
+        (ids, queues): Locked<'_, '_>,
+        publish: &Resolved<'_>,
+        sifted: &Sifted,
+        (kept, lsn): (&Kept, Lsn),
+        now: Time,
+    ) {
+        let Some(route) = &publish.route else { return };
+        let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, lsn, now };
+        self.report.receivers += sifted.had_by;
+        for id in &sifted.takers {
+            if let Some(queue) = find((ids, queues), *id) {
+                queue.enqueue(&Publication::of_stored(publish.message), &arrival, &mut self.effects);
+                note(queue, publish.id(), now, kept.keepers.lsn_in(queue, lsn));
+                self.report.receivers += 1;
             }
-            None => report.receivers += reply(world, publish.subject, &publication).receivers,
         }
     }
-    for id in ids {
-        change_and_deliver(world, id, |_, _| ());
-    }
-    wake_consumers(world, actor.connection, &wakes);
-    let mut dead = record_effects(world, effects);
-    for (moved, lsn) in moved.iter().zip(lsns_of_moves) {
-        moved.send(world, actor.vhost, lsn, &mut |more| dead.extend(more));
-    }
-    bury(world, actor.vhost, dead);
-    if let Some(level) = settles {
-        // What it caused has moved by records of its own, which are among those up to now.
-        report.confirm = report.confirm.after(Confirm::of(level, world.appended()));
-    }
-    Ok(report)
 }
 
 /// A message of a transaction, and who keeps it.
@@ -288,65 +327,4 @@ fn record_all<W: World>(
     let lsns = places.into_iter().map(|place| place.map_or(Lsn::NONE, |index| appended.first.plus(index)));
     let confirm = Confirm::of(wait, appended.through);
     (lsns.collect(), Confirm { level: level.or(settles).unwrap_or_default(), ..confirm })
-}
-
-impl<'a> Resolved<'a> {
-    /// What the publisher calls it.
-    fn id(&self) -> Option<&'a [u8]> {
-        self.message.view().property(Property::MessageId)
-    }
-
-    /// The record of the message, if these queues keep it.
-    fn record(&self, queues: &[DurableQueueId], now: Time) -> Option<NewRecord> {
-        let route = self.route.as_ref().filter(|_| !queues.is_empty())?;
-        let publication = Publication::of_stored(self.message);
-        Some(message_record(&publication, &AddressView::new(&route.address), None, queues, now))
-    }
-}
-
-/// Looks at every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the
-/// deliveries that are to be settled, and how.
-fn check<'a, W: World>(
-    world: &W,
-    actor: &Actor<'_>,
-    steps: &'a [Step],
-) -> Result<(Vec<Resolved<'a>>, Settles), BrokerError> {
-    let (mut resolved, mut settles) = (Vec::new(), Settles::new());
-    // What an earlier step settles is not there for a later one.
-    let mut settled = BTreeSet::<(SessionId, u64)>::new();
-    for step in steps {
-        match step {
-            Step::Publish { address, message } => {
-                let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
-                let route = if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
-                    authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
-                    check_kept(message.view().head, &[], subject)?;
-                    None
-                } else {
-                    let object = Object::Exchange { exchange, subject };
-                    authorize(actor.identity, Action::Publish, actor.vhost, object)?;
-                    let route = resolve(world, actor.vhost, exchange, subject, &message.view())?;
-                    check_kept(message.view().head, &route.queues, subject)?;
-                    Some(route)
-                };
-                resolved.push(Resolved { message, subject, route });
-            }
-            Step::Settle { session, numbers, outcome } => {
-                authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
-                let number = numbers.last();
-                let (is_known, meant) = world
-                    .with_outbound(actor.connection, |outbound| {
-                        let is_known = outbound.find_unsettled(*session, number).is_some();
-                        (is_known, outbound.meant(*session, *numbers))
-                    })
-                    .unwrap_or_default();
-                if !is_known || settled.contains(&(*session, number)) {
-                    return Err(BrokerError::NoDelivery(number));
-                }
-                let new = meant.iter().filter(|unsettled| settled.insert((*session, unsettled.number)));
-                settles.extend(new.map(|unsettled| (unsettled.place, *outcome)));
-            }
-        }
-    }
-    Ok((resolved, settles))
 }

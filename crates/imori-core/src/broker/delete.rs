@@ -1,9 +1,8 @@
 //! Queues end.
 
 use super::actor::Actor;
+use super::asked::{give_up, relieve};
 use super::declare::{define, find_queue};
-use super::deliver::give_up;
-use super::relieve::relieve;
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;

@@ -1,13 +1,12 @@
 //! A queue changes, and what it then can give out goes out.
 
+use super::asked::Asked;
 use super::distribute::bury;
 use super::offer::offer;
-use super::record::{record_counts, record_effects};
-use super::relieve::relieve;
-use crate::id::{ConnectionId, QueueId, Reader, VhostId};
+use super::record::record_effects;
+use crate::id::{ConnectionId, QueueId, Reader};
 use crate::outbound::Wake;
-use crate::queue::{Effects, GonePage, PageWork, Queue};
-use crate::time::Time;
+use crate::queue::{Effects, Queue};
 use crate::world::World;
 
 /// Changes a queue, gives out what then can be given out, and sees to the consequences.
@@ -19,39 +18,21 @@ pub(super) fn change_and_deliver<W: World, R>(
 ) -> Option<R> {
     let now = world.now();
     let mut effects = Effects::default();
-    let share = world.queue_memory_bytes();
-    let (result, vhost, wake_up, (work, relieved)) = world.with_queue(id, |queue| {
+    let (result, vhost, asked) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         queue.deliver(
             now,
             &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
             &mut effects,
         );
-        record_counts(world, &mut effects);
-        let asked = (queue.page_work(now, share), queue.weigh(share));
-        (result, queue.vhost(), queue.new_wake_up(), asked)
+        (result, queue.vhost(), Asked::by(world, queue, &mut effects, now))
     })?;
-    work.into_iter().for_each(|work| world.page(id, work));
-    relieve(world, relieved);
-    follow_up(world, id, vhost, wake_up, effects);
-    Some(result)
-}
-
-/// What has to be done after a queue is unlocked.
-pub(super) fn follow_up<W: World>(
-    world: &W,
-    id: QueueId,
-    vhost: VhostId,
-    wake_up: Option<Time>,
-    effects: Effects,
-) {
-    if let Some(at) = wake_up {
-        world.wake_queue_at(id, at);
-    }
+    asked.answer(world, id);
     let dead = record_effects(world, effects);
     if !dead.is_empty() {
         bury(world, vhost, dead);
     }
+    Some(result)
 }
 
 /// Lets publishers go on who waited for the room of a connection, as [`Outbound::written`](crate::outbound::Outbound::written) tells.
@@ -66,12 +47,5 @@ pub fn wake_consumers<W: World>(world: &W, connection: ConnectionId, wakes: &[Wa
     for wake in wakes {
         let reader = Reader { connection, id: wake.reader };
         change_and_deliver(world, wake.queue, |queue, _| queue.wake(reader));
-    }
-}
-
-/// Hands on that nobody needs these pages any more.
-pub(super) fn give_up<W: World>(world: &W, id: QueueId, pages: Vec<GonePage>) {
-    if !pages.is_empty() {
-        world.page(id, PageWork::Gone(pages));
     }
 }

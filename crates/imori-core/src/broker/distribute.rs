@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::slice;
 use std::sync::Arc;
 
+use super::asked::Asked;
 use super::letter::Letter;
 use super::offer::offer;
-use super::record::{moved_record, record_counts, record_effects, record_move, record_settled};
-use super::relieve::relieve;
+use super::record::{moved_record, record_effects, record_move, record_settled};
 use crate::confirm::{Confirm, Lsn};
 use crate::delivery::{About, Holding};
 use crate::error::BrokerError;
@@ -322,7 +322,6 @@ fn enqueue<W: World>(
     bury: &mut dyn FnMut(Vec<Dead>),
 ) {
     let (address, deaths, now) = (letter.address, letter.deaths.as_ref(), world.now());
-    let share = world.queue_memory_bytes();
     let mut effects = Effects::default();
     let outcome = world.with_queue(id, |queue| {
         // A dead letter that came back unrejected would go round for ever.
@@ -339,17 +338,13 @@ fn enqueue<W: World>(
             );
             refused += usize::from(published.is_err());
         }
-        record_counts(world, &mut effects);
         let refused_by = (refused > 0).then(|| queue.name().clone());
-        let asked = (queue.page_work(now, share), queue.weigh(share));
-        Some((refused, refused_by, queue.new_wake_up(), asked))
+        Some((refused, refused_by, Asked::by(world, queue, &mut effects, now)))
     });
-    if let Some((refused, refused_by, wake_up, (work, relieved))) = outcome.flatten() {
+    if let Some((refused, refused_by, asked)) = outcome.flatten() {
         report.receivers += letter.run.len() - refused;
         report.refused_by = refused_by.or(report.refused_by.take());
-        wake_up.into_iter().for_each(|at| world.wake_queue_at(id, at));
-        work.into_iter().for_each(|work| world.page(id, work));
-        relieve(world, relieved);
+        asked.answer(world, id);
     }
     let dead = record_effects(world, effects);
     if !dead.is_empty() {

@@ -1,13 +1,9 @@
 //! Time passes over a queue.
 
 use super::delete::delete_idle;
-use super::deliver::{change_and_deliver, follow_up};
-use super::offer::offer;
-use super::record::record_counts;
-use super::relieve::relieve;
+use super::deliver::change_and_deliver;
 use crate::delivery::Outcome;
 use crate::id::QueueId;
-use crate::queue::Effects;
 use crate::restore::Awakening;
 use crate::world::World;
 
@@ -15,28 +11,11 @@ use crate::world::World;
 /// time, deletes the queue if it was idle too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();
-    let share = world.queue_memory_bytes();
-    let mut effects = Effects::default();
-    let state = world.with_queue(id, |queue| {
+    let is_idle = change_and_deliver(world, id, |queue, _| {
         queue.woken(now);
-        queue.deliver(
-            now,
-            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-            &mut effects,
-        );
-        record_counts(world, &mut effects);
-        let is_idle = queue.is_idle_too_long(now);
-        let wake_up = if is_idle { None } else { queue.new_wake_up() };
-        let asked = (queue.page_work(now, share), queue.weigh(share));
-        (is_idle, queue.vhost(), wake_up, asked)
+        queue.is_idle_too_long(now)
     });
-    let Some((is_idle, vhost, wake_up, (work, relieved))) = state else {
-        return;
-    };
-    work.into_iter().for_each(|work| world.page(id, work));
-    relieve(world, relieved);
-    follow_up(world, id, vhost, wake_up, effects);
-    if is_idle {
+    if is_idle == Some(true) {
         delete_idle(world, id);
     }
 }

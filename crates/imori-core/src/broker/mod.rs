@@ -17,16 +17,17 @@ mod delete;
 mod declare;
 mod deliver;
 mod once;
+mod steps;
 mod distribute;
+mod asked;
 mod record;
-mod relieve;
 mod letter;
 mod offer;
 mod actor;
 
 pub use actor::Actor;
 pub use cancel::cancel_delayed;
-pub use commit::{Step, commit};
+pub use commit::commit;
 pub use consume::{
     ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
 };
@@ -42,3 +43,4 @@ pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copi
 pub use press::{must_commit_wait_for_queue, must_wait_for_queue};
 pub use publish::{Repetition, notify, publish, publish_again, publish_to_queue};
 pub use settle::settle;
+pub use steps::Step;

@@ -1,6 +1,7 @@
 //! What became of the pages of a queue.
 
-use super::deliver::{change_and_deliver, give_up};
+use super::asked::give_up;
+use super::deliver::change_and_deliver;
 use crate::id::QueueId;
 use crate::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource};
 use crate::world::World;

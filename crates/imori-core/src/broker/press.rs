@@ -4,8 +4,8 @@
 //! letters, goes on.
 
 use super::actor::Actor;
-use super::commit::Step;
 use super::distribute::resolve_passing;
+use super::steps::Step;
 use crate::authorize::{Action, Object, authorize};
 use crate::id::QueueId;
 use crate::message::MessageView;

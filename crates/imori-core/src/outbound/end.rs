@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(stage.settle(Numbers::One(1)), (vec![], vec![]));
         let (unsettled, wakes) = stage.outbound.settle(SessionId(9), Numbers::UpTo(u64::MAX));
         assert_eq!((unsettled, wakes), (vec![], vec![]));
-        assert_eq!(stage.outbound.meant(SessionId(9), Numbers::One(0)), []);
+        assert_eq!(stage.outbound.meant(SessionId(9), Numbers::One(0), 0), []);
     }
 
     #[test]

@@ -119,11 +119,16 @@ impl Session {
         taken
     }
 
-    /// The deliveries that are meant, in order; none where the named one is not there.
-    pub(super) fn meant(&self, numbers: Numbers) -> Vec<Unsettled> {
+    /// The deliveries that are meant and are above a number, in order; none where the named one is not there.
+    pub(super) fn meant(&self, numbers: Numbers, above: u64) -> Vec<Unsettled> {
         let Some(range) = self.range(numbers) else {
             return Vec::new();
         };
+        let first = self.unsettled.partition_point(|(number, _)| *number <= above).max(*range.start());
+        let range = first..=*range.end();
+        if range.is_empty() {
+            return Vec::new();
+        }
         let meant = self.unsettled.range(range).filter_map(|(_, unsettled)| *unsettled);
         meant.filter(|unsettled| numbers.mean(unsettled)).collect()
     }
@@ -199,7 +204,10 @@ mod tests {
                 }
             }
             session.settle(Numbers::One(5));
-            assert_eq!(numbers(&session.meant(meant)), expected, "{meant:?}");
+            for above in 0..8 {
+                let higher: Vec<u64> = expected.iter().copied().filter(|number| *number > above).collect();
+                assert_eq!(numbers(&session.meant(meant, above)), higher, "{meant:?} above {above}");
+            }
             assert_eq!(numbers(&session.settle(meant)), expected, "{meant:?}");
             assert_eq!(session.unsettled_len(), 4 - expected.len(), "{meant:?}");
             assert_eq!(session.settle_all().len(), 4 - expected.len(), "{meant:?}");
@@ -276,7 +284,7 @@ mod tests {
                     .map(|(number, _)| *number)
                     .collect();
                 prop_assert_eq!(session.find(named).is_some(), model.contains_key(&named));
-                prop_assert_eq!(numbers(&session.meant(meant)), expected.clone());
+                prop_assert_eq!(numbers(&session.meant(meant, 0)), expected.clone());
                 prop_assert_eq!(numbers(&session.settle(meant)), expected.clone());
                 model.retain(|number, _| !expected.contains(number));
                 prop_assert_eq!(session.unsettled_len(), model.len());

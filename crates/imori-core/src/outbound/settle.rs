@@ -18,9 +18,11 @@ impl Outbound {
         self.sessions.get(usize::from(session.0))?.find(number)
     }
 
-    /// The unsettled deliveries that a client means; none where the named one is not unsettled.
-    pub fn meant(&self, session: SessionId, numbers: Numbers) -> Vec<Unsettled> {
-        self.sessions.get(usize::from(session.0)).map(|session| session.meant(numbers)).unwrap_or_default()
+    /// The unsettled deliveries that a client means and that are above a number; none where the named one is not
+    /// unsettled.
+    pub fn meant(&self, session: SessionId, numbers: Numbers, above: u64) -> Vec<Unsettled> {
+        let session = self.sessions.get(usize::from(session.0));
+        session.map(|session| session.meant(numbers, above)).unwrap_or_default()
     }
 
     /// Takes the deliveries that a client settles, and tells which consumers can take more for it.

@@ -100,3 +100,36 @@ fn a_commit_of_nothing_and_to_nobody_is_fine() {
     assert_eq!(commit(&client, &[publish(world.gauge(), "", "nobody", "m")]), Ok(0));
     assert_eq!((world.counted(Event::Unroutable), world.charged()), (1, 0));
 }
+
+/// Each step looks only at what those before it did not mean, and at all of that.
+#[test]
+fn steps_that_mean_several_deliveries_settle_each_of_them_once() {
+    let of = |number, reader| settle(Numbers::UpToOf(number, reader), Outcome::Accept);
+    let up_to = |number| settle(Numbers::UpTo(number), Outcome::Accept);
+    type Steps = fn(&dyn Fn(u64, bool) -> Step, &dyn Fn(u64) -> Step) -> Vec<Step>;
+    let rows: [(Steps, (usize, usize)); 7] = [
+        (|of, _| vec![of(2, false)], (1, 3)),
+        (|of, _| vec![of(1, false), of(2, false), of(5, false)], (0, 3)),
+        (|of, _| vec![of(5, false), of(6, true)], (0, 0)),
+        (|of, _| vec![of(6, true), of(5, false)], (0, 0)),
+        (|of, up_to| vec![of(5, false), up_to(4), of(6, true)], (0, 0)),
+        (|of, up_to| vec![up_to(3), of(4, true), of(5, false)], (0, 1)),
+        (|_, up_to| vec![up_to(1), up_to(3), up_to(6)], (0, 0)),
+    ];
+    for (row, (steps, left)) in rows.into_iter().enumerate() {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        let readers = ["a", "b"].map(|name| {
+            client.declare(name);
+            client.consume(name, name, 9)
+        });
+        // Deliveries 1, 2, 5 come from one queue, and 3, 4, 6 from the other.
+        for name in ["a", "a", "b", "b", "a", "b"] {
+            client.send(name, "m");
+        }
+        let steps = steps(&|number, is_b| of(number, readers[usize::from(is_b)]), &up_to);
+        assert_eq!(commit(&client, &steps), Ok(0), "row {row}");
+        let unsettled = ["a", "b"].map(|name| world.depth(name).expect("it is there").1);
+        assert_eq!((unsettled[0], unsettled[1]), left, "row {row}");
+    }
+}

@@ -74,6 +74,21 @@ fn who_reads_too_is_heard_and_others_hear_at_once_what_no_queue_gets() {
     assert_eq!(world.ready_len("long"), before + 1);
 }
 
+/// The turn that tells of the end is the one that would have read what came meanwhile.
+#[test]
+fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
+    let (world, _) = pressed();
+    let mut client = connected(&world, "CONNECT {\"verbose\":false}\r\nSUB short 1\r\n");
+    client.send(&world, b"PUB long.b 1\r\nx\r\n");
+    assert!(client.connection.waits_for_queue());
+    client.arrive(b"SUB more 2\r\n");
+    client.alarm_ended(&world);
+    let mut other = connected(&world, "CONNECT {\"verbose\":false}\r\n");
+    other.send(&world, b"PUB more 1\r\nc\r\n");
+    assert_eq!(text(&mut client, &world), "MSG more 2 1\r\nc\r\n", "its SUB was obeyed");
+    assert!(client.connection.waits_for_queue());
+}
+
 #[test]
 fn what_waited_is_answered_once() {
     for subscribe in ["", "SUB s 1\r\n"] {

@@ -13,6 +13,9 @@ struct Desk {
     checkpoints: RefCell<Vec<Checkpoint>>,
     discarded: RefCell<Vec<GonePage>>,
     segments: Census,
+    now: Cell<Time>,
+    /// How often the journal was asked to take a checkpoint.
+    asked: Cell<usize>,
 }
 
 impl Desk {
@@ -25,11 +28,13 @@ impl Desk {
             checkpoints: RefCell::default(),
             discarded: RefCell::default(),
             segments: Census { next_segment: 1, segments: vec![segment] },
+            now: Cell::default(),
+            asked: Cell::default(),
         }
     }
 
     fn keep(&self) {
-        keep_once(self, &mut Time::default());
+        keep_once(self, &mut Pauses::default());
     }
 }
 
@@ -39,7 +44,7 @@ impl KeeperHost for Desk {
     }
 
     fn now(&self) -> Time {
-        Time::default()
+        self.now.get()
     }
 
     fn pass(&self) {}
@@ -81,6 +86,7 @@ impl KeeperHost for Desk {
     }
 
     fn append_checkpoint(&self, _: Lsn, payload: &[u8]) -> Option<Lsn> {
+        self.asked.set(self.asked.get() + 1);
         if payload.len() > self.payload_bytes_max.get() {
             return None;
         }
@@ -150,4 +156,16 @@ fn pages_of_a_checkpoint_that_does_not_fit_go_with_the_next_one() {
     assert_eq!(discarded, all);
     desk.keep();
     assert_eq!(desk.checkpoints.borrow().len(), 1, "nothing is left to be said");
+}
+
+#[test]
+fn a_checkpoint_that_does_not_fit_is_made_again_after_a_pause() {
+    let (desk, mut pauses) = (Desk::new(4096, 0), Pauses::default());
+    for (now, asked) in [(0, 1), (1, 1), (CHECKPOINT_AGAIN.as_millis() as u64 - 1, 1), (1000, 2), (1001, 2)] {
+        desk.now.set(Time(now * 1000));
+        // Each time there is enough for one.
+        desk.keeper.take_gone(every_second(0, CHECKPOINT_PAGES));
+        keep_once(&desk, &mut pauses);
+        assert_eq!(desk.asked.get(), asked, "after {now} ms");
+    }
 }

@@ -47,6 +47,11 @@ impl Client {
         }
     }
 
+    /// Bytes come, and nobody looks at them yet.
+    pub(crate) fn arrive(&mut self, bytes: &[u8]) {
+        self.unread.extend_from_slice(bytes);
+    }
+
     /// The memory alarm is over.
     pub(crate) fn alarm_ended(&mut self, world: &TinyWorld) {
         if self.next == Next::Close {

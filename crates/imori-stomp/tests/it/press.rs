@@ -17,7 +17,7 @@ fn connected(world: &TinyWorld, subscription: &str) -> Client {
     let mut client = Client::new(world, &Arc::new(Settings::default()), true);
     client.send(world, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");
     if !subscription.is_empty() {
-        let subscribe = format!("SUBSCRIBE\nid:1\ndestination:{subscription}\nack:client\n\n\0");
+        let subscribe = format!("SUBSCRIBE\nid:1\ndestination:{subscription}\nack:client\nprefetch-count:1\n\n\0");
         client.send(world, subscribe.as_bytes());
     }
     client.output(world);
@@ -95,6 +95,25 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
         .collect();
     assert_eq!(receipts, ["1", "2", "3"]);
     assert!(!client.connection.waits_for_memory() && !client.connection.waits_for_queue());
+}
+
+/// The turn that tells of the end is the one that would have read what came meanwhile.
+#[test]
+fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
+    let world = world();
+    let mut client = connected(&world, "/queue/other");
+    press(&world, SEND);
+    let mut other = connected(&world, "");
+    other.send(&world, b"SEND\ndestination:/queue/other\n\nfor it\0");
+    let delivery = text(&mut client, &world);
+    let ack = delivery.lines().find_map(|line| line.strip_prefix("ack:")).unwrap();
+    client.send(&world, SEND.as_bytes());
+    assert!(client.connection.waits_for_queue());
+    client.arrive(format!("ACK\nid:{ack}\n\n\0").as_bytes());
+    client.alarm_ended(&world);
+    other.send(&world, b"SEND\ndestination:/queue/other\n\nnext\0");
+    assert!(text(&mut client, &world).contains("next"), "its ACK was obeyed, or it had no credit");
+    assert!(client.connection.waits_for_queue());
 }
 
 #[test]

@@ -3,18 +3,18 @@
 use super::*;
 
 impl Life {
-    fn new(disk: SimDisk, settings: Settings) -> Life {
+    pub(super) fn new(disk: SimDisk, settings: Settings) -> Life {
         let Opened { intake, journal, pool, .. } = open::open(&disk, &settings).expect("the disk is well");
         Life { disk, settings, intake, journal, pool, job: None }
     }
 
-    fn append(&mut self, record: NewRecord) {
+    pub(super) fn append(&mut self, record: NewRecord) {
         let admitted = Admitted::each([record], self.settings.file_bytes).expect("it fits");
         self.intake.append(admitted).expect("the disk is well");
         self.journal.stage(&mut self.intake);
     }
 
-    fn commit_all(&mut self) {
+    pub(super) fn commit_all(&mut self) {
         while self.journal.has_staged() {
             self.commit().expect("the disk is well");
         }
@@ -29,7 +29,7 @@ impl Life {
     }
 }
 
-fn message(byte: u8, len: usize) -> NewRecord {
+pub(super) fn message(byte: u8, len: usize) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![byte; len]) }
 }
 

@@ -79,6 +79,8 @@ impl Serve {
         for listener in server.listeners() {
             print_line(&format!("listening {} {}", listener.service, listener.address))?;
         }
+        // Who is told so may ask the log at once what the start found.
+        log::flush();
         print_line("ready")?;
         if let Some(file) = ready_file {
             file.tell().context("`--ready-fd` cannot be written")?;

@@ -1,0 +1,140 @@
+//! What a transaction asks for: its steps, each looked at before any of them is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::actor::Actor;
+use super::distribute::{check_kept, resolve};
+use super::record::message_record;
+use crate::authorize::{Action, Object, authorize};
+use crate::delivery::{Outcome, Place};
+use crate::error::BrokerError;
+use crate::id::{DurableQueueId, ReaderId};
+use crate::message::{Address, AddressView, Message, Property, Publication};
+use crate::outbound::{INBOX_PREFIX, Numbers, SessionId};
+use crate::record::NewRecord;
+use crate::route::Route;
+use crate::time::Time;
+use crate::world::World;
+
+/// A step of a transaction.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Publish a message.
+    Publish {
+        /// Where to.
+        address: Address,
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// Settle deliveries.
+    Settle {
+        /// In this session.
+        session: SessionId,
+        /// These.
+        numbers: Numbers,
+        /// In this way.
+        outcome: Outcome,
+    },
+}
+
+/// A publish that found its receivers.
+pub(super) struct Resolved<'a> {
+    pub(super) message: &'a Arc<Message>,
+    pub(super) subject: &'a [u8],
+    /// `None` for an inbox.
+    pub(super) route: Option<Arc<Route>>,
+}
+
+/// Deliveries that are to be settled, and how.
+pub(super) type Settles = Vec<(Place, Outcome)>;
+
+impl<'a> Resolved<'a> {
+    /// What the publisher calls it.
+    pub(super) fn id(&self) -> Option<&'a [u8]> {
+        self.message.view().property(Property::MessageId)
+    }
+
+    /// The record of the message, if these queues keep it.
+    pub(super) fn record(&self, queues: &[DurableQueueId], now: Time) -> Option<NewRecord> {
+        let route = self.route.as_ref().filter(|_| !queues.is_empty())?;
+        let publication = Publication::of_stored(self.message);
+        Some(message_record(&publication, &AddressView::new(&route.address), None, queues, now))
+    }
+}
+
+/// Looks at every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the
+/// deliveries that are to be settled, and how.
+pub(super) fn check<'a, W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    steps: &'a [Step],
+) -> Result<(Vec<Resolved<'a>>, Settles), BrokerError> {
+    let (mut resolved, mut settles) = (Vec::new(), Settles::new());
+    // What an earlier step settles is not there for a later one.
+    let mut settled = BTreeSet::<(SessionId, u64)>::new();
+    let mut through = Through::default();
+    for step in steps {
+        match step {
+            Step::Publish { address, message } => {
+                let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
+                let route = if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
+                    authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
+                    check_kept(message.view().head, &[], subject)?;
+                    None
+                } else {
+                    let object = Object::Exchange { exchange, subject };
+                    authorize(actor.identity, Action::Publish, actor.vhost, object)?;
+                    let route = resolve(world, actor.vhost, exchange, subject, &message.view())?;
+                    check_kept(message.view().head, &route.queues, subject)?;
+                    Some(route)
+                };
+                resolved.push(Resolved { message, subject, route });
+            }
+            Step::Settle { session, numbers, outcome } => {
+                authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
+                let number = numbers.last();
+                let (is_known, meant) = world
+                    .with_outbound(actor.connection, |outbound| {
+                        let is_known = outbound.find_unsettled(*session, number).is_some();
+                        (is_known, outbound.meant(*session, *numbers, through.all_of(*session, *numbers)))
+                    })
+                    .unwrap_or_default();
+                if !is_known || settled.contains(&(*session, number)) {
+                    return Err(BrokerError::NoDelivery(number));
+                }
+                let new = meant.iter().filter(|unsettled| settled.insert((*session, unsettled.number)));
+                settles.extend(new.map(|unsettled| (unsettled.place, *outcome)));
+                through.note(*session, *numbers);
+            }
+        }
+    }
+    Ok((resolved, settles))
+}
+
+/// Up to where earlier steps settle all, of a session and of single readers in it: what each of many ACKs means is
+/// looked at once.
+#[derive(Default)]
+struct Through(BTreeMap<(SessionId, Option<ReaderId>), u64>);
+
+impl Through {
+    /// The number up to which all that this would settle is settled.
+    fn all_of(&self, session: SessionId, numbers: Numbers) -> u64 {
+        let up_to = |reader| self.0.get(&(session, reader)).copied().unwrap_or(0);
+        match numbers {
+            Numbers::One(_) => 0,
+            Numbers::UpTo(_) => up_to(None),
+            Numbers::UpToOf(_, reader) => up_to(None).max(up_to(Some(reader))),
+        }
+    }
+
+    fn note(&mut self, session: SessionId, numbers: Numbers) {
+        let reader = match numbers {
+            Numbers::One(_) => return,
+            Numbers::UpTo(_) => None,
+            Numbers::UpToOf(_, reader) => Some(reader),
+        };
+        let up_to = self.0.entry((session, reader)).or_default();
+        *up_to = numbers.last().max(*up_to);
+    }
+}
