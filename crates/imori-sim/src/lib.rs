@@ -3,6 +3,9 @@
 //! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
 //! The same seed makes the same run. What is found is named by a [`Property`].
 
+mod run;
+mod lives;
+mod scheduler;
 mod shortage;
 mod simulation;
 mod crash;
@@ -41,7 +44,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use planted::Bug;
 pub use property::{Property, Violation};
-pub use simulation::Outcome;
+pub use run::Outcome;
 
 use simulation::Simulation;
 
