@@ -10,9 +10,9 @@ use imori_core::time::Time;
 use crate::due::{Cancel, Due};
 use crate::ending::{Crash, Kind};
 use crate::property::Property;
+use crate::queue_spec::QueueSpec;
 use crate::repetition::{Repetition, Taken};
 use crate::shared::Shared;
-use crate::workload::QueueSpec;
 
 /// A connection, from its first byte to its last.
 #[derive(Debug, Default)]
