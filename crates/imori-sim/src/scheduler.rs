@@ -206,8 +206,9 @@ impl Simulation {
 
     /// Looks at what the broker had for connections that it has let go.
     pub(crate) fn look_at_remains(&mut self) {
-        for client in &mut self.clients {
-            if self.shared.network.pipe(client.session).has_remains {
+        for session in self.shared.remains.take() {
+            let client = self.clients.iter_mut().find(|client| client.session == session);
+            if let Some(client) = client.filter(|_| self.shared.network.pipe(session).has_remains) {
                 client.look_at_remains(&self.shared, &mut self.model);
             }
         }

@@ -129,6 +129,7 @@ impl Simulation {
         }
         // The keeper looks several times as often, and may have room now for what it could not copy.
         shared.threads.kept.set(Lsn::NONE);
+        shared.threads.spared.set(0);
         if std::mem::replace(&mut self.shortage.was_high, is_high)
             && !is_high
             && !shared.has(Bug::LostRoomEnd)

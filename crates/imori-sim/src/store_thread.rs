@@ -33,7 +33,7 @@ impl Shared {
                 let is_short = self.paging.is_space_low || log.is_space_low || log.is_stalled();
                 let files_max = if is_short { 1 } else { self.keeper.files_max };
                 let is_full = log.live_files() > files_max && log.last() > self.threads.kept.get();
-                let is_worth_it = is_short && self.keeper.spared() > 0;
+                let is_worth_it = is_short && self.keeper.spared() > self.threads.spared.get();
                 !log.has_failed && (is_full || is_worth_it) || phase == Phase::Keeping
             }
             Wait::Writing => !self.jobs.writing.borrow().is_empty() || phase >= Phase::Closing,
@@ -69,6 +69,8 @@ impl<'a> StoreThread<'a> {
                     self.shared.trace.note(&[], || String::from("the keeper begins a round"));
                     keep_once(self, &mut pauses);
                     self.shared.threads.kept.set(self.shared.log.borrow().last());
+                    // While a checkpoint that was refused is not tried again, what would go with it stays.
+                    self.shared.threads.spared.set(self.shared.keeper.spared());
                 }
                 1 if self.work(Wait::Writing, &jobs.writing) => {}
                 2 if self.work(Wait::Reading, &jobs.reading) => {}

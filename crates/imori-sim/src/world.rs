@@ -177,7 +177,9 @@ impl Shared {
             link.outbound.put_back(bytes, len);
         }
         pipe.is_unsent_incomplete |= link.outbound.has_unsent();
-        pipe.has_remains = true;
+        if !std::mem::replace(&mut pipe.has_remains, true) {
+            self.remains.borrow_mut().push(link.wire.pipe);
+        }
     }
 }
 
