@@ -62,8 +62,10 @@ impl Simulation {
         };
         // It looks also when nobody waits; but who is to go on need not.
         let waits = is_short || self.shared.memory.is_disk_alarmed();
-        let now = self.shared.clock.get();
-        (waits && self.shortage.looks <= 2 * LOOKS_MAX).then(|| now.after(LOOK_EVERY))
+        let (now, looked_at) = (self.shared.clock.get(), self.shortage.looked_at);
+        // Whatever else happens meanwhile.
+        let next = looked_at.after(LOOK_EVERY).max(now.after(Duration::from_micros(1)));
+        (waits && self.shortage.looks <= 2 * LOOKS_MAX).then_some(next)
     }
 
     /// It looks, after nothing else was left to do. If that does not help, others give room back.
@@ -120,6 +122,7 @@ impl Simulation {
             return;
         }
         let watermark = shared.log.borrow_mut().look_at_space();
+        self.shortage.looked_at = shared.clock.get();
         shared
             .trace
             .note(&[watermark as u64], || format!("-- the room on the disk is looked at: {watermark:?}"));

@@ -55,6 +55,8 @@ pub(crate) struct Simulation {
 pub(crate) struct Shortage {
     /// Publishers waited for room at the last look.
     pub(crate) was_high: bool,
+    /// When that was.
+    pub(crate) looked_at: Time,
     /// Looks for which time had to pass, since publishers wait.
     pub(crate) looks: usize,
     /// When others gave all the room back, while publishers wait.
