@@ -160,7 +160,7 @@ impl Log {
 
     /// Tells whether the last checkpoint was too large for the journal: then an end is not clean.
     pub(crate) fn is_checkpoint_refused(&self) -> bool {
-        self.is_checkpoint_refused && self.bug != Some(Bug::RefusedIsClean)
+        self.is_checkpoint_refused
     }
 
     /// The same journal, but of checkpoints it takes only those of so many bytes.
