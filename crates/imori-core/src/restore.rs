@@ -166,6 +166,11 @@ impl Restore {
         Ok(())
     }
 
+    /// What a queue is called that is defined.
+    pub fn queue_name(&self, id: DurableQueueId) -> Option<&Name> {
+        self.queues.get(&id).map(|(queue, _)| queue.name())
+    }
+
     /// Takes what queues are done with; all of it comes before the first message.
     ///
     /// # Errors

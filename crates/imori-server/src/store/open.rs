@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use imori_core::confirm::Lsn;
-use imori_core::id::VhostId;
+use imori_core::id::{DurableQueueId, VhostId};
 use imori_core::limits::PAGE_BYTES_GOAL;
 use imori_core::memory::Gauge;
 use imori_core::name::Name;
@@ -143,10 +143,13 @@ impl From<DefinitionsError> for StoreError {
 pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let begin = std::time::Instant::now();
     let gauge = opening.gauge;
-    let folder = StoreFolder::open(opening.folder)?;
+    let folder = StoreFolder::open(opening.folder, opening.on_damage)?;
     if folder.is_open_to_others() {
         let folder = folder.path().display();
         warn!(%folder, "others can look into the data folder; take their rights to it away");
+    }
+    for name in folder.missing() {
+        warn!(folder = name, "a folder of the store is gone, with all that stood there; it is made anew");
     }
     let last_end = folder.last_end();
     let store = folder.store();
@@ -177,7 +180,10 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     if !report.is_damaged() {
         info!(%last_end, %report, took_ms = begin.elapsed().as_millis(), "the journal is read");
     } else {
-        warn!(%last_end, %report, "the journal is damaged; the files are set aside, `imori verify` shows them");
+        warn!(
+            %last_end, %report,
+            "the journal is damaged; the files are set aside as `….damaged`, `imori store dump` shows what is in them"
+        );
     }
     // Those that were applied too: a damaged row comes back as long as its record is there, and what was deleted
     // since has a later record.
@@ -193,12 +199,20 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let checkpoint = Checkpoint::decode(checkpoint)
         .map_err(|error| StoreError::Record { lsn: last.map_or(0, |record| record.lsn.0), error })?;
     let segment_settings = SegmentSettings::new(store, opening.on_damage);
-    let (segments, pages, report) =
-        Segments::open(folder.segments(), &segment_settings, &census_of(&checkpoint))?;
-    if report.damaged.is_empty() {
-        info!(%report, "the segments are read");
+    let (segments, pages, mut report) =
+        Segments::open(folder.segments(), &segment_settings, &census_of(&checkpoint)).map_err(|error| {
+            let name = |owner| restore.queue_name(DurableQueueId(owner)).map(Name::to_string);
+            StoreError::Segments(error.naming_owners(name))
+        })?;
+    report.name_owners(|owner| restore.queue_name(DurableQueueId(owner)).map(Name::to_string));
+    if report.is_damaged() {
+        warn!(
+            %report,
+            "segments are damaged or missing; what is damaged is set aside as `….damaged` and served as far as it \
+             verifies, `imori verify` shows more"
+        );
     } else {
-        warn!(%report, "segments are damaged; they are set aside and what verifies is served");
+        info!(%report, "the segments are read");
     }
     let doubtful = match was_clean {
         true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),

@@ -101,7 +101,7 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     if let Ok(Some(found)) = &definitions {
         found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
     }
-    look_at_segments(path, folder.store, findings, &census, &names)?;
+    let last = look_at_segments(path, folder.store, findings, &census, &names)?;
     let definitions = tell_definitions(definitions, findings)?;
     // A definition is applied once its record is durable, so that they cannot be ahead of it.
     match (end, definitions) {
@@ -109,6 +109,14 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
             "the definitions are as of number {} and the journal ends before {end}: one of them is of another \
              time; restore both from one copy",
             found.applied
+        )),
+        _ => {}
+    }
+    // So is a page.
+    match (end, last) {
+        (Some(end), Some(last)) if last >= end => findings.damage(&format!(
+            "a segment has the message of record {last} and the journal ends before {end}: its last files are \
+             missing, or one of them is of another time; restore both from one copy"
         )),
         _ => {}
     }
@@ -192,29 +200,33 @@ fn note_name(names: &mut Names, key: &[u8], value: &[u8]) {
     }
 }
 
-/// Reads all pages; damage of those that a checkpoint has as gone is told and does not count.
+/// Reads all pages; damage of those that a checkpoint has as gone is told and does not count. Gives the highest
+/// number of a record whose message is there.
 fn look_at_segments(
     path: &Path,
     store: StoreId,
     findings: &mut Findings,
     census: &Census,
     names: &Names,
-) -> Result<(), String> {
+) -> Result<Option<Lsn>, String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
-        findings.damage(&format!("the folder `{SEGMENTS}` is missing; restore it"));
-        return Ok(());
+        let count = census.needed().count();
+        findings.damage(&format!(
+            "the folder `{SEGMENTS}` is missing, with {count} segments that the journal knows; restore it"
+        ));
+        return Ok(None);
     }
     match segment::verify(&ReadOnlyDisk::new(folder), store, census) {
         Ok(mut seen) => {
             seen.pages.iter_mut().for_each(|page| page.owner_name = names.get(&page.owner).cloned());
             findings.damage_count += seen.damage_count();
             findings.note(&format!("segments: {seen}"));
-            Ok(())
+            Ok(seen.last)
         }
         Err(error @ SegmentOpenError::Foreign { .. }) => {
             findings.damage(&format!("segments: {error}"));
-            Ok(())
+            Ok(None)
         }
         Err(error) => Err(error.to_string()),
     }

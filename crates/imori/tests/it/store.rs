@@ -49,7 +49,7 @@ fn store(name: &str) -> PathBuf {
 fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&path);
-    let folder = StoreFolder::open(&path).unwrap();
+    let folder = StoreFolder::open(&path, OnDamage::Quarantine).unwrap();
     let settings = Settings::new(folder.store(), 0, 1 << 20, OnDamage::Refuse).unwrap();
     let opened = open::open(&folder.journal(), &settings).unwrap();
     let (sender, told) = channel();
@@ -184,7 +184,7 @@ fn damage_is_told_with_what_is_lost() {
                 });
             },
             &[
-                "damage in page 0 of `segment-0000000000`, of the queue with id 3: 1 entries are lost, among numbers 2",
+                "damage in page 0 of `segment-0000000000`, of the queue with id 3: 1 entry is lost, among numbers 2",
                 "damaged: 1 finding\n",
             ],
         ),
@@ -192,7 +192,7 @@ fn damage_is_told_with_what_is_lost() {
             "front-of-a-segment",
             |path| change(path, SEGMENT, |bytes| bytes[30] ^= 1),
             &[
-                "damage in front of `segment-0000000000`: 2 pages are found, 0 are lost",
+                "damage in front of `segment-0000000000`: 2 pages are found, none is lost as a whole",
                 "damaged: 1 finding\n",
             ],
         ),
@@ -206,14 +206,14 @@ fn damage_is_told_with_what_is_lost() {
             },
             &[
                 "segments: 9 entries in 2 pages in 1 segments\n",
-                "of the queue `invoices`: 1 entries are lost, among numbers 5\n",
+                "of the queue `invoices`: 1 entry is lost, among numbers 5\n",
                 "damaged: 2 findings\n",
             ],
         ),
         (
             "no-segments",
             |path| fs::remove_dir_all(path.join("segments")).unwrap(),
-            &["the folder `segments` is missing"],
+            &["the folder `segments` is missing, with 0 segments that the journal knows; restore it"],
         ),
         (
             "mixed-journal",
@@ -327,9 +327,48 @@ fn damage_of_what_a_checkpoint_has_as_gone_is_told_and_does_not_count() {
 }
 
 #[test]
+fn a_segment_that_a_checkpoint_needs_and_that_is_missing_is_damage() {
+    let checkpoint = |gone: &[u32]| Checkpoint {
+        next_segment: 1,
+        segments: vec![SegmentState { segment: 0, page_count: 2, gone: gone.to_vec() }],
+        ..Checkpoint::default()
+    };
+    let missing = "damage: `segment-0000000000` is missing, with";
+    for (name, gone, what, expected) in [
+        ("absent", &[][..], SEGMENT, format!("{missing} 2 pages that somebody needed\n")),
+        ("absent-in-part", &[1], SEGMENT, format!("{missing} 1 page that somebody needed\n")),
+        ("absent-and-gone", &[0, 1], SEGMENT, String::from("sound\n")),
+        ("no-folder", &[], "segments", String::from("is missing, with 1 segments that the journal knows")),
+        ("nothing-absent", &[], "segments/segment-0000000009", String::from("sound\n")),
+    ] {
+        let path = store_with(name, Some(&checkpoint(gone)));
+        let gone = path.join(what);
+        let _ = fs::remove_file(&gone).or_else(|_| fs::remove_dir_all(&gone));
+        let verified = verify(&path);
+        let verdict = if expected.contains("missing") { "damaged: 1 finding\n" } else { "sound\n" };
+        assert!(verified.stdout.contains(&expected), "{name}: {}", verified.stdout);
+        assert!(verified.stdout.ends_with(verdict), "{name}: {}", verified.stdout);
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[test]
+fn a_journal_that_ends_before_what_a_segment_has_is_damage() {
+    let path = store("ends-before");
+    fs::remove_dir_all(path.join("journal")).unwrap();
+    fs::create_dir(path.join("journal")).unwrap();
+    fs::remove_file(path.join("definitions.redb")).unwrap();
+    let verified = verify(&path);
+    let told =
+        "a segment has the message of record 5 and the journal ends before 1: its last files are missing";
+    assert!(verified.stdout.contains(told), "{}", verified.stdout);
+    let _ = fs::remove_dir_all(path);
+}
+
+#[test]
 fn a_store_that_cannot_be_looked_at_is_another_exit_code() {
     let path = store("held");
-    let folder = StoreFolder::open(&path).unwrap();
+    let folder = StoreFolder::open(&path, OnDamage::Quarantine).unwrap();
     let told =
         format!("imori: process `{}` has the data folder `{}`; stop it", std::process::id(), path.display());
     let verified = verify(&path);
