@@ -91,9 +91,6 @@ impl KeeperHost for StoreThread<'_> {
             _ => floor,
         };
         let payload = garbled(shared.bug, payload);
-        if std::env::var("CKPT").is_ok() {
-            eprintln!("ckpt {} {}", payload.len(), shared.settings_blocks());
-        }
         let lsn = log.append_checkpoint(floor, &payload);
         shared.trace.note(&[floor.0, payload.len() as u64], || {
             format!(

@@ -216,9 +216,6 @@ impl Shared {
         }
     }
 
-    pub(crate) fn settings_blocks(&self) -> usize {
-        self.log.borrow().group_bytes_max()
-    }
     pub(crate) fn has(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
     }

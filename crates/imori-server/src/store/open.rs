@@ -21,7 +21,7 @@ use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::RecoverError;
 use imori_store::run_mark::LastEnd;
-use imori_store::segment::{SegmentOpenError, SegmentSettings, Segments};
+use imori_store::segment::{self, SegmentOpenError, SegmentSettings, Segments};
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
 use imori_store::whole_file::ReadFrom;
 use tracing::{info, warn};
@@ -175,6 +175,10 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             restore.row(table, key, value);
         }
     }
+    // Definitions are applied, and pages written, once their records are durable.
+    let segment_settings = SegmentSettings::new(store, opening.on_damage);
+    let last_in_pages = segment::last_record(&folder.segments(), &segment_settings)?;
+    let settings = settings.durable_through(last_in_pages.max(Some(definitions.applied())));
     let (opened, mut messages) = imori_store::open::open_apart(&folder.journal(), &settings)?;
     let report = &opened.recovered.report;
     if !report.is_damaged() {
@@ -198,7 +202,6 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let checkpoint = last.map_or(&[][..], |record| record.payload.get(8..).unwrap_or_default());
     let checkpoint = Checkpoint::decode(checkpoint)
         .map_err(|error| StoreError::Record { lsn: last.map_or(0, |record| record.lsn.0), error })?;
-    let segment_settings = SegmentSettings::new(store, opening.on_damage);
     let (segments, pages, mut report) =
         Segments::open(folder.segments(), &segment_settings, &census_of(&checkpoint)).map_err(|error| {
             let name = |owner| restore.queue_name(DurableQueueId(owner)).map(Name::to_string);

@@ -5,7 +5,6 @@ use std::fmt;
 
 use crate::disk::Disk;
 use crate::limits::{SECTOR_BYTES, SEGMENT_BYTES_MAX};
-use crate::lsn::Lsn;
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
 use crate::whole_file::ReadFrom;
@@ -28,8 +27,6 @@ pub struct SegmentsLook {
     pub given_back_count: usize,
     /// Entries that verify.
     pub entry_count: usize,
-    /// The highest number of a record whose message is in a page that somebody needs.
-    pub last: Option<Lsn>,
     /// Segments with damage in front of their pages.
     pub damaged: Vec<DamagedSegment>,
     /// Pages with damage inside.
@@ -93,7 +90,6 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
             let is_gone = census.is_gone(number) || census.has_gone(number, index);
-            seen.last = seen.last.max((!is_gone).then_some(row.facts.last));
             let damaged = |damage| DamagedPage { name, owner, owner_name: None, is_gone, damage };
             seen.pages.extend(page.damage.map(damaged));
         }

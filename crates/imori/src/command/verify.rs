@@ -15,7 +15,7 @@ use imori_store::read_only_disk::ReadOnlyDisk;
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError};
+use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError, SegmentSettings};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -96,27 +96,21 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
         findings.note("the folder is open to other users of this host; `chmod 700` closes it");
     }
     let mut names = BTreeMap::new();
-    let Journal { end, census } = look_at_journal(path, folder.store, findings, &mut names)?;
     let definitions = definitions::look(&ReadOnlyDisk::new(path.to_owned()), folder.store);
+    // A definition is applied, and a page written, once its record is durable.
+    let applied = definitions.iter().flatten().map(|found| found.applied).next();
+    let durable = last_in_pages(path, folder.store)?.max(applied);
+    let Journal { ends_before, census } =
+        look_at_journal((path, folder.store), durable, findings, &mut names)?;
     if let Ok(Some(found)) = &definitions {
         found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
     }
-    let last = look_at_segments(path, folder.store, findings, &census, &names)?;
-    let definitions = tell_definitions(definitions, findings)?;
-    // A definition is applied once its record is durable, so that they cannot be ahead of it.
-    match (end, definitions) {
-        (Some(end), Some(found)) if found.applied >= end => findings.damage(&format!(
-            "the definitions are as of number {} and the journal ends before {end}: one of them is of another \
-             time; restore both from one copy",
-            found.applied
-        )),
-        _ => {}
-    }
-    // So is a page.
-    match (end, last) {
-        (Some(end), Some(last)) if last >= end => findings.damage(&format!(
-            "a segment has the message of record {last} and the journal ends before {end}: its last files are \
-             missing, or one of them is of another time; restore both from one copy"
+    look_at_segments(path, folder.store, findings, &census, &names)?;
+    tell_definitions(definitions, findings)?;
+    match (ends_before, applied) {
+        (Some(end), Some(applied)) if applied >= end => findings.damage(&format!(
+            "the definitions are as of number {applied} and the journal ends before {end}: one of them is of \
+             another time; restore both from one copy"
         )),
         _ => {}
     }
@@ -126,8 +120,8 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
 /// What the other parts are judged by.
 #[derive(Default)]
 struct Journal {
-    /// The number that would be given next.
-    end: Option<Lsn>,
+    /// The number behind its last record, if some are missing and no file says that they stood in it.
+    ends_before: Option<Lsn>,
     /// What the last checkpoint knows of segments.
     census: Census,
 }
@@ -135,10 +129,22 @@ struct Journal {
 /// The names of queues, by what segments know them by.
 type Names = BTreeMap<u64, String>;
 
+/// The highest record that a page has: it was durable, whatever the journal shows.
+fn last_in_pages(path: &Path, store: StoreId) -> Result<Option<Lsn>, String> {
+    let folder = path.join(SEGMENTS);
+    let settings = SegmentSettings::new(store, OnDamage::Quarantine);
+    match folder.is_dir().then(|| segment::last_record(&ReadOnlyDisk::new(folder), &settings)) {
+        Some(Ok(last)) => Ok(last),
+        // It is told where segments are looked at.
+        None | Some(Err(SegmentOpenError::Foreign { .. })) => Ok(None),
+        Some(Err(error)) => Err(error.to_string()),
+    }
+}
+
 /// Recovers the journal in memory, and notes the names of the queues that it declares.
 fn look_at_journal(
-    path: &Path,
-    store: StoreId,
+    (path, store): (&Path, StoreId),
+    durable_through: Option<Lsn>,
     findings: &mut Findings,
     names: &mut Names,
 ) -> Result<Journal, String> {
@@ -149,7 +155,7 @@ fn look_at_journal(
     }
     let disk = ReadOnlyDisk::new(folder);
     let settings = Settings::new(store, 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine);
-    let settings = settings.map_err(|error| error.to_string())?;
+    let settings = settings.map_err(|error| error.to_string())?.durable_through(durable_through);
     match recover::recover(&disk, &settings) {
         Ok(recovered) => {
             let report = &recovered.report;
@@ -166,7 +172,10 @@ fn look_at_journal(
             }
             let checkpoint = recovered.records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
             let census = checkpoint.map(census).unwrap_or_default();
-            Ok(Journal { end: Some(recovered.next), census })
+            let last = report.records.map_or(Lsn::FIRST, |range| range.last.next());
+            let is_cut = report.damaged.iter().any(|file| file.shortened_by > 0 || file.has_lost_header);
+            let ends_before = (report.is_damaged() && !is_cut).then_some(last);
+            Ok(Journal { ends_before, census })
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
@@ -200,33 +209,32 @@ fn note_name(names: &mut Names, key: &[u8], value: &[u8]) {
     }
 }
 
-/// Reads all pages; damage of those that a checkpoint has as gone is told and does not count. Gives the highest
-/// number of a record whose message is there.
+/// Reads all pages; damage of those that a checkpoint has as gone is told and does not count.
 fn look_at_segments(
     path: &Path,
     store: StoreId,
     findings: &mut Findings,
     census: &Census,
     names: &Names,
-) -> Result<Option<Lsn>, String> {
+) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
         let count = census.needed().count();
         findings.damage(&format!(
             "the folder `{SEGMENTS}` is missing, with {count} segments that the journal knows; restore it"
         ));
-        return Ok(None);
+        return Ok(());
     }
     match segment::verify(&ReadOnlyDisk::new(folder), store, census) {
         Ok(mut seen) => {
             seen.pages.iter_mut().for_each(|page| page.owner_name = names.get(&page.owner).cloned());
             findings.damage_count += seen.damage_count();
             findings.note(&format!("segments: {seen}"));
-            Ok(seen.last)
+            Ok(())
         }
         Err(error @ SegmentOpenError::Foreign { .. }) => {
             findings.damage(&format!("segments: {error}"));
-            Ok(None)
+            Ok(())
         }
         Err(error) => Err(error.to_string()),
     }
@@ -235,12 +243,9 @@ fn look_at_segments(
 fn tell_definitions(
     looked: Result<Option<DefinitionsLook>, DefinitionsError>,
     findings: &mut Findings,
-) -> Result<Option<DefinitionsLook>, String> {
+) -> Result<(), String> {
     match looked {
-        Ok(None) => {
-            findings.note("definitions: none");
-            Ok(None)
-        }
+        Ok(None) => findings.note("definitions: none"),
         Ok(Some(found)) => {
             let rows: Vec<String> =
                 found.rows.iter().map(|(table, count)| format!("{} {count}", table.name())).collect();
@@ -248,14 +253,13 @@ fn tell_definitions(
             if !found.damage.is_none() {
                 findings.damage(&found.damage.to_string());
             }
-            Ok(Some(found))
         }
-        Err(error @ (DefinitionsError::Disk(_) | DefinitionsError::Version(_))) => Err(error.to_string()),
-        Err(error) => {
-            findings.damage(&format!("definitions: {error}"));
-            Ok(None)
+        Err(error @ (DefinitionsError::Disk(_) | DefinitionsError::Version(_))) => {
+            return Err(error.to_string());
         }
+        Err(error) => findings.damage(&format!("definitions: {error}")),
     }
+    Ok(())
 }
 
 fn hexadecimal(StoreId(bytes): StoreId) -> String {
