@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::Args;
 use imori_core::record::{Checkpoint, Definition, Row, Table};
-use imori_store::definitions::{self, DefinitionsError, DefinitionsLook};
+use imori_store::definitions::{self, DefinitionsError, DefinitionsLook, NAME};
 use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
 use imori_store::identity::IdentityError;
 use imori_store::limits::FILE_BYTES_DEFAULT;
@@ -100,13 +100,13 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
     // A definition is applied, and a page written, once its record is durable.
     let applied = definitions.iter().flatten().map(|found| found.applied).next();
     let durable = last_in_pages(path, folder.store)?.max(applied);
-    let Journal { ends_before, census } =
+    let Journal { ends_before, has_files, census } =
         look_at_journal((path, folder.store), durable, findings, &mut names)?;
     if let Ok(Some(found)) = &definitions {
         found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
     }
     look_at_segments(path, folder.store, findings, &census, &names)?;
-    tell_definitions(definitions, findings)?;
+    tell_definitions(definitions, has_files, findings)?;
     match (ends_before, applied) {
         (Some(end), Some(applied)) if applied >= end => findings.damage(&format!(
             "the definitions are as of number {applied} and the journal ends before {end}: one of them is of \
@@ -122,6 +122,8 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
 struct Journal {
     /// The number behind its last record, if some are missing and no file says that they stood in it.
     ends_before: Option<Lsn>,
+    /// Definitions are made before the first of them.
+    has_files: bool,
     /// What the last checkpoint knows of segments.
     census: Census,
 }
@@ -175,7 +177,7 @@ fn look_at_journal(
             let last = report.records.map_or(Lsn::FIRST, |range| range.last.next());
             let is_cut = report.damaged.iter().any(|file| file.shortened_by > 0 || file.has_lost_header);
             let ends_before = (report.is_damaged() && !is_cut).then_some(last);
-            Ok(Journal { ends_before, census })
+            Ok(Journal { ends_before, has_files: report.file_count > 0, census })
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
@@ -242,9 +244,11 @@ fn look_at_segments(
 
 fn tell_definitions(
     looked: Result<Option<DefinitionsLook>, DefinitionsError>,
+    is_expected: bool,
     findings: &mut Findings,
 ) -> Result<(), String> {
     match looked {
+        Ok(None) if is_expected => findings.damage(&format!("definitions: `{NAME}` is missing; restore it")),
         Ok(None) => findings.note("definitions: none"),
         Ok(Some(found)) => {
             let rows: Vec<String> =
