@@ -21,7 +21,7 @@ import pytest
 
 from harness.deadline import DEADLINE_S
 from harness.durability.damage import DEEDS, WITHIN, Damage, Deed, Store, truncate
-from harness.durability.ledger import Kind, Ledger, identity, message, summary
+from harness.durability.ledger import Copy, Kind, Ledger, identity, message, summary
 from harness.durability.roles import PERSISTENT, Address, Role
 from harness.durability.server import IMORI, SETTINGS, Server, StartError, toy
 from harness.durability.traffic import Traffic
@@ -126,6 +126,40 @@ class Hoard(Role):
         self.ledger.confirmed(publisher, number, [queue], answer["imori-level"])
 
 
+# The name of a queue whose definition was lost, and that has its messages nevertheless.
+LOST_QUEUE = re.compile(r"lost-\d+")
+
+
+@dataclass
+class FindingLedger(Ledger):
+    """Also finds messages in queues that came back without their names."""
+
+    lost: list[str] = field(default_factory=list)
+
+    def queues(self) -> list[str]:
+        """Those too."""
+        return [*super().queues(), *self.lost]
+
+    def received(
+        self, consumer: str, queue: str, body: bytes, *, is_redelivered: bool
+    ) -> Copy | None:
+        """As if it came from where it was sent to."""
+        home = _home(identity(body)[0], queue)
+        return super().received(consumer, home, body, is_redelivered=is_redelivered)
+
+    def accepting(self, publisher: str, number: int, queue: str) -> None:
+        """As if it came from where it was sent to."""
+        super().accepting(publisher, number, _home(publisher, queue))
+
+    def accepted(self, publisher: str, number: int, queue: str) -> None:
+        """As if it came from where it was sent to."""
+        super().accepted(publisher, number, _home(publisher, queue))
+
+
+def _home(publisher: str, queue: str) -> str:
+    return publisher[:1] if LOST_QUEUE.fullmatch(queue) else queue
+
+
 # Copies a store and damages the copy, as a seed says.
 Hurt = Callable[[Store, Path, int], Damage]
 
@@ -155,7 +189,7 @@ class Case:
         folder = self.folder / f"{name.replace(' ', '-')}-{seed}"
         with Server(folder, program=self.program, settings=self.settings) as server:
             damage = hurt(self.store, server.data, seed)
-            ledger = Ledger()
+            ledger = FindingLedger()
             ledger.replay(self.notes)
             ledger.restarted()
             hoard = Hoard(ledger)
@@ -171,7 +205,10 @@ class Case:
                 logs += server.log_text()
                 ledger.restarted()
                 server.start()
+                ledger.lost = sorted(set(LOST_QUEUE.findall(logs + server.log_text())))
                 Traffic(ledger, [hoard]).drain(server.address)
+                # A thread of its own writes the log, to its end only where it ends by itself.
+                server.stop()
             except (ConnectionError, TimeoutError, StartError) as error:
                 return damage, "not drained", f"{type(error).__name__}: {error}"
             logs += server.log_text()
