@@ -1,7 +1,7 @@
 //! The folder that is a store, and whose it is.
 //!
-//! It holds `lock`, `store` (which store this is), `run` (how the last process ended), `definitions.redb`
-//! and the folders `journal/` and `segments/`.
+//! It holds `lock`, `store` (which store this is), `run` (how the last process ended), `damage` (what nobody has
+//! acknowledged), `definitions.redb` and the folders `journal/` and `segments/`.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};

@@ -1,6 +1,6 @@
 //! The store is opened: whose it is, what is declared, what the journal holds, and what follows from that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,11 +22,12 @@ use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::RecoverError;
 use imori_store::run_mark::LastEnd;
-use imori_store::segment::{self, SegmentOpenError, SegmentSettings, Segments};
+use imori_store::segment::{self, DamagedPage, SegmentOpenError, SegmentSettings, Segments};
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
 use imori_store::whole_file::ReadFrom;
 use tracing::{info, warn};
 
+use super::damages::Damages;
 use super::definitions::{DefinitionsThread, of_store};
 use super::failure::Failure;
 use super::page_facts::{census_of, page_facts, page_ref};
@@ -60,6 +61,7 @@ pub(crate) struct OpenedStore {
     pub(crate) journal: Journal,
     pub(crate) keeper: Keeper,
     pub(crate) pager: Pager,
+    pub(crate) damages: Arc<Damages>,
     pub(crate) opened: Opened<File>,
     pub(crate) restore: Restore,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
@@ -149,9 +151,11 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         let folder = folder.path().display();
         warn!(%folder, "others can look into the data folder; take their rights to it away");
     }
+    let damages = Arc::new(Damages::of(folder.path()));
     for name in folder.missing() {
-        warn!(folder = name, "a folder of the store is gone, with all that stood there; it is made anew");
+        warn!(folder = name, "a folder of the store is missing, with all that stood there; it is made anew");
     }
+    damages.note(folder.missing().iter().map(|name| format!("the folder `{name}/` was missing")));
     let last_end = folder.last_end();
     let store = folder.store();
     let settings = Settings::new(store, 0, opening.file_bytes, opening.on_damage);
@@ -169,6 +173,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let mut definitions = Definitions::open(&folder.root(), folder.store(), before, opening.on_damage)?;
     if !definitions.damage().is_none() {
         warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
+        damages.note([definitions.damage().to_string()]);
     }
     let lacks_rows = definitions.lacks_rows()?;
     let vhosts = vhosts(&mut definitions, &opening.vhosts, lacks_rows)?;
@@ -198,6 +203,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             %last_end, %report,
             "the journal is damaged; the files are set aside as `….damaged`, `imori store dump` shows what is in them"
         );
+        damages.note(report.findings());
     }
     // Those that were applied too: a damaged row comes back as long as its record is there, and what was deleted
     // since has a later record.
@@ -222,8 +228,9 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         warn!(
             %report,
             "segments are damaged or missing; what is damaged is set aside as `….damaged` and served as far as it \
-             verifies, `imori verify` shows more"
+             verifies, `imori verify` and `imori store dump` show more"
         );
+        damages.note(report.findings());
     } else {
         info!(%report, "the segments are read");
     }
@@ -232,6 +239,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         false => (segments.census().next_segment, Lsn(opened.recovered.next.0)),
     };
     restore.checkpoint(checkpoint);
+    let owners: BTreeMap<_, _> = pages.iter().map(|facts| (facts.page, facts.owner)).collect();
     pages.into_iter().for_each(|facts| restore.page(page_facts(&facts)));
     let settles: Vec<_> = records(&opened, RecordType::Settle).collect();
     read(&settles, |record| restore.settle(&record.payload))?;
@@ -245,7 +253,12 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
         let Ok(page) = page else { continue };
         if let Some(damage) = page.damage {
-            warn!(lost = damage.lost, records = ?damage.lsns, "a page of delayed messages is damaged");
+            let owner = owners.get(&page_ref(place)).copied().unwrap_or_default();
+            let owner_name = restore.queue_name(DurableQueueId(owner)).map(Name::to_string);
+            let name = segments.file_name(page_ref(place));
+            let damage = DamagedPage { name, owner, owner_name, is_gone: false, damage };
+            warn!(%damage, "delayed messages are lost; `imori store dump` shows what there is");
+            damages.note([damage.to_string()]);
         }
         let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
         let first = page.entries.first().map_or(0, |entry| entry.lsn.0);
@@ -279,12 +292,18 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     thread.release(synced);
     let keeper = Keeper::new(opening.files_max, doubtful, restore.gone_pages());
     let waiters = Arc::new(Waiters::new(opening.cells, synced));
-    let pager =
-        Pager::start((segments, messages), Arc::clone(&failure), Arc::clone(&waiters), gauge, opening.cells);
+    let pager = Pager::start(
+        (segments, messages),
+        Arc::clone(&failure),
+        Arc::clone(&waiters),
+        gauge,
+        Arc::clone(&damages),
+        opening.cells,
+    );
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);
-    Ok(OpenedStore { journal, keeper, pager, opened, restore, vhosts })
+    Ok(OpenedStore { journal, keeper, pager, damages, opened, restore, vhosts })
 }
 
 fn records(opened: &Opened<File>, kind: RecordType) -> impl Iterator<Item = &Record> {

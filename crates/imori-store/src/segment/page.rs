@@ -142,6 +142,32 @@ pub(crate) fn decode_lsns(bytes: &[u8], row: &Row, seal: Seal) -> Page<Lsn> {
     Page { entries, damage }
 }
 
+/// An entry where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryPlace<'a> {
+    /// The number of the record.
+    pub lsn: Lsn,
+    /// Its place in the order of its queue.
+    pub sequence: u64,
+    /// What the record says.
+    pub payload: &'a [u8],
+}
+
+/// Reads a page and says where in it each entry begins.
+pub(crate) fn places<'a>(
+    bytes: &'a [u8],
+    row: &Row,
+    seal: Seal,
+) -> (Vec<(usize, EntryPlace<'a>)>, Option<PageDamage>) {
+    let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
+    let damage = walk(bytes, row, seal, |head, place| {
+        let at = place.start.saturating_sub(HEAD_BYTES);
+        let payload = bytes.get(place).unwrap_or_default();
+        entries.push((at, EntryPlace { lsn: head.lsn, sequence: head.sequence, payload }));
+    });
+    (entries, damage)
+}
+
 impl Row {
     /// How many entries are expected, but no more than so many bytes can hold.
     fn capacity(&self, bytes: usize) -> usize {

@@ -76,6 +76,15 @@ impl SegmentReport {
         !self.damaged.is_empty() || !self.absent.is_empty()
     }
 
+    /// Each damage that was not known before, in words.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let new = || self.damaged.iter().filter(|segment| !segment.is_known);
+        let pages = self.pages.iter().filter(|page| new().any(|segment| segment.name == page.name));
+        let absent = self.absent.iter().map(ToString::to_string);
+        new().map(ToString::to_string).chain(pages.map(ToString::to_string)).chain(absent).collect()
+    }
+
     /// Says what the owners of damaged pages are called, as far as that is known.
     pub fn name_owners(&mut self, name: impl Fn(u64) -> Option<String>) {
         self.pages.iter_mut().for_each(|page| page.owner_name = name(page.owner));
