@@ -13,11 +13,13 @@ mod room;
 mod seldom;
 mod journal;
 mod definitions;
+mod damages;
 mod failure;
 mod commits;
 mod progress;
 
 pub(crate) use commits::{BOUNDS_US, Commits};
+pub(crate) use damages::Damages;
 pub(crate) use journal::Journal;
 pub use keeper::Keeper;
 pub use open::StoreError;
