@@ -57,6 +57,7 @@ SIZE, LARGE = 700, 300_000
 
 # What comes to a queue after the damage.
 LATER = 6
+LATER_FROM = "later-"
 
 # A line of the log that says that something was found.
 COMPLAINT = re.compile(r"\b(WARN|ERROR)\b|damage|does not verify", re.IGNORECASE)
@@ -109,7 +110,7 @@ class Hoard(Role):
                 # Where damage has cost it, it is made again.
                 await self._subscribe(connection, queue, 1)
                 for number in range(1, LATER + 1):
-                    await self._send(connection, queue, f"later-{queue}", number, 4)
+                    await self._send(connection, queue, f"{LATER_FROM}{queue}", number, 4)
 
     async def _subscribe(self, connection: Connection, queue: str, credit: int) -> None:
         headers = {"destination": self.queues[queue], "id": "s", "ack": "client-individual"}
@@ -145,6 +146,8 @@ class FindingLedger(Ledger):
     ) -> Copy | None:
         """As if it came from where it was sent to."""
         home = _home(identity(body)[0], queue)
+        # A binding to a topic is there still: what comes later goes to both.
+        consumer += "" if home == queue else f" of {queue}"
         return super().received(consumer, home, body, is_redelivered=is_redelivered)
 
     def accepting(self, publisher: str, number: int, queue: str) -> None:
@@ -157,7 +160,8 @@ class FindingLedger(Ledger):
 
 
 def _home(publisher: str, queue: str) -> str:
-    return publisher[:1] if LOST_QUEUE.fullmatch(queue) else queue
+    is_lost = LOST_QUEUE.fullmatch(queue)
+    return publisher.removeprefix(LATER_FROM)[:1] if is_lost else queue
 
 
 # Copies a store and damages the copy, as a seed says.
