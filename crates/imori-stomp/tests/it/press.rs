@@ -17,7 +17,8 @@ fn connected(world: &TinyWorld, subscription: &str) -> Client {
     let mut client = Client::new(world, &Arc::new(Settings::default()), true);
     client.send(world, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");
     if !subscription.is_empty() {
-        let subscribe = format!("SUBSCRIBE\nid:1\ndestination:{subscription}\nack:client\nprefetch-count:1\n\n\0");
+        let subscribe =
+            format!("SUBSCRIBE\nid:1\ndestination:{subscription}\nack:client\nprefetch-count:1\n\n\0");
         client.send(world, subscribe.as_bytes());
     }
     client.output(world);
