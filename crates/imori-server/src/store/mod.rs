@@ -10,10 +10,10 @@ mod pager;
 mod page_jobs;
 mod page_facts;
 mod room;
-mod seldom;
 mod journal;
 mod definitions;
 mod failure;
+mod seldom;
 mod commits;
 mod progress;
 
