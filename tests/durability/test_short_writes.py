@@ -18,10 +18,13 @@ from harness.durability.breaks import STATUS
 from harness.durability.cuts import drained
 from harness.durability.ledger import Ledger, summary
 from harness.durability.roles import Durable, Names
-from harness.durability.server import IMORI, Server
+from harness.durability.server import IMORI, SETTINGS, Server
 from harness.durability.traffic import Traffic
 
 SOURCE = Path(disks.__file__).with_name("short_writes.c")
+
+# Queues are longer than their memory soon, so that segments are written.
+LONG = {**SETTINGS, "journal.files": 2, "limits.queue_memory_bytes": "64KiB"}
 
 # How long a broker is loaded that goes on.
 LOAD_S = 1.5
@@ -86,7 +89,7 @@ def shortened(folder: Path, disk: Path, shim: Path, short: Short) -> Outcome:
     done = folder / "done"
     with disks.recording_disk(folder / "disk", disk) as used:
         ledger = Ledger(note=used.mark)
-        server = Server(folder / "server")
+        server = Server(folder / "server", settings=dict(LONG))
         server.data = used.mount / "data"
         server.prefix = [
             "env",
@@ -117,6 +120,8 @@ GOES_ON = [
     Short("/journal/", before=0, each=True),
     Short("/definitions", before=60),
     Short("/definitions", before=0, each=True),
+    Short("/segments/", before=5),
+    Short("/segments/", before=0, each=True),
 ]
 
 
@@ -135,7 +140,7 @@ ENDS = [
     replace(short, then=then)
     for short in (Short("/journal/", before=40), Short("/definitions", before=60))
     for then in (errno.EIO, errno.ENOSPC)
-]
+] + [Short("/segments/", before=5, then=errno.EIO)]
 
 
 @pytest.mark.parametrize("short", ENDS, ids=str)

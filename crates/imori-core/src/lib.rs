@@ -7,6 +7,7 @@ pub mod turn;
 pub mod broker;
 pub mod world;
 pub mod restore;
+mod restore_lost;
 mod restore_pages;
 pub mod record;
 pub mod topology;

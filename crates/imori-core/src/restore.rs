@@ -17,11 +17,12 @@ use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
 use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
-use crate::queue::{Arrival, GonePage, PageFacts, PagePlace, Queue};
+use crate::queue::{Arrival, GonePage, PageFacts, PagePlace, Queue, QueueSettings};
 use crate::record::{
     Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_delayed_entry,
     decode_seen, decode_settle,
 };
+use crate::restore_lost::LostQueues;
 use crate::restore_pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
 use crate::route::{BindingKey, ExchangeKind, Settings};
 use crate::time::Time;
@@ -77,6 +78,8 @@ pub struct Restore {
     settled: HashSet<Holding, FixedState>,
     counts: HashMap<Holding, Count, FixedState>,
     seen: BTreeMap<DurableQueueId, Vec<(Seen, Lsn)>>,
+    /// If some were.
+    lost: Option<LostQueues>,
 }
 
 impl Restore {
@@ -99,7 +102,15 @@ impl Restore {
             settled: HashSet::default(),
             counts: HashMap::default(),
             seen: BTreeMap::new(),
+            lost: None,
         }
+    }
+
+    /// Says that definitions were lost: queues that have messages and are not declared come back in this vhost, under
+    /// names that say their numbers.
+    #[must_use]
+    pub fn lacking_queues(self, vhost: VhostId) -> Restore {
+        Restore { lost: Some(LostQueues::of(vhost)), ..self }
     }
 
     /// Says which messages may stay in the journal; without that, none does.
@@ -118,7 +129,11 @@ impl Restore {
     /// # Errors
     /// [`RecordError`].
     pub fn definition(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
-        for row in Definition::decode(payload)?.rows(lsn) {
+        let definition = Definition::decode(payload)?;
+        if let (Some(lost), Definition::QueueGone { queue }) = (&mut self.lost, &definition) {
+            lost.note_gone(*queue);
+        }
+        for row in definition.rows(lsn) {
             match row {
                 Row::Put { table, key, value } => {
                     let before = self.rows.insert((table, key.clone()), value);
@@ -151,10 +166,7 @@ impl Restore {
             let (definition, lsn) = Definition::of_row(table, &key, &value)?;
             match definition {
                 Definition::Queue { vhost, name, settings } => {
-                    let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
-                    let id = DurableQueueId(lsn.0);
-                    queue.make_durable(id);
-                    self.queues.insert(id, (queue, Vec::new()));
+                    self.make_queue(DurableQueueId(lsn.0), vhost, name, settings);
                 }
                 Definition::Exchange { vhost, name, kind, settings } => {
                     self.exchanges.push((vhost, name, kind, settings));
@@ -164,6 +176,33 @@ impl Restore {
             }
         }
         Ok(())
+    }
+
+    fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, settings: QueueSettings) {
+        let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
+        queue.make_durable(id);
+        self.queues.insert(id, (queue, Vec::new()));
+    }
+
+    /// Tells whether a queue that has something is there, after it was made anew if its definition was lost.
+    fn has_queue(&mut self, id: DurableQueueId) -> bool {
+        if self.queues.contains_key(&id) {
+            return true;
+        }
+        let Some(lost) = &mut self.lost else { return false };
+        let queues = &self.queues;
+        let is_free = |vhost, name: &str| {
+            let has = |queue: &Queue| queue.vhost() == vhost && queue.name().as_bytes() == name.as_bytes();
+            !queues.values().any(|(queue, _)| has(queue))
+        };
+        let Some(Definition::Queue { vhost, name, settings }) = lost.make(id, &is_free) else { return false };
+        self.make_queue(id, vhost, name, settings);
+        true
+    }
+
+    /// The queues that were made anew, once all messages are taken, by the numbers of the definitions that were lost.
+    pub fn made_anew(&self) -> &[(Lsn, Definition)] {
+        self.lost.as_ref().map_or(&[], LostQueues::made)
     }
 
     /// Takes what queues are done with; all of it comes before the first message.
@@ -196,7 +235,8 @@ impl Restore {
 
     /// Takes a page that was found, once all is defined.
     pub fn page(&mut self, facts: PageFacts) {
-        self.pages.add(facts, self.queues.contains_key(&facts.queue));
+        let is_there = self.pages.is_needed(&facts) && self.has_queue(facts.queue);
+        self.pages.add(facts, is_there);
     }
 
     /// The pages of delayed messages, to be read once it has what queues are done with, before any is listed.
@@ -267,12 +307,12 @@ impl Restore {
                 self.note_seen(*queue, Seen { id: Arc::clone(&id), time: record.time }, lsn);
             }
         }
-        let waits = |queue: &&DurableQueueId| {
-            let holding = Holding { queue: **queue, lsn };
-            let is_known = self.settled.contains(&holding) || self.pages.has(&holding);
-            self.queues.contains_key(*queue) && !is_known
+        let waits = |queue: &DurableQueueId| {
+            let holding = Holding { queue: *queue, lsn };
+            !self.settled.contains(&holding) && !self.pages.has(&holding)
         };
-        let queues: Vec<DurableQueueId> = record.queues.iter().filter(waits).copied().collect();
+        let mut queues: Vec<DurableQueueId> = record.queues.iter().copied().filter(waits).collect();
+        queues.retain(|queue| self.has_queue(*queue));
         if queues.is_empty() {
             return Ok(false);
         }

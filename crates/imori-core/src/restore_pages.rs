@@ -29,6 +29,13 @@ pub(crate) struct RestoredPages {
     gone: Vec<GonePage>,
 }
 
+/// How many messages of a page are not settled.
+fn live(facts: &PageFacts, settled: Option<&Ranges>) -> u32 {
+    let settled_len =
+        settled.map_or(0, |settled| settled.iter().map(|(first, last)| last - first + 1).sum::<u64>());
+    u32::try_from(u64::from(facts.count).saturating_sub(settled_len)).unwrap_or(0)
+}
+
 /// The pages of a queue: of each priority in their order, and those of delayed messages with what is in them.
 #[derive(Debug, Default)]
 pub(crate) struct PagesOfQueue {
@@ -51,16 +58,21 @@ impl RestoredPages {
         self.settled = checkpoint.settled.into_iter().collect();
     }
 
-    /// Takes a page; one whose queue is gone is gone too.
+    /// Tells whether something of a page is not settled, as far as the checkpoint knows.
+    pub(crate) fn is_needed(&self, facts: &PageFacts) -> bool {
+        live(facts, self.settled.get(&facts.place)) > 0
+    }
+
+    /// Takes a page; one that is not needed, or whose queue is gone, is gone.
     pub(crate) fn add(&mut self, facts: PageFacts, is_there: bool) {
         let place = facts.place;
-        let settled = self.settled.remove(&place).unwrap_or_default();
-        let settled_len = settled.iter().map(|(first, last)| last - first + 1).sum::<u64>();
-        let live = u64::from(facts.count).saturating_sub(settled_len);
-        let live = if is_there { u32::try_from(live).unwrap_or(0) } else { 0 };
-        match live {
-            0 => self.gone.push(GonePage { place, is_durable: true }),
-            _ => drop(self.pages.insert(place, RestoredPage { facts, live, settled, delayed: Vec::new() })),
+        let settled = self.settled.remove(&place);
+        let live = live(&facts, settled.as_ref());
+        if is_there && live > 0 {
+            let (settled, delayed) = (settled.unwrap_or_default(), Vec::new());
+            self.pages.insert(place, RestoredPage { facts, live, settled, delayed });
+        } else {
+            self.gone.push(GonePage { place, is_durable: true });
         }
     }
 

@@ -50,6 +50,7 @@ impl CellState {
 impl CellWorld<'_> {
     /// Runs the cell; it never returns, the run ends it.
     pub(crate) fn run(&self) {
+        self.state().turns.park(false);
         while self.shared.phase.get() <= Phase::Stopping {
             match self.next_work() {
                 None => {

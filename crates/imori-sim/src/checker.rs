@@ -186,7 +186,9 @@ fn check_messages(shared: &Shared, model: &Model) {
                 }
                 To::Inbox(_) => false,
             };
-            if is_for && !spec.is_volatile && !model.may_be_lost(index, queue) {
+            let is_taken = |other: usize| model.taken.contains_key(&(other, queue));
+            let is_passed_over = !is_taken(index) && model.is_repetition(index, queue, is_taken);
+            if is_for && !spec.is_volatile && !is_passed_over && !model.may_be_lost(index, queue) {
                 check_message(shared, model, index, queue);
             }
         }

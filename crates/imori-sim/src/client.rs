@@ -204,7 +204,16 @@ impl Client {
                 Unconfirmed::Message(message) => {
                     let record = model.message(message);
                     record.confirmed_at = Some(now);
-                    record.due.iter_mut().for_each(|due| due.confirmed(shared.clock.get()));
+                    if record.is_too_large {
+                        shared.violate(Property::Refusal, || {
+                            format!(
+                                "message {message} is confirmed, and there is no room for it in the journal"
+                            )
+                        });
+                    }
+                    let clock = shared.clock.get();
+                    record.due.iter_mut().for_each(|due| due.confirmed(clock));
+                    record.repetition.iter_mut().for_each(|repetition| repetition.confirmed(clock));
                 }
                 Unconfirmed::Settled(message, queue, number) => {
                     let fate = model.fates.get_mut(&(message, queue));
@@ -261,6 +270,11 @@ impl Client {
         if frame.body != body(message, record.size) || header("n").as_deref() != Some(&*message.to_string()) {
             shared.violate(Property::Framing, || format!("message {message} is not as it was sent"));
         }
+        if record.is_too_large {
+            shared.violate(Property::Refusal, || {
+                format!("message {message} came, and there is no room for it in the journal")
+            });
+        }
         if record.sent_at.is_none() {
             shared.violate(Property::Visibility, || format!("message {message} came before its COMMIT"));
         }
@@ -316,6 +330,10 @@ impl Client {
         let is_expected = match message {
             "Connection too slow" => true,
             "Server shutting down" => model.has_stopped,
+            "resource_error" if self.has_sent_too_large(model) => {
+                self.check_refusal(shared, model, text);
+                true
+            }
             "resource_error" => model.queues.iter().any(|queue| queue.refuses),
             "not_found" | "precondition_failed" | "Server cancelled subscription" | "resource_locked" => {
                 has_volatile
@@ -329,6 +347,26 @@ impl Client {
             });
         }
         self.end(shared, model);
+    }
+
+    fn has_sent_too_large(&self, model: &Model) -> bool {
+        let is_too_large = |unconfirmed: &Unconfirmed| match unconfirmed {
+            Unconfirmed::Message(message) => {
+                model.messages.get(*message).is_some_and(|message| message.is_too_large)
+            }
+            Unconfirmed::Settled(..) => false,
+        };
+        self.unconfirmed.iter().any(|(_, unconfirmed)| is_too_large(unconfirmed))
+    }
+
+    /// Who is refused is told which limit that is, and how high.
+    fn check_refusal(&self, shared: &Shared, model: &Model, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let bytes_max = format!("`{}`", shared.log.borrow().group_bytes_max());
+        let is_told = text.contains("`journal.file_bytes`") && text.contains(&bytes_max);
+        if !is_told && !model.queues.iter().any(|queue| queue.refuses) {
+            shared.violate(Property::Refusal, || format!("session {} is told: {text}", self.session));
+        }
     }
 
     // ---- How it ends.

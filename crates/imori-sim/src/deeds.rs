@@ -1,17 +1,15 @@
 //! What clients do, one deed at a time.
 
-use std::time::Duration;
-
 use imori_stomp::command::Command;
 use imori_stomp::encode::FrameWriter;
 
 use crate::client::{Awaited, Client, OwnSubscription, Transaction, Unsettled};
 use crate::mail::Mail;
-use crate::model::{
-    MessageRecord, Mode, Model, Outcome, Reads, SubscriptionRecord, To, TransactionRecord, is_match,
-};
+use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, SubscriptionRecord, To, TransactionRecord};
+use crate::queue_spec::{QueueSpec, pattern, subject};
 use crate::shared::Shared;
-use crate::workload::{Deed, QueueSpec, Workload, pattern, subject};
+use crate::weights::Deed;
+use crate::workload::Workload;
 
 /// Subscriptions that a client has at most.
 const SUBSCRIPTIONS_MAX: usize = 5;
@@ -35,8 +33,7 @@ impl Client {
     pub(crate) fn act(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let random = &shared.random;
         self.deeds_left -= 1;
-        let pause_micros = *random.pick(&[0, 10, 200, 200, 15_000]);
-        self.next_at = shared.clock.get().after(Duration::from_micros(pause_micros));
+        self.next_at = shared.clock.get().after(workload.pause(random));
         if !self.is_reading {
             self.is_reading = random.chance(1, 6);
         }
@@ -76,42 +73,9 @@ impl Client {
             Deed::StopReading => self.is_reading = false,
             Deed::Leave => self.leave(shared),
             Deed::Die => self.die(shared, model),
+            Deed::Repeat => self.repeat(shared, model, workload),
+            Deed::SendTooLarge => self.send_too_large(shared, model),
         }
-    }
-
-    fn send_to_queue(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
-        let open: Vec<usize> = (0..model.queues.len())
-            .filter(|queue| {
-                let spec = model.queue(*queue);
-                !spec.is_dead_letter_queue && spec.pattern.is_none()
-            })
-            .collect();
-        let queue = *shared.random.pick(&open);
-        let spec = model.queue(queue).clone();
-        let is_own = spec.name.starts_with("own");
-        let arguments = if is_own { &[][..] } else { &spec.arguments };
-        let mail = Mail { arguments, ..Mail::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
-        // A transaction has to fit into a journal file.
-        let burst_max = if self.transaction.is_some() { 3 } else { workload.burst_max };
-        for _ in 0..shared.random.between(1, burst_max) {
-            self.send_somehow(shared, model, workload, mail.clone());
-        }
-    }
-
-    /// Sends with what else chance adds.
-    fn send_somehow(&mut self, shared: &Shared, model: &mut Model, workload: &Workload, mail: Mail<'_>) {
-        let random = &shared.random;
-        let mail = Mail {
-            size: random.between(8, workload.body_bytes_max),
-            priority: random.chance(1, 4).then(|| random.below(5) as u8),
-            expiration_ms: (workload.has_expirations && random.chance(1, 8)).then(|| random.below(30) as u64),
-            wants_receipt: random.chance(1, 2),
-            is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
-            is_persistent: random.chance(workload.persistent_share, 8),
-            delay_ms: workload.delay_ms(random).filter(|_| is_kept(model, &mail.to)),
-            ..mail
-        };
-        self.send(shared, model, &mail);
     }
 
     pub(crate) fn subscribe_queue(
@@ -284,6 +248,8 @@ impl Client {
         let Some(transaction) = self.transaction.take() else { return };
         let receipt = self.ask_receipt(Awaited::Other);
         let number = self.frames + 1;
+        let is_too_large = transaction.messages.iter().any(|message| model.message(*message).is_too_large);
+        transaction.messages.iter().for_each(|message| model.message(*message).is_too_large |= is_too_large);
         for (index, message) in (0..).zip(&transaction.messages) {
             let record = model.message(*message);
             record.sent_at = Some(shared.step.get());
@@ -349,16 +315,5 @@ impl Client {
         while let Some(last) = self.unsettled.last().cloned() {
             self.settle(shared, model, &last, Outcome::Accept, false);
         }
-    }
-}
-
-/// Tells whether a delayed message has a queue to wait in: else it is refused.
-fn is_kept(model: &Model, to: &To) -> bool {
-    match to {
-        To::Queue(_) => true,
-        To::Topic(subject) => model.queues.iter().any(|spec| {
-            !spec.is_volatile && spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
-        }),
-        To::Inbox(_) => false,
     }
 }

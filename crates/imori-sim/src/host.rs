@@ -155,7 +155,7 @@ impl CellWorld<'_> {
     /// Checks the memory and the disk, and tells who waited for them.
     pub(crate) fn check_memory(&self) {
         let memory = &self.shared.memory;
-        if memory.is_disk_alarmed() && self.shared.log.borrow().queued() <= self.shared.queued_max / 2 {
+        if memory.is_disk_alarmed() && self.shared.has_caught_up() {
             for id in memory.end_disk_alarm() {
                 give_signal(self, id, Signal::AlarmEnded);
             }

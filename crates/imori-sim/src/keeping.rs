@@ -6,7 +6,7 @@ use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
-use imori_core::record::{Checkpoint, NewRecord};
+use imori_core::record::{Checkpoint, NewRecord, RecordKind};
 use imori_core::time::Time;
 use imori_server::{
     Keeper, KeeperHost, PageHost, PageNews, Purpose, discard_pages, read_journal, write_drafts,
@@ -59,7 +59,7 @@ impl KeeperHost for StoreThread<'_> {
     }
 
     fn is_space_low(&self) -> bool {
-        self.shared.paging.is_space_low
+        self.shared.paging.is_space_low || self.shared.log.borrow().is_space_low
     }
 
     fn next_lsn(&self) -> Option<Lsn> {
@@ -77,6 +77,9 @@ impl KeeperHost for StoreThread<'_> {
 
     fn append(&self, record: NewRecord) -> Lsn {
         self.pause();
+        if self.shared.has(Bug::SeenUnrecorded) && record.kind == RecordKind::Seen {
+            return self.shared.log.borrow().last();
+        }
         let appended = self.shared.log.borrow_mut().append(&[record], false);
         self.shared.trace.note(&[appended.first.0], || format!("the keeper appends {:?}", appended.first));
         appended.first
@@ -91,9 +94,6 @@ impl KeeperHost for StoreThread<'_> {
             _ => floor,
         };
         let payload = garbled(shared.bug, payload);
-        if std::env::var("CKPT").is_ok() {
-            eprintln!("ckpt {} {}", payload.len(), shared.settings_blocks());
-        }
         let lsn = log.append_checkpoint(floor, &payload);
         shared.trace.note(&[floor.0, payload.len() as u64], || {
             format!(
@@ -121,7 +121,8 @@ impl KeeperHost for StoreThread<'_> {
     }
 
     fn exchange_bytes_max(&self) -> Option<usize> {
-        Some(self.shared.paging.exchange_bytes_max)
+        let room = self.shared.log.borrow().room().exchange_bytes_max();
+        Some(usize::try_from(room).unwrap_or(usize::MAX).min(self.shared.paging.exchange_bytes_max))
     }
 
     fn write_pages(
@@ -183,12 +184,12 @@ impl PageHost for StoreThread<'_> {
         if self.shared.has(Bug::PageBeforeRecord) {
             return true;
         }
-        self.wait(Wait::Synced(through));
+        self.wait(Wait::Records(through));
         self.shared.log.borrow().progress.synced >= through
     }
 
-    fn has_room(&self, _bytes: u64, _purpose: Purpose) -> bool {
-        true
+    fn has_room(&self, bytes: u64, purpose: Purpose) -> bool {
+        self.shared.log.borrow().room().has(bytes, purpose)
     }
 
     fn complain(&self, reason: &str) {

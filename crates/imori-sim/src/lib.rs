@@ -3,13 +3,19 @@
 //! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
 //! The same seed makes the same run. What is found is named by a [`Property`].
 
+mod run;
+mod lives;
+mod scheduler;
+mod shortage;
 mod simulation;
 mod crash;
 mod checker;
 mod deeds;
+mod sending;
 mod speech;
 mod client;
 mod delayed;
+mod once;
 mod mail;
 mod keeping;
 mod cell;
@@ -18,6 +24,7 @@ mod host;
 mod world;
 mod model;
 mod due;
+mod repetition;
 mod store_thread;
 mod strand;
 mod shared;
@@ -25,6 +32,9 @@ mod journal;
 mod resting;
 mod waits;
 mod workload;
+mod odd_mail;
+mod weights;
+mod queue_spec;
 mod ending;
 mod network;
 mod slots;
@@ -38,7 +48,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub use planted::Bug;
 pub use property::{Property, Violation};
-pub use simulation::Outcome;
+pub use run::Outcome;
 
 use simulation::Simulation;
 

@@ -13,9 +13,13 @@ pub(crate) struct Mail<'a> {
     pub(crate) priority: Option<u8>,
     pub(crate) expiration_ms: Option<u64>,
     pub(crate) delay_ms: Option<u64>,
+    /// Its id is that of this message, perhaps its own.
+    pub(crate) once: Option<usize>,
     pub(crate) wants_receipt: bool,
     pub(crate) is_in_transaction: bool,
     pub(crate) is_persistent: bool,
+    /// The journal has no room for it.
+    pub(crate) is_too_large: bool,
 }
 
 impl Mail<'_> {
@@ -29,9 +33,11 @@ impl Mail<'_> {
             priority: None,
             expiration_ms: None,
             delay_ms: None,
+            once: None,
             wants_receipt: false,
             is_in_transaction: false,
             is_persistent: false,
+            is_too_large: false,
         }
     }
 }
@@ -39,6 +45,11 @@ impl Mail<'_> {
 /// What its publisher calls a message.
 pub(crate) fn message_name(message: usize) -> String {
     format!("m{message}")
+}
+
+/// The id that messages share of which a queue takes one.
+pub(crate) fn shared_name(first: usize) -> String {
+    format!("once{first}")
 }
 
 /// The body of a message: its number, and letters that go with it.

@@ -10,8 +10,9 @@ use imori_core::time::Time;
 use crate::due::{Cancel, Due};
 use crate::ending::{Crash, Kind};
 use crate::property::Property;
+use crate::queue_spec::QueueSpec;
+use crate::repetition::{Repetition, Taken};
 use crate::shared::Shared;
-use crate::workload::QueueSpec;
 
 /// A connection, from its first byte to its last.
 #[derive(Debug, Default)]
@@ -47,6 +48,10 @@ pub(crate) struct MessageRecord {
     pub(crate) cancel: Cancel,
     /// How often that was tried.
     pub(crate) cancels: usize,
+    /// It has an id that others may have.
+    pub(crate) repetition: Option<Repetition>,
+    /// The journal has no room for it, or for its transaction.
+    pub(crate) is_too_large: bool,
 }
 
 /// Where a message goes.
@@ -161,6 +166,10 @@ pub(crate) struct Model {
     restored_keys: BTreeMap<(usize, usize, usize), (u64, u64)>,
     /// The latest sending of what was delivered first, by receiver, queue and priority.
     queue_sent: BTreeMap<(usize, usize, u8), u64>,
+    /// Messages with one id, by the first of them.
+    pub(crate) same: BTreeMap<usize, Vec<usize>>,
+    /// Messages with such ids that a queue took for certain, by message and queue.
+    pub(crate) taken: BTreeMap<(usize, usize), Taken>,
     /// Header bytes of each message, as it came last.
     pub(crate) text_bytes: BTreeMap<usize, usize>,
 }
@@ -318,6 +327,7 @@ impl Model {
             }
         }
         self.check_address(shared, arrived, queue);
+        self.note_taken(shared, arrived, queue);
         self.check_single(shared, arrived, queue);
         let is_delayed = self.message(message).due.is_some();
         if !arrived.is_redelivered && !is_delayed {

@@ -141,11 +141,33 @@ pub enum Bug {
     CleanMarkStays,
     /// Publishers are not told that a queue is shorter.
     LostRelief,
+    /// Ids whose messages leave the journal are not written anew.
+    SeenUnrecorded,
+    /// Recovery does not read ids that were written anew.
+    SeenUnread,
+    /// The window of ids that were written anew begins with the start.
+    SeenAnew,
+    /// Recovery passes over messages that are settled, and over their ids.
+    SettledIdsForgotten,
+    /// The broker believes that the journal takes records of any length.
+    LengthUnlimited,
+    /// Records that are too long for the journal are cut.
+    LongRecordsCut,
+    /// What a checkpoint says that the journal refused counts as said.
+    RefusedFrees,
+    /// Publishers are not told that there is room on the disk again.
+    LostRoomEnd,
+    /// Journal files that could not be made for want of room are never made.
+    RoomUnseen,
+    /// While publishers wait for the disk nobody is read.
+    ShortageStopsReading,
+    /// Journal files that nobody needs keep their room, and are not used again.
+    FreedFilesStay,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 68] = [
+    pub const ALL: [(Bug, &'static [Property]); 79] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -214,5 +236,16 @@ impl Bug {
         (Bug::CleanMarkStays, &[Property::Recovery]),
         (Bug::DelayedPagesBeforeSettles, &[Property::Durability, Property::Delay, Property::Duplication]),
         (Bug::LostRelief, &[Property::Receipts, Property::Starvation]),
+        (Bug::SeenUnrecorded, &[Property::Once]),
+        (Bug::SeenUnread, &[Property::Once]),
+        (Bug::SeenAnew, &[Property::Durability, Property::Loss]),
+        (Bug::SettledIdsForgotten, &[Property::Once]),
+        (Bug::RefusedFrees, &[Property::Durability, Property::Recovery, Property::Loss]),
+        (Bug::LostRoomEnd, &[Property::Room]),
+        (Bug::RoomUnseen, &[Property::Room]),
+        (Bug::ShortageStopsReading, &[Property::Room]),
+        (Bug::FreedFilesStay, &[Property::Room]),
+        (Bug::LengthUnlimited, &[Property::Refusal]),
+        (Bug::LongRecordsCut, &[Property::Refusal, Property::Durability]),
     ];
 }

@@ -42,6 +42,14 @@ pub enum Property {
     /// A delayed message is given to nobody before it is due, and then to who reads; one that was cancelled is gone,
     /// and only one that nobody was given can be.
     Delay,
+    /// Of messages with one id a queue that takes each once gives out one within its window, restarts or not, and
+    /// confirms all of them; after that it takes it again.
+    Once,
+    /// While the disk has no room, who reads and settles goes on; once it has some again publishers do, soon.
+    Room,
+    /// What does not fit into a journal file is refused to its publisher, who is told which limit that is, and nobody
+    /// gets it, nor anything of the transaction that it is part of.
+    Refusal,
     /// Connections and their queues, when they are gone, leave nothing.
     Leftovers,
     /// What was confirmed outlives what its level says; what was settled and confirmed does not come back;

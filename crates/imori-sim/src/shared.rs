@@ -81,6 +81,9 @@ pub(crate) struct CellState {
 impl CellState {
     /// A cell that reads so much of a connection in a turn.
     pub(crate) fn new(read_bytes: usize) -> CellState {
+        // It sleeps until it is given something to do for the first time.
+        let turns = Turns::default();
+        turns.park(true);
         CellState {
             status: Cell::new(Status::Idle),
             links: Slots::default(),
@@ -93,7 +96,7 @@ impl CellState {
             awaits_write: Cell::new(false),
             is_woken: Cell::new(false),
             page_news: RefCell::default(),
-            turns: Turns::default(),
+            turns,
             has_told: Cell::new(false),
         }
     }
@@ -143,6 +146,10 @@ pub(crate) struct Shared {
     pub(crate) points: Cell<u64>,
     /// Records of delayed messages, for a bug.
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
+    /// Sessions whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
+    pub(crate) remains: RefCell<Vec<usize>>,
+    /// Who waits for records so as to write pages has waited for too long.
+    pub(crate) gives_up: Cell<bool>,
 }
 
 impl Shared {
@@ -178,7 +185,7 @@ impl Shared {
                 inboxes_max: 4,
             },
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
-            log: RefCell::new(store.log),
+            log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
             segments: store.segments,
             staying: RefCell::default(),
             keeper: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
@@ -194,6 +201,8 @@ impl Shared {
             violation: RefCell::default(),
             points: Cell::new(0),
             delayed: RefCell::default(),
+            remains: RefCell::default(),
+            gives_up: Cell::new(false),
         }
     }
 
@@ -216,11 +225,14 @@ impl Shared {
         }
     }
 
-    pub(crate) fn settings_blocks(&self) -> usize {
-        self.log.borrow().group_bytes_max()
-    }
     pub(crate) fn has(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// Tells whether so little waits for the disk, and there is so much room on it, that publishers may go on.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        let log = self.log.borrow();
+        log.queued() <= self.queued_max / 2 && !log.is_space_low && !log.is_stalled()
     }
 
     pub(crate) fn cell(&self, cell: usize) -> &CellState {

@@ -8,8 +8,9 @@ use imori_stomp::version::Version;
 
 use crate::client::{Awaited, Client, Unconfirmed, Unsettled};
 use crate::due::{Cancel, Due};
-use crate::mail::{Mail, body, message_name};
+use crate::mail::{Mail, body, message_name, shared_name};
 use crate::model::{MessageRecord, Mode, Model, Outcome};
+use crate::repetition::Repetition;
 use crate::shared::Shared;
 
 impl Client {
@@ -70,11 +71,14 @@ impl Client {
             due: mail.delay_ms.map(|delay_ms| Due::after(Duration::from_millis(delay_ms))),
             cancel: Cancel::Not,
             cancels: 0,
+            repetition: mail.once.map(Repetition::of),
+            is_too_large: mail.is_too_large,
         });
-        if name.is_none() {
-            self.note_due(shared, model, message);
+        if let Some(first) = mail.once {
+            model.same.entry(first).or_default().push(message);
         }
         if name.is_none() {
+            self.note_due(shared, model, message);
             self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
         }
         let body = body(message, mail.size);
@@ -95,6 +99,8 @@ impl Client {
             frame.header("n", message.to_string().as_bytes());
             if mail.delay_ms.is_some() {
                 frame.header("amqp-message-id", message_name(message).as_bytes());
+            } else if let Some(first) = mail.once {
+                frame.header("amqp-message-id", shared_name(first).as_bytes());
             }
             let priority = mail.priority.map(u64::from);
             for (name, number) in
@@ -108,10 +114,11 @@ impl Client {
         self.say(shared, Command::Send, write, &body);
     }
 
-    /// The broker counts from here on how long a message is delayed.
+    /// The broker counts from here on how long a message is delayed, and may take it.
     pub(crate) fn note_due(&self, shared: &Shared, model: &mut Model, message: usize) {
         let record = model.message(message);
         record.due.iter_mut().for_each(|due| due.sent(shared, self.session));
+        record.repetition.iter_mut().for_each(|repetition| repetition.sent(shared, self.session));
     }
 
     /// Takes back a message that went to this queue.

@@ -30,18 +30,20 @@ impl Shared {
         let (log, phase) = (self.log.borrow(), self.phase.get());
         match self.threads.thread(number).waits.get() {
             Wait::Round => {
-                let is_short = self.paging.is_space_low || log.is_stalled();
+                let is_short = self.paging.is_space_low || log.is_space_low || log.is_stalled();
                 let files_max = if is_short { 1 } else { self.keeper.files_max };
                 let is_full = log.live_files() > files_max && log.last() > self.threads.kept.get();
-                let is_worth_it = is_short && self.keeper.spared() > 0;
+                let is_worth_it = is_short && self.keeper.spared() > self.threads.spared.get();
                 !log.has_failed && (is_full || is_worth_it) || phase == Phase::Keeping
             }
             Wait::Writing => !self.jobs.writing.borrow().is_empty() || phase >= Phase::Closing,
             Wait::Reading => !self.jobs.reading.borrow().is_empty() || phase >= Phase::Closing,
             Wait::Passed(cell, count) => self.cell(cell).turns.has_passed(count),
+            Wait::Synced(lsn) => log.progress.synced >= lsn || log.has_failed,
             // Those who write pages wait for nothing that may not come before the end.
-            Wait::Synced(lsn) => {
-                log.progress.synced >= lsn || log.has_failed || number > 0 && phase == Phase::Closing
+            Wait::Records(lsn) => {
+                let is_over = log.has_failed || number > 0 && phase == Phase::Closing;
+                log.progress.synced >= lsn || is_over || self.gives_up.get()
             }
         }
     }
@@ -67,6 +69,8 @@ impl<'a> StoreThread<'a> {
                     self.shared.trace.note(&[], || String::from("the keeper begins a round"));
                     keep_once(self, &mut pauses);
                     self.shared.threads.kept.set(self.shared.log.borrow().last());
+                    // While a checkpoint that was refused is not tried again, what would go with it stays.
+                    self.shared.threads.spared.set(self.shared.keeper.spared());
                 }
                 1 if self.work(Wait::Writing, &jobs.writing) => {}
                 2 if self.work(Wait::Reading, &jobs.reading) => {}

@@ -32,6 +32,8 @@ pub(crate) struct StoreThreads {
     threads: [ThreadState; STORE_THREADS],
     /// The journal went so far when the keeper looked last.
     pub(crate) kept: Cell<Lsn>,
+    /// So many pages would have gone after that.
+    pub(crate) spared: Cell<usize>,
 }
 
 /// One of them.
@@ -54,6 +56,8 @@ pub(crate) enum Wait {
     Passed(usize, u64),
     /// The journal is durable up to here.
     Synced(Lsn),
+    /// The same, but not for ever.
+    Records(Lsn),
 }
 
 /// What queues asked for and nobody has begun.
@@ -68,7 +72,7 @@ impl Default for StoreThreads {
         let threads = [Wait::Round, Wait::Writing, Wait::Reading];
         let threads =
             threads.map(|waits| ThreadState { status: Cell::new(Status::Idle), waits: Cell::new(waits) });
-        StoreThreads { threads, kept: Cell::new(Lsn::NONE) }
+        StoreThreads { threads, kept: Cell::new(Lsn::NONE), spared: Cell::new(0) }
     }
 }
 

@@ -1,99 +1,13 @@
 //! What a seed makes clients do: which queues there are, how large things are, how often what is done.
 
-use imori_core::confirm::Level;
+use std::time::Duration;
+
 use imori_core::restore::Leaving;
 
-use crate::ending::Kind;
+use crate::odd_mail::{Delays, Repeats};
+use crate::queue_spec::{QueueSpec, queues};
 use crate::random::Random;
-
-/// A queue of a run.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct QueueSpec {
-    pub(crate) name: String,
-    /// The headers that declare it.
-    pub(crate) arguments: Vec<(&'static str, String)>,
-    /// The queue that takes what is not accepted.
-    pub(crate) dead_letter: Option<usize>,
-    pub(crate) is_dead_letter_queue: bool,
-    /// What it hears of the topic exchange; then nobody sends to it by name.
-    pub(crate) pattern: Option<String>,
-    pub(crate) ttl_ms: Option<usize>,
-    /// It has a length limit.
-    pub(crate) is_bounded: bool,
-    /// At its limit it refuses rather than drops.
-    pub(crate) refuses: bool,
-    pub(crate) has_priorities: bool,
-    pub(crate) has_delivery_limit: bool,
-    /// It can be gone, and come back empty.
-    pub(crate) is_volatile: bool,
-    /// It ends with the broker.
-    pub(crate) is_transient: bool,
-    /// How safe a persistent message is when it is confirmed.
-    pub(crate) level: Option<Level>,
-}
-
-impl QueueSpec {
-    /// Tells whether it and what is in it outlive the broker.
-    pub(crate) fn is_kept(&self) -> bool {
-        !self.is_volatile && !self.is_transient
-    }
-
-    /// The level of its confirms.
-    pub(crate) fn level(&self) -> Level {
-        if self.is_transient { Level::Memory } else { self.level.unwrap_or(Level::Disk) }
-    }
-
-    /// Tells whether what it confirms outlives such an end.
-    pub(crate) fn keeps(&self, kind: Kind) -> bool {
-        self.is_kept() && self.level() >= kind.level()
-    }
-
-    /// How a client subscribes to it.
-    pub(crate) fn destination(&self) -> String {
-        let prefix = if self.pattern.is_some() { "/amq/queue/" } else { "/queue/" };
-        [prefix, &self.name].concat()
-    }
-}
-
-/// What a client can do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
-    SendToQueue,
-    SendToTopic,
-    Request,
-    SubscribeQueue,
-    SubscribeTopic,
-    SubscribeOwn,
-    Unsubscribe,
-    Settle,
-    Cancel,
-    Begin,
-    Commit,
-    Abort,
-    StopReading,
-    Leave,
-    Die,
-}
-
-impl Deed {
-    pub(crate) const ALL: [Deed; 15] = [
-        Deed::SendToQueue,
-        Deed::SendToTopic,
-        Deed::Request,
-        Deed::SubscribeQueue,
-        Deed::SubscribeTopic,
-        Deed::SubscribeOwn,
-        Deed::Unsubscribe,
-        Deed::Settle,
-        Deed::Cancel,
-        Deed::Begin,
-        Deed::Commit,
-        Deed::Abort,
-        Deed::StopReading,
-        Deed::Leave,
-        Deed::Die,
-    ];
-}
+use crate::weights::{Deed, Flavour, weights};
 
 /// Everything that a seed decides beforehand.
 #[derive(Debug)]
@@ -119,6 +33,7 @@ pub(crate) struct Workload {
     /// behind others, so what waits is not known exactly.
     pub(crate) has_expirations: bool,
     pub(crate) delays: Option<Delays>,
+    pub(crate) repeats: Option<Repeats>,
     /// How many of eight messages are persistent.
     pub(crate) persistent_share: usize,
     /// How often the broker may end without a word.
@@ -131,6 +46,10 @@ pub(crate) struct Workload {
     pub(crate) has_disk_trouble: bool,
     /// Blocks of a journal file.
     pub(crate) file_blocks: usize,
+    /// One of so many decisions takes the room of the disk, or gives some back.
+    pub(crate) room_every: Option<usize>,
+    /// Bytes of a checkpoint that the journal takes, as if its files had no room for more.
+    pub(crate) checkpoint_bytes_max: usize,
     /// Records that may wait for the disk before publishers do.
     pub(crate) queued_max: u64,
     /// How likely the store of definitions is to wait while there is something else to do, of 64.
@@ -178,66 +97,89 @@ impl Paging {
     }
 }
 
-/// The words of subjects and patterns.
-const WORDS: [&str; 3] = ["a", "b", "c"];
-
-/// What a run is mostly about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flavour {
-    /// A bit of everything, some of it often.
-    Mixed,
-    /// Queues, readers and connections live shortly, to find who still holds on to them.
-    ComesAndGoes,
-    /// Much is published to readers that do not read.
-    Flood,
-    /// Queues are longer than their memory, and the broker has several lives.
-    Backlog,
-}
-
-/// Messages that nobody may have at once.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Delays {
-    /// How many of eight messages.
-    share: usize,
-    min_ms: usize,
-    max_ms: usize,
-}
-
-impl Delays {
-    /// Some are over while other things happen, others when all is still, and some outlive that too. With `passes`
-    /// none do: what waits for its time may keep a memory alarm on.
-    fn new(random: &Random, passes: bool) -> Delays {
-        let spans = [(1, 40), (1, 40), (2_000, 5_000), (20_000, 60_000), (20_000, 60_000)];
-        let of = if passes { 3 } else { spans.len() };
-        let (min_ms, max_ms) = *random.pick(spans.get(..of).unwrap_or(&spans));
-        Delays { share: *random.pick(&[1, 4, 7]), min_ms, max_ms }
-    }
-}
-
 impl Workload {
     pub(crate) fn new(random: &Random) -> Workload {
-        let workload = Workload::without_delays(random);
+        let workload = Workload::simple(random);
         let workload = Workload { stops: random.chance(1, 2), ..workload };
-        if !random.chance(1, 4) {
-            return workload;
+        let workload = if random.chance(1, 4) { workload.with_delays(random) } else { workload };
+        let workload = if random.chance(1, 4) { workload.with_repeats(random) } else { workload };
+        let workload = if random.chance(1, 8) { workload.with_tiny_files(random) } else { workload };
+        let room_every =
+            (workload.persistent_share > 0 && random.chance(1, 3)).then(|| *random.pick(&[100, 400]));
+        let workload = Workload { room_every, ..workload };
+        let has_room = !random.chance(1, 6);
+        Workload {
+            checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
+            ..workload
         }
-        let delays = Delays::new(random, workload.mark_bytes.is_some());
-        let mut weights = workload.weights;
-        for (deed, weight) in Deed::ALL.iter().zip(&mut weights) {
-            if *deed == Deed::Cancel {
-                *weight = *random.pick(&[0, 2, 6]);
+    }
+
+    /// The same with journal files so small that some messages do not fit into them.
+    fn with_tiny_files(mut self, random: &Random) -> Workload {
+        self.file_blocks = *random.pick(&[3, 4]);
+        self.body_bytes_max = self.body_bytes_max.min(24);
+        self.prefetch_max = self.prefetch_max.min(3);
+        self.weigh(Deed::SendTooLarge, *random.pick(&[0, 1, 2]));
+        self
+    }
+
+    fn with_delays(mut self, random: &Random) -> Workload {
+        self.delays = Some(Delays::new(random, self.mark_bytes.is_some()));
+        self.weigh(Deed::Cancel, *random.pick(&[0, 2, 6]));
+        self
+    }
+
+    fn with_repeats(mut self, random: &Random) -> Workload {
+        let repeats = Repeats::new(random, self.mark_bytes.is_some());
+        let is_open = |queue: &&mut QueueSpec| !queue.is_dead_letter_queue && queue.name != "rpc";
+        for queue in self.queues.iter_mut().filter(is_open) {
+            if random.chance(2, 3) {
+                queue.arguments.push(("x-dedup-window", repeats.window.as_millis().to_string()));
+                queue.window = Some(repeats.window);
             }
         }
-        Workload { delays: Some(delays), weights, ..workload }
+        self.repeats = Some(repeats);
+        self.weigh(Deed::Repeat, *random.pick(&[6, 16]));
+        if random.chance(1, 2) {
+            // So that ids outlive the records of their messages, and the broker.
+            self.persistent_share = *random.pick(&[7, 8]);
+            self.crashes = random.between(1, 4);
+            self.crash_every = *random.pick(&[200, 600]);
+            self.file_blocks = 8;
+            self.paging.files_max = 1;
+        }
+        self
+    }
+
+    fn weigh(&mut self, deed: Deed, weight: usize) {
+        let weights = Deed::ALL.iter().zip(&mut self.weights);
+        weights.filter(|(other, _)| **other == deed).for_each(|(_, old)| *old = weight);
+    }
+
+    /// How long the run is watched before it counts as at rest, where something takes longer than usual.
+    pub(crate) fn long_waits(&self) -> bool {
+        self.repeats.is_some_and(|repeats| repeats.is_long())
+    }
+
+    /// Tells whether the next message bears an id that others may bear.
+    pub(crate) fn bears_id(&self, random: &Random) -> bool {
+        self.repeats.is_some_and(|repeats| repeats.is_next(random))
+    }
+
+    /// What a client does not do anything for.
+    pub(crate) fn pause(&self, random: &Random) -> Duration {
+        match self.long_waits() && random.chance(1, 16) {
+            true => Duration::from_secs(25),
+            false => Duration::from_micros(*random.pick(&[0, 10, 200, 200, 15_000])),
+        }
     }
 
     /// For how long the next message is delayed, if it is.
     pub(crate) fn delay_ms(&self, random: &Random) -> Option<u64> {
-        let delays = self.delays.filter(|delays| random.chance(delays.share, 8))?;
-        Some(random.between(delays.min_ms, delays.max_ms) as u64)
+        self.delays.and_then(|delays| delays.next_ms(random))
     }
 
-    fn without_delays(random: &Random) -> Workload {
+    fn simple(random: &Random) -> Workload {
         let flavour = match random.below(16) {
             0..3 => Flavour::ComesAndGoes,
             3..5 => Flavour::Flood,
@@ -251,7 +193,7 @@ impl Workload {
             cells: random.between(2, 3),
             clients: random.between(2, 6),
             deeds_each: random.between(5, 30) * if flavour == Flavour::Mixed { 1 } else { 2 },
-            queues: queues(random, flavour),
+            queues: queues(random, flavour == Flavour::ComesAndGoes),
             weights: weights(random, flavour),
             window: *random.pick(&[300, 1_000, 4_000, 64_000]),
             feed_bytes,
@@ -265,12 +207,15 @@ impl Workload {
             prefetch_max: *random.pick(&[1, 3, 20]),
             has_expirations: random.chance(1, 4),
             delays: None,
+            repeats: None,
             persistent_share: 0,
             crashes: 0,
             stops: false,
             crash_every: 1,
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),
+            room_every: None,
+            checkpoint_bytes_max: usize::MAX,
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
             define_delay: *random.pick(&[0, 0, 0, 63]),
             burst_max: 3,
@@ -318,134 +263,4 @@ impl Workload {
             ..self
         }
     }
-}
-
-/// How likely each deed is: some are not done at all in a run, some nearly always.
-fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
-    let usual = |deed: &Deed| match deed {
-        Deed::SendToQueue | Deed::Settle => 12,
-        Deed::SendToTopic | Deed::Request => 6,
-        Deed::SubscribeQueue | Deed::SubscribeTopic => 5,
-        Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
-        Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
-        // Where nothing is delayed there is nothing to cancel.
-        Deed::Cancel => 0,
-    };
-    let weight = |deed: &Deed| match (flavour, deed) {
-        (Flavour::Mixed, _) => usual(deed) * random.pick(&[0, 1, 1, 2, 4]),
-        (Flavour::ComesAndGoes, Deed::SubscribeQueue | Deed::Unsubscribe | Deed::Settle) => 8,
-        (Flavour::ComesAndGoes, Deed::SendToQueue | Deed::SendToTopic | Deed::SubscribeTopic) => 4,
-        (Flavour::ComesAndGoes, Deed::SubscribeOwn | Deed::Request | Deed::Leave | Deed::Die) => 2,
-        (Flavour::Backlog, Deed::SendToQueue) => 16,
-        (Flavour::Backlog, Deed::Settle) => 8,
-        (Flavour::Backlog, Deed::SubscribeQueue) => *random.pick(&[1, 2, 4]),
-        (Flavour::Backlog, Deed::Unsubscribe | Deed::Leave | Deed::Die) => 1,
-        (Flavour::Backlog, Deed::SendToTopic | Deed::StopReading) => 1,
-        (Flavour::Backlog, Deed::Begin | Deed::Commit) => *random.pick(&[0, 0, 2]),
-        (Flavour::Flood, Deed::SendToTopic) => 12,
-        (Flavour::Flood, Deed::SubscribeTopic | Deed::StopReading | Deed::Request) => 4,
-        (Flavour::Flood, Deed::SendToQueue | Deed::SubscribeQueue | Deed::Settle) => 2,
-        _ => 0,
-    };
-    let mut weights: Vec<usize> = Deed::ALL.iter().map(weight).collect();
-    // There is always something to do.
-    if let Some(first) = weights.first_mut() {
-        *first += 4;
-    }
-    weights
-}
-
-fn queues(random: &Random, flavour: Flavour) -> Vec<QueueSpec> {
-    let comes_and_goes = flavour == Flavour::ComesAndGoes;
-    let mut queues = vec![QueueSpec { name: String::from("rpc"), ..QueueSpec::default() }];
-    for number in 0..if comes_and_goes { 1 } else { random.between(1, 3) } {
-        let mut queue = QueueSpec { name: format!("q{number}"), ..QueueSpec::default() };
-        let mut argue = |name, value: &dyn ToString| queue.arguments.push((name, value.to_string()));
-        if random.chance(1, 5) {
-            let ttl_ms = random.between(0, 40);
-            argue("x-message-ttl", &ttl_ms);
-            queue.ttl_ms = Some(ttl_ms);
-        }
-        if random.chance(1, 5) {
-            argue("x-max-length", &random.between(0, 5));
-            queue.is_bounded = true;
-            match random.below(3) {
-                0 => {}
-                1 => {
-                    argue("x-overflow", &"reject-publish");
-                    queue.refuses = true;
-                }
-                _ => {
-                    argue("x-overflow", &"reject-publish-dlx");
-                    queue.refuses = true;
-                }
-            }
-        }
-        if random.chance(1, 6) {
-            argue("x-max-priority", &3);
-            queue.has_priorities = true;
-        }
-        if random.chance(1, 8) {
-            argue("x-delivery-limit", &random.between(0, 2));
-            queue.has_delivery_limit = true;
-        }
-        if comes_and_goes || random.chance(1, 8) {
-            argue("auto-delete", &"true");
-            queue.is_volatile = true;
-        }
-        if random.chance(1, 16) {
-            argue("x-expires", &random.between(1, 50));
-            queue.is_volatile = true;
-        }
-        if random.chance(1, 12) {
-            argue("durable", &"false");
-            queue.is_transient = true;
-        }
-        if random.chance(1, 4) {
-            let level = *random.pick(&[Level::Os, Level::Os, Level::Disk, Level::Memory]);
-            argue("x-level", &level);
-            queue.level = Some(level);
-        }
-        if random.chance(1, 6) {
-            queue.arguments.retain(|(name, _)| *name != "durable");
-            queue.is_transient = false;
-            queue.pattern = Some(pattern(random));
-            queue.name = format!("bound{number}");
-            queue.arguments.push(("durable", String::from("true")));
-            queue.arguments.retain(|(name, _)| *name != "auto-delete");
-            queue.is_volatile = queue.arguments.iter().any(|(name, _)| *name == "x-expires");
-        }
-        if random.chance(1, 3) {
-            let name = format!("dead{number}");
-            argue_dead_letter(&mut queue, &name, queues.len() + 1);
-            queues.push(queue);
-            queues.push(QueueSpec { name, is_dead_letter_queue: true, ..QueueSpec::default() });
-        } else {
-            queues.push(queue);
-        }
-    }
-    queues
-}
-
-fn argue_dead_letter(queue: &mut QueueSpec, name: &str, index: usize) {
-    queue.arguments.push(("x-dead-letter-exchange", String::new()));
-    queue.arguments.push(("x-dead-letter-routing-key", String::from(name)));
-    queue.dead_letter = Some(index);
-}
-
-/// A subject of one to three words.
-pub(crate) fn subject(random: &Random) -> String {
-    let words: Vec<&str> = (0..random.between(1, 3)).map(|_| *random.pick(&WORDS)).collect();
-    words.join(".")
-}
-
-/// A pattern that often matches.
-pub(crate) fn pattern(random: &Random) -> String {
-    let mut words: Vec<&str> = (0..random.between(1, 2))
-        .map(|_| if random.chance(1, 2) { "*" } else { *random.pick(&WORDS) })
-        .collect();
-    if random.chance(1, 2) {
-        words.push("#");
-    }
-    words.join(".")
 }

@@ -145,13 +145,14 @@ impl<'a> CellWorld<'a> {
     fn hand_over(&self, records: &[NewRecord], is_group: bool) -> Appended {
         self.pause();
         let count = records.len() as u64;
-        let (mut appended, queued) = {
+        let (mut appended, is_behind) = {
             let mut log = self.shared.log.borrow_mut();
-            (log.append(records, is_group), log.queued())
+            let appended = log.append(records, is_group);
+            (appended, log.queued() > self.shared.queued_max || log.is_stalled())
         };
         let words = [self.id as u64, count, appended.first.0, appended.through.0];
         self.shared.trace.note(&words, || format!("cell {} appends {count} records: {appended:?}", self.id));
-        if queued > self.shared.queued_max {
+        if is_behind {
             self.shared.memory.raise_disk_alarm();
         }
         if self.shared.has(Bug::ConfirmOneTooFew) {
@@ -176,7 +177,9 @@ impl Shared {
             link.outbound.put_back(bytes, len);
         }
         pipe.is_unsent_incomplete |= link.outbound.has_unsent();
-        pipe.has_remains = true;
+        if !std::mem::replace(&mut pipe.has_remains, true) {
+            self.remains.borrow_mut().push(link.wire.pipe);
+        }
     }
 }
 
@@ -230,7 +233,11 @@ impl World for CellWorld<'_> {
         result
     }
 
-    fn append(&self, records: Vec<NewRecord>) -> Appended {
+    fn append(&self, mut records: Vec<NewRecord>) -> Appended {
+        if self.shared.has(Bug::LongRecordsCut) {
+            let bytes_max = self.shared.log.borrow().group_bytes_max();
+            records.iter_mut().for_each(|record| record.payload.truncate(bytes_max));
+        }
         let is_settle = records.iter().all(|record| record.kind == RecordKind::Settle);
         if is_settle && self.shared.has(Bug::SettleUnrecorded) {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
@@ -268,6 +275,9 @@ impl World for CellWorld<'_> {
     }
 
     fn group_bytes_max(&self) -> usize {
+        if self.shared.has(Bug::LengthUnlimited) || self.shared.has(Bug::LongRecordsCut) {
+            return usize::MAX;
+        }
         self.shared.log.borrow().group_bytes_max()
     }
 

@@ -41,6 +41,7 @@ pub(crate) fn settings(fault: Option<Fault>) -> Settings {
         on_damage: OnDamage::Quarantine,
         read_from: ReadFrom::Device,
         reserve_bytes: 0,
+        durable_through: None,
         seal,
     }
 }

@@ -37,11 +37,11 @@ pub(crate) fn judge<F>(
         true => vec![0; found.len()],
         false => found.iter().map(|found| shortened_by(found, file_bytes)).collect(),
     };
-    let last_whole = whole.last().map(|range| range.last);
-    let acknowledged = acknowledged(found, &short, last_whole);
+    let last_durable = last_durable(whole, settings);
+    let acknowledged = acknowledged(found, &short, last_durable);
     let lost = parted(found, lost(accounted, floor, acknowledged));
     let mut next = accounted.last().map(|range| range.last).max(acknowledged).map_or(Lsn::FIRST, Lsn::next);
-    let mut torn = torn(found, accounted, last_whole);
+    let mut torn = torn(found, accounted, last_durable);
 
     let is_open = |index: usize| short.get(index).is_some_and(|by| *by > 0) && is_last(found, index);
     let open: Vec<usize> = (0..found.len()).filter(|index| is_open(*index)).collect();
@@ -62,11 +62,11 @@ pub(crate) fn judge<F>(
             None => absent.push(range),
         }
     }
-    // What a batch announces behind all whole ones was its torn end, also where its beginning was saved
+    // What a batch announces behind all that was durable was its torn end, also where its beginning was saved
     // and written anew, and the power went before the old was gone. Below the floor nothing is needed.
     let needed = |range: LsnRange| {
         let first = floor.map_or(range.first, |floor| range.first.max(floor));
-        let last = range.last.min(last_whole?);
+        let last = range.last.min(last_durable?);
         (first <= last).then_some(LsnRange { first, last })
     };
     let absent = lsn::join(absent);
@@ -87,15 +87,21 @@ pub(crate) fn judge<F>(
     Judged { torn, damaged, absent, next }
 }
 
+/// The highest number that was durable by what whole batches account for, or by what others know: behind it is what
+/// was being written at the end.
+pub(crate) fn last_durable(whole: &[LsnRange], settings: &Settings) -> Option<Lsn> {
+    whole.last().map(|range| range.last).max(settings.durable_through)
+}
+
 /// The highest number of which it is known that it was durable. What stands before a file is so before its
 /// header tells where it begins, which counts only where the file was cut off behind that: else it may be
 /// of an opening that did not come to its end, and that began at a floor which was torn away.
-fn acknowledged<F>(found: &[Found<F>], short: &[u64], last_whole: Option<Lsn>) -> Option<Lsn> {
+fn acknowledged<F>(found: &[Found<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
     let cut = found.iter().zip(short).filter(|(_, by)| **by > 0);
     let firsts = cut.filter_map(|(found, _)| found.scan.header.ok()?.first);
     // Before the first number of all stands 0, which is as good as none.
     let before = firsts.max().map(|first| Lsn(first.0.saturating_sub(1)));
-    last_whole.max(before)
+    last_durable.max(before)
 }
 
 /// The numbers that something was acknowledged under and that are not there.
@@ -122,8 +128,8 @@ fn parted<F>(found: &[Found<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
 }
 
 /// What was being written at the end and is not there, as far as its headers tell.
-fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_whole: Option<Lsn>) -> Vec<LsnRange> {
-    let first = last_whole.map_or(Lsn::FIRST, Lsn::next);
+fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
+    let first = last_durable.map_or(Lsn::FIRST, Lsn::next);
     let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
     let holes = announced
         .flat_map(|range| lsn::holes(LsnRange { first: range.first.max(first), ..*range }, accounted));

@@ -37,6 +37,9 @@ const STORE_KEY: &[u8] = b"store";
 const APPLIED_KEY: &[u8] = b"applied";
 const ROWS_KEY: &[u8] = b"rows";
 
+/// In the table of what is noted beside the rest: some rows were lost, and nothing was made in their place.
+pub(crate) const ROWS_LOST: &[u8] = b"rows lost";
+
 /// What the file says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
@@ -61,9 +64,19 @@ impl Default for Content {
 }
 
 impl Content {
-    /// What makes an empty file have this content.
+    /// What is left where nothing can be read.
+    pub(crate) fn nothing_left(why: String) -> Content {
+        Content { damage: DefinitionsDamage { all: Some(why), ..Default::default() }, ..Content::default() }
+    }
+
+    /// What makes an empty file have this content, and know that rows were lost.
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let mut changes = Vec::new();
+        let lost = Change {
+            table: Table::Meta,
+            key: Bytes::from_static(ROWS_LOST),
+            value: Some(Bytes::from_static(b"")),
+        };
+        let mut changes = Vec::from_iter(self.damage.has_lost_rows().then_some(lost));
         for (table, rows) in &self.tables {
             changes.extend(rows.iter().map(|(key, value)| Change {
                 table: *table,

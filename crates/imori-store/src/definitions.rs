@@ -9,9 +9,10 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 
+use bytes::Bytes;
 use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
 
-use crate::definition_rows::{self, Content, Head};
+use crate::definition_rows::{self, Content, Head, ROWS_LOST};
 use crate::definitions_damage::TABLES;
 use crate::definitions_file::{ChangedFile, SeenFile};
 use crate::disk::{Disk, DiskFile};
@@ -29,6 +30,15 @@ const NEW: &str = "definitions.redb.new";
 
 /// What verifies of a damaged one, until that is set aside.
 const REPAIRED: &str = "definitions.redb.repaired";
+
+/// What a store had before it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// It is new.
+    Nothing,
+    /// Something that comes after its definitions.
+    Definitions,
+}
 
 /// What was found in a file that is only looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,25 +91,32 @@ pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>
 }
 
 impl Definitions {
-    /// Opens the file, which is made where there is none. A damaged one is set aside unchanged, if it may
-    /// be, and what verifies of it goes on.
+    /// Opens the file, or makes it for a store in which there `was` none. A damaged one is set aside unchanged, if it
+    /// may be, and what verifies of it goes on.
     pub fn open<D: Disk + Clone>(
         disk: &D,
         store: StoreId,
+        was: Before,
         on_damage: OnDamage,
     ) -> Result<Definitions, DefinitionsError> {
         clear(disk)?;
-        if !disk.list()?.iter().any(|name| name == NAME) {
-            make(disk, NEW, store, &Content::default())?;
-            disk.rename(NEW, NAME)?;
-            disk.sync_folder()?;
+        let is_there = disk.list()?.iter().any(|name| name == NAME);
+        let content = match (is_there, was) {
+            (true, _) => read_what_verifies(disk, NAME, store, on_damage)?,
+            (false, Before::Nothing) => Content::default(),
+            (false, Before::Definitions) => Content::nothing_left(format!("`{NAME}` is missing")),
+        };
+        if !content.damage.is_none() && on_damage == OnDamage::Refuse {
+            return Err(DefinitionsError::Damaged(Box::new(content.damage)));
         }
-        let content = read_whole(disk, NAME, store)?;
-        if !content.damage.is_none() {
-            if on_damage == OnDamage::Refuse {
-                return Err(DefinitionsError::Damaged(Box::new(content.damage)));
+        match is_there {
+            false => {
+                make(disk, NEW, store, &content)?;
+                disk.rename(NEW, NAME)?;
+                disk.sync_folder()?;
             }
-            set_aside(disk, store, &content)?;
+            true if !content.damage.is_none() => set_aside(disk, store, &content)?,
+            true => {}
         }
         let Content { mut head, damage, tables } = content;
         let of_file = disk.clone();
@@ -107,10 +124,12 @@ impl Definitions {
         let database = match opens() {
             Ok(database) => Held::Open(database),
             // What it has is known, and nothing has to be changed yet.
-            Err(error) if error.is_scarce() && damage.is_none() => Held::Seen(tables),
+            Err(error) if error.is_scarce() && is_there && damage.is_none() => Held::Seen(tables),
             Err(error) => return Err(error),
         };
-        if let (Held::Open(database), false) = (&database, damage.is_none()) {
+        if let Held::Open(database) = &database
+            && (!is_there || !damage.is_none())
+        {
             // The rows that are gone are not counted any more.
             head = contained("reading it", || definition_rows::head(&database.begin_read()?, store))?;
         }
@@ -145,6 +164,23 @@ impl Definitions {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Tells whether rows were lost, of which not all is mended yet: now, or when it was opened before.
+    ///
+    /// # Errors
+    /// [`DefinitionsError`].
+    pub fn lacks_rows(&self) -> Result<bool, DefinitionsError> {
+        Ok(self.all(Table::Meta)?.iter().any(|(key, _)| key == ROWS_LOST))
+    }
+
+    /// Makes these changes instead of what was lost: [`Definitions::lacks_rows`] is false from then on.
+    ///
+    /// # Errors
+    /// As [`Definitions::apply`].
+    pub fn mend(&mut self, mut changes: Vec<Change>) -> Result<(), DefinitionsError> {
+        changes.push(Change { table: Table::Meta, key: Bytes::from_static(ROWS_LOST), value: None });
+        self.apply(self.applied(), &changes)
     }
 
     /// The number of the journal through which all is applied; 0 if there was nothing yet.
@@ -262,6 +298,21 @@ fn set_aside<D: Disk>(disk: &D, store: StoreId, content: &Content) -> Result<(),
     disk.rename(REPAIRED, NAME)?;
     disk.sync_folder()?;
     Ok(())
+}
+
+/// Reads a file; one from which nothing can be read is empty, unless that is to be refused.
+fn read_what_verifies<D: Disk>(
+    disk: &D,
+    name: &str,
+    store: StoreId,
+    on_damage: OnDamage,
+) -> Result<Content, DefinitionsError> {
+    match read_whole(disk, name, store) {
+        Err(DefinitionsError::Unreadable(why)) if on_damage == OnDamage::Quarantine => {
+            Ok(Content::nothing_left(format!("nothing can be read from `{NAME}`, {why}")))
+        }
+        other => other,
+    }
 }
 
 /// Reads all of a file and checks each page and each row. What does not verify is damage.

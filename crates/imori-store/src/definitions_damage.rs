@@ -43,6 +43,8 @@ impl Table {
 /// What does not verify.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionsDamage {
+    /// There is no file though there was one, or nothing can be read from it; why.
+    pub all: Option<String>,
     /// Pages do not verify; what redb says of them.
     pub pages: Option<String>,
     /// Rows of which the value or the key does not verify, by what stands for the key.
@@ -61,7 +63,7 @@ impl DefinitionsDamage {
     /// Tells whether a row is lost, and not only the place of one that is gone anyway.
     #[must_use]
     pub fn has_lost_rows(&self) -> bool {
-        !self.rows.is_empty() || !self.missing.is_empty()
+        self.all.is_some() || !self.rows.is_empty() || !self.missing.is_empty()
     }
 }
 
@@ -69,6 +71,9 @@ impl fmt::Display for DefinitionsDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_none() {
             return f.write_str("no damage in the definitions");
+        }
+        if let Some(why) = &self.all {
+            return write!(f, "damage in the definitions: {why}; all that stood in them is lost");
         }
         let pages = self.pages.as_deref().unwrap_or("rows do not verify");
         write!(f, "damage in the definitions: {pages}")?;

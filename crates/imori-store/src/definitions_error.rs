@@ -47,8 +47,7 @@ impl fmt::Display for DefinitionsError {
             DefinitionsError::Unreadable(why) => write!(
                 f,
                 "`{NAME}` is damaged so that nothing can be read from it: {why}; restore the whole folder from a \
-                 copy, or look with `imori verify` at what the journal holds and move the file away to begin \
-                 without the vhosts, exchanges, queues and bindings that stood in it"
+                 copy, or choose to set it aside: messages then come back in queues that are named by number"
             ),
             DefinitionsError::Damaged(damage) => {
                 write!(f, "`{NAME}` is damaged; restore it, or choose to set it aside\n{damage}")

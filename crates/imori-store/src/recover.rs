@@ -159,10 +159,10 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
 
     let mut records = merged(&mut found);
     let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
-    let last_whole = whole.last().map(|range| range.last);
+    let last_durable = damage::last_durable(&whole, settings);
     // One that was saved from the torn end freed nothing yet, and what it counts on, such as a move just
     // before it, may be torn away.
-    let is_torn = |lsn: Lsn| last_whole.is_none_or(|last| lsn > last);
+    let is_torn = |lsn: Lsn| last_durable.is_none_or(|last| lsn > last);
     records.retain(|(_, record)| {
         record.kind != RecordType::Checkpoint || record.is_in_group() || !is_torn(record.lsn)
     });

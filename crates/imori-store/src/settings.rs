@@ -28,6 +28,8 @@ pub struct Settings {
     pub(crate) read_from: ReadFrom,
     /// Bytes of the disk that no new file takes.
     pub(crate) reserve_bytes: u64,
+    /// All records up to this one were durable, by what others made of them.
+    pub(crate) durable_through: Option<Lsn>,
     pub(crate) seal: Seal,
 }
 
@@ -61,7 +63,8 @@ impl Settings {
         let bytes = usize::try_from(file_bytes).ok().filter(|_| is_possible);
         let file_bytes = bytes.ok_or(FileBytesError(file_bytes))?;
         let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
-        Ok(Settings { store, shard, file_bytes, on_damage, read_from, reserve_bytes: 0, seal })
+        let (reserve_bytes, durable_through) = (0, None);
+        Ok(Settings { store, shard, file_bytes, on_damage, read_from, reserve_bytes, durable_through, seal })
     }
 
     /// The same, but recovery reads files from there; without this it asks the device.
@@ -75,13 +78,21 @@ impl Settings {
     pub fn with_few_blocks(store: StoreId, blocks: usize) -> Settings {
         let (file_bytes, on_damage) = (blocks * BLOCK_BYTES, OnDamage::Quarantine);
         let (read_from, seal) = (ReadFrom::Device, Seal::new(store));
-        Settings { store, shard: 0, file_bytes, on_damage, read_from, reserve_bytes: 0, seal }
+        let (shard, reserve_bytes, durable_through) = (0, 0, None);
+        Settings { store, shard, file_bytes, on_damage, read_from, reserve_bytes, durable_through, seal }
     }
 
     /// The same, but so many bytes of the disk are left to others: no new file is made of them.
     #[must_use]
     pub fn keeping_free(self, reserve_bytes: u64) -> Settings {
         Settings { reserve_bytes, ..self }
+    }
+
+    /// The same, and all records up to this one were durable: something else was made of it, which waited for that.
+    /// What of them is not there was damaged, and its numbers are not given again.
+    #[must_use]
+    pub fn durable_through(self, last: Option<Lsn>) -> Settings {
+        Settings { durable_through: last, ..self }
     }
 
     /// The header of a file of so many bytes in its `generation`.

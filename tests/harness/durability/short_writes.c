@@ -1,7 +1,7 @@
 /* Loaded into a broker by LD_PRELOAD: some writes write fewer bytes than they were asked to, and say so.
  *
  * What they say is written is written, as by a disk that is interrupted or nearly full.
- * SHORT_PATH is a part of the names of files, which do not end in `.new`; SHORT_WHEN how many of their writes go before the first, SHORT_THEN the
+ * SHORT_PATH is a part of the names of files, which do not end in `.new` unless they are segments; SHORT_WHEN how many of their writes go before the first, SHORT_THEN the
  * errno of the next write to the same file, or 0; with SHORT_EACH each write is short. SHORT_LOG is told of each. */
 
 #define _GNU_SOURCE
@@ -30,7 +30,9 @@ static int is_meant(int fd, char *name, size_t size)
 		return 0;
 	name[length] = 0;
 	const char *end = length < 4 ? name : name + length - 4;
-	return strstr(name, part) != NULL && strcmp(end, ".new") != 0;
+	/* A segment has its name once it is whole. */
+	int is_written_so = strstr(name, "/segments/") != NULL;
+	return strstr(name, part) != NULL && (is_written_so || strcmp(end, ".new") != 0);
 }
 
 static void tell(const char *what, const char *name, size_t count, size_t asked)

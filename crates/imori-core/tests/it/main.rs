@@ -13,6 +13,7 @@ mod once;
 mod durable;
 mod levels;
 mod large;
+mod lost;
 mod returned;
 mod pages;
 mod press;

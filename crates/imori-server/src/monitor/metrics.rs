@@ -1,6 +1,7 @@
 //! `/metrics`: the broker's numbers for Prometheus.
 
 use imori_core::confirm::Level;
+use imori_core::queue::Queue;
 use imori_core::world::Event;
 
 use super::exposition::Exposition;
@@ -96,16 +97,18 @@ fn push_messages(page: &mut Exposition, monitored: &Monitored) {
     ] {
         page.counter(name, help, monitored.counted(event) as f64);
     }
-    let (mut queues, mut ready, mut unsettled) = (0_u64, 0_u64, 0_u64);
+    let (mut queues, mut ready, mut delayed, mut unsettled) = (0_u64, 0_u64, 0_u64, 0_u64);
     for key in monitored.shared.queues.keys() {
-        let lens = monitored.shared.queues.with(key, |queue| (queue.ready_len(), queue.unsettled_len()));
-        if let Some((waiting, out)) = lens {
+        let lens = |queue: &mut Queue| (queue.ready_len(), queue.delayed_len(), queue.unsettled_len());
+        if let Some((waiting, later, out)) = monitored.shared.queues.with(key, lens) {
             queues += 1;
             ready += waiting as u64;
+            delayed += later as u64;
             unsettled += out as u64;
         }
     }
     page.gauge("imori_queues", "Queues.", queues as f64);
     page.gauge("imori_queued_messages_ready", "Messages that wait in queues.", ready as f64);
+    page.gauge("imori_queued_messages_delayed", "Messages that wait for their time.", delayed as f64);
     page.gauge("imori_queued_messages_unsettled", "Messages that are with consumers.", unsettled as f64);
 }

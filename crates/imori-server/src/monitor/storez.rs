@@ -158,10 +158,11 @@ struct ShownStall {
 struct Queue {
     name: String,
     vhost: String,
-    /// Its own; absent where it is the broker's default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<&'static str>,
+    /// Of its persistent messages.
+    level: &'static str,
     ready: usize,
+    /// Messages that wait for their time.
+    delayed: usize,
     unsettled: usize,
     consumers: usize,
     /// Its publishers wait.
@@ -273,15 +274,16 @@ fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
     for key in monitored.shared.queues.keys() {
         let is_shown = total >= page.offset && queues.len() < page.limit;
         let found = monitored.shared.queues.with(key, |queue| {
-            queue.durability()?;
+            let level = queue.durability()?.level;
             Some(is_shown.then(|| {
                 (
                     queue.vhost(),
                     Queue {
                         name: queue.name().to_string(),
                         vhost: String::new(),
-                        level: queue.settings().level.map(Level::as_str),
+                        level: level.as_str(),
                         ready: queue.ready_len(),
+                        delayed: queue.delayed_len(),
                         unsettled: queue.unsettled_len(),
                         consumers: queue.consumers_len(),
                         pressing: queue.is_pressing(),

@@ -419,7 +419,7 @@ fn the_store_is_shown_with_what_was_confirmed() {
     assert_eq!(names("/storez?offset=1&limit=1"), ["b"]);
     assert_eq!(names("/storez?offset=9"), Vec::<String>::new());
     let expected = serde_json::json!({
-        "name": "b", "vhost": "/", "ready": 0, "unsettled": 1, "consumers": 1, "pressing": false
+        "name": "b", "vhost": "/", "level": "disk", "ready": 0, "delayed": 0, "unsettled": 1, "consumers": 1, "pressing": false
     });
     assert_eq!(storez["queues"][1], expected);
 }
@@ -449,6 +449,7 @@ fn numbers_are_there_for_prometheus() {
         ("imori_confirms_total{level=\"memory\"}", 1.0),
         ("imori_confirms_total{level=\"disk\"}", 2.0),
         ("imori_queued_messages_ready", 2.0),
+        ("imori_queued_messages_delayed", 0.0),
         ("imori_connections", 1.0),
         ("imori_alarm{of=\"disk\"}", 0.0),
         ("imori_queues_pressing", 0.0),

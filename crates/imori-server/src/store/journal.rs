@@ -354,7 +354,7 @@ impl Listener for Heard {
 mod tests {
     use std::collections::BTreeSet;
 
-    use imori_store::definitions::Definitions;
+    use imori_store::definitions::{Before, Definitions};
     use imori_store::run_mark::LastEnd;
     use imori_store::settings::OnDamage;
 
@@ -365,7 +365,8 @@ mod tests {
         for (appended, expected) in [(7, LastEnd::Clean), (8, LastEnd::Killed), (u64::MAX, LastEnd::Killed)] {
             let data = tempfile::tempdir().expect("there is a folder for temporary files");
             let folder = StoreFolder::open(data.path()).expect("it is empty");
-            let definitions = Definitions::open(&folder.root(), folder.store(), OnDamage::Refuse);
+            let definitions =
+                Definitions::open(&folder.root(), folder.store(), Before::Nothing, OnDamage::Refuse);
             let failure = Arc::new(Failure::new(folder));
             let thread = DefinitionsThread::start(
                 definitions.expect("there are none"),

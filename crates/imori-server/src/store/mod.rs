@@ -28,4 +28,4 @@ pub use page_jobs::{
 };
 pub(crate) use pager::Pager;
 pub(crate) use progress::Waiters;
-pub use room::Purpose;
+pub use room::{Purpose, Room};

@@ -11,17 +11,18 @@ use imori_core::id::VhostId;
 use imori_core::limits::PAGE_BYTES_GOAL;
 use imori_core::memory::Gauge;
 use imori_core::name::Name;
-use imori_core::record::{Checkpoint, RecordError, Table};
+use imori_core::record::{Checkpoint, Definition, RecordError, Row, Table};
 use imori_core::restore::{Leaving, Restore};
 use imori_core::time::Time;
-use imori_store::definitions::{Change, Definitions, DefinitionsError};
+use imori_store::definitions::{Before, Change, Definitions, DefinitionsError};
+use imori_store::disk::Disk as _;
 use imori_store::folder::{FolderError, StoreFolder};
 use imori_store::messages::ReadError;
 use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::RecoverError;
 use imori_store::run_mark::LastEnd;
-use imori_store::segment::{SegmentOpenError, SegmentSettings, Segments};
+use imori_store::segment::{self, SegmentOpenError, SegmentSettings, Segments};
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
 use imori_store::whole_file::ReadFrom;
 use tracing::{info, warn};
@@ -157,14 +158,23 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             LastEnd::PowerLost | LastEnd::DiskFailed => ReadFrom::Device,
         },
     );
-    let mut definitions = Definitions::open(&folder.root(), folder.store(), opening.on_damage)?;
+    // They are there before the first file of anything else is.
+    let has_more = [folder.journal(), folder.segments()]
+        .iter()
+        .any(|disk| disk.list().is_ok_and(|names| !names.is_empty()));
+    let before = if has_more { Before::Definitions } else { Before::Nothing };
+    let mut definitions = Definitions::open(&folder.root(), folder.store(), before, opening.on_damage)?;
     if !definitions.damage().is_none() {
         warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
     }
-    let vhosts = vhosts(&mut definitions, &opening.vhosts)?;
+    let lacks_rows = definitions.lacks_rows()?;
+    let vhosts = vhosts(&mut definitions, &opening.vhosts, lacks_rows)?;
     let was_clean = matches!(last_end, LastEnd::First | LastEnd::Clean);
     let leaving = Leaving { after_bytes: RESTORED_BYTES_MAX, page_bytes: PAGE_BYTES_GOAL };
     let mut restore = Restore::new(gauge.clone(), opening.now, was_clean).leaving(leaving);
+    if let Some((_, vhost)) = vhosts.first().filter(|_| lacks_rows) {
+        restore = restore.lacking_queues(*vhost);
+    }
     let mut keys = BTreeSet::new();
     for table in [Table::Queues, Table::Exchanges, Table::Bindings] {
         for (key, value) in definitions.all(of_store(table))? {
@@ -172,6 +182,10 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
             restore.row(table, key, value);
         }
     }
+    // Definitions are applied, and pages written, once their records are durable.
+    let segment_settings = SegmentSettings::new(store, opening.on_damage);
+    let last_in_pages = segment::last_record(&folder.segments(), &segment_settings)?;
+    let settings = settings.durable_through(last_in_pages.max(Some(definitions.applied())));
     let (opened, mut messages) = imori_store::open::open_apart(&folder.journal(), &settings)?;
     let report = &opened.recovered.report;
     if !report.is_damaged() {
@@ -192,7 +206,6 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let checkpoint = last.map_or(&[][..], |record| record.payload.get(8..).unwrap_or_default());
     let checkpoint = Checkpoint::decode(checkpoint)
         .map_err(|error| StoreError::Record { lsn: last.map_or(0, |record| record.lsn.0), error })?;
-    let segment_settings = SegmentSettings::new(store, opening.on_damage);
     let (segments, pages, report) =
         Segments::open(folder.segments(), &segment_settings, &census_of(&checkpoint))?;
     if report.damaged.is_empty() {
@@ -238,6 +251,9 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         let taken = restore.message(Lsn(record.lsn.0), record.payload, file);
         taken.map_err(|error| StoreError::Record { lsn: record.lsn.0, error })
     })?;
+    if lacks_rows {
+        mend(&mut definitions, &mut keys, restore.made_anew())?;
+    }
 
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
     let pending = pending.iter().filter(|record| record.lsn.0 > applied);
@@ -271,13 +287,42 @@ fn read(
     Ok(())
 }
 
-/// The numbers of vhosts by which records know them: each is given once.
-fn vhosts(definitions: &mut Definitions, names: &[Name]) -> Result<Vec<(Name, VhostId)>, StoreError> {
+/// Notes the queues that were made anew, as they may not be made so again.
+fn mend(
+    definitions: &mut Definitions,
+    keys: &mut BTreeSet<(Table, Vec<u8>)>,
+    made_anew: &[(Lsn, Definition)],
+) -> Result<(), StoreError> {
+    let mut changes = Vec::new();
+    for (lsn, definition) in made_anew {
+        if let Definition::Queue { name, .. } = definition {
+            warn!(queue = %name, "a queue whose definition is lost is back under this name, with its messages");
+        }
+        for row in definition.rows(*lsn) {
+            let Row::Put { table, key, value } = row else { continue };
+            keys.insert((table, key.clone()));
+            changes.push(Change { table: of_store(table), key: key.into(), value: Some(value.into()) });
+        }
+    }
+    Ok(definitions.mend(changes)?)
+}
+
+/// The numbers of vhosts by which records know them: each is given once. Where the row of one was lost that has none
+/// now, it has the one that is missing.
+fn vhosts(
+    definitions: &mut Definitions,
+    names: &[Name],
+    lacks_rows: bool,
+) -> Result<Vec<(Name, VhostId)>, StoreError> {
     let table = imori_store::definitions::Table::Vhosts;
     let known = definitions.all(table)?;
     let number = |value: &[u8]| value.first_chunk().map(|number| u32::from_le_bytes(*number));
-    let mut next =
-        known.iter().filter_map(|(_, value)| number(value)).max().map_or(0, |last| last.saturating_add(1));
+    let numbers: BTreeSet<u32> = known.iter().filter_map(|(_, value)| number(value)).collect();
+    let is_new = |name: &&Name| !known.iter().any(|(key, _)| key == name.as_bytes());
+    let mut next = match lacks_rows && names.iter().filter(is_new).count() == 1 {
+        true => (0..).find(|number| !numbers.contains(number)).unwrap_or(0),
+        false => numbers.last().map_or(0, |last| last.saturating_add(1)),
+    };
     let (mut vhosts, mut changes) = (Vec::new(), Vec::new());
     for name in names {
         let row = known.iter().find(|(key, _)| key == name.as_bytes());

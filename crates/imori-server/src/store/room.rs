@@ -23,19 +23,19 @@ pub enum Purpose {
 
 /// The bytes that are free at one moment, and those of them that are spoken for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub struct Room {
     free_bytes: u64,
     marks: Space,
 }
 
 impl Room {
     /// With so many bytes free of a disk with these marks.
-    pub(crate) fn new(free_bytes: u64, marks: Space) -> Room {
+    pub fn new(free_bytes: u64, marks: Space) -> Room {
         Room { free_bytes, marks }
     }
 
     /// Tells whether a segment of so many bytes may be written.
-    pub(crate) fn has(&self, bytes: u64, purpose: Purpose) -> bool {
+    pub fn has(&self, bytes: u64, purpose: Purpose) -> bool {
         let left = match purpose {
             // Publishers are not stopped by it.
             Purpose::Memory => self.marks.mark(SPACE_HIGH_FILES),
@@ -48,7 +48,7 @@ impl Room {
 
     /// The most bytes for which a journal file may be exchanged: either it takes none for good, or there is room for the
     /// next one afterwards, too. Where it gives nothing back either, the next may: what others settled is behind it.
-    pub(crate) fn exchange_bytes_max(&self) -> u64 {
+    pub fn exchange_bytes_max(&self) -> u64 {
         let file_bytes = self.marks.mark(1) - self.marks.mark(0);
         let gains = file_bytes.saturating_sub(SEGMENT_SLACK_BYTES);
         let affords = self.free_bytes.saturating_add(file_bytes).saturating_sub(self.marks.mark(1));

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::Holding;
+use imori_core::delivery::{Holding, Seen};
 use imori_core::id::DurableQueueId;
 use imori_core::queue::PagePlace;
-use imori_core::record::{Definition, MessageRecord, Row, Table, decode_settle};
+use imori_core::record::{Definition, MessageRecord, Row, Table, decode_seen, decode_settle};
 use imori_store::record::RecordType;
 use imori_store::recover::{Recovered, recover};
 use imori_store::segment::Segments;
@@ -15,7 +15,7 @@ use imori_store::sim_disk::{self, SimDisk, State};
 use crate::due::Cancel;
 use crate::ending::Kind;
 use crate::journal::{Store, last_checkpoint};
-use crate::mail::body;
+use crate::mail::{body, shared_name};
 use crate::model::{Mode, Model, Outcome, Reads, To, is_match};
 use crate::property::Property;
 use crate::shared::Shared;
@@ -32,6 +32,8 @@ struct Image {
     paged: BTreeSet<Holding>,
     /// What is in a page, and not settled there.
     unsettled: BTreeSet<Holding>,
+    /// Messages that came, or of whose id a record tells, by queue.
+    ids: BTreeSet<(usize, usize)>,
     queues: BTreeMap<DurableQueueId, usize>,
     has_forgotten: bool,
 }
@@ -66,17 +68,40 @@ impl Image {
             });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
         }
+        for record in recovered.records.iter().filter(|record| record.kind == RecordType::Seen) {
+            let read = decode_seen(&record.payload, &mut |queue, seen| image.note_seen(model, queue, &seen));
+            read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
+        }
         image.read_pages(model, disk, recovered)?;
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Message) {
             let lsn = Lsn(record.lsn.0);
             let read = MessageRecord::decode(&record.payload);
             let message = read.map_err(|error| format!("record {lsn:?} cannot be read: {error}"))?;
+            image.note_id(model, &message);
             let queues = message.queues.iter().copied();
             let holdings = queues.map(|queue| Holding { queue, lsn });
             let unpaged = holdings.filter(|holding| !image.paged.contains(holding)).collect::<Vec<_>>();
             image.take(model, &unpaged, &message)?;
         }
         Ok(image)
+    }
+
+    /// A message's record tells of its id too, also when it is settled.
+    fn note_id(&mut self, model: &Model, record: &MessageRecord<'_>) {
+        let Some(number) = number_of(record.body).filter(|_| record.deaths.is_none()) else { return };
+        if model.messages.get(number).is_some_and(|message| message.repetition.is_some()) {
+            let queues = record.queues.iter().filter_map(|id| self.queues.get(id));
+            self.ids.extend(queues.map(|queue| (*queue, number)));
+        }
+    }
+
+    /// So does the record of an id that was written anew; which message it was of, it does not say.
+    fn note_seen(&mut self, model: &Model, queue: DurableQueueId, seen: &Seen) {
+        let is_of = |first: &usize| *seen.id == *shared_name(*first).as_bytes();
+        let same = model.same.iter().find(|(first, _)| is_of(first));
+        if let (Some(queue), Some((_, same))) = (self.queues.get(&queue), same) {
+            self.ids.extend(same.iter().map(|number| (*queue, *number)));
+        }
     }
 
     /// Takes what is in segments, but for what the checkpoint says is settled.
@@ -118,11 +143,11 @@ impl Image {
         holdings: &[Holding],
         record: &MessageRecord<'_>,
     ) -> Result<(), String> {
-        let text = str::from_utf8(record.body.get(..8).unwrap_or_default()).unwrap_or_default();
-        let number = usize::from_str_radix(text, 16).unwrap_or(usize::MAX);
+        let number = number_of(record.body).unwrap_or(usize::MAX);
         let sent = model.messages.get(number).filter(|sent| sent.is_persistent && sent.sent_at.is_some());
+        let sent = sent.filter(|sent| !sent.is_too_large);
         let Some(sent) = sent else {
-            return Err(format!("message `{text}` is there, which was not sent to be kept"));
+            return Err(format!("message {number} is there, which was not sent to be kept"));
         };
         if record.body != body(number, sent.size) {
             return Err(format!("message {number} is not as it was sent"));
@@ -157,6 +182,7 @@ impl Image {
         self.check_settled(shared, model, kind);
         self.check_one_place(shared, model, kind);
         self.check_order(shared, model, kind);
+        self.check_ids(shared, model, kind);
         if !self.has_forgotten {
             self.check_transactions(shared, model, kind);
         }
@@ -174,9 +200,11 @@ impl Image {
         };
         for queue in (0..model.queues.len()).filter(|queue| is_plain(*queue)) {
             for (number, message) in model.messages.iter().enumerate() {
-                let is_gone = model.fates.get(&(number, queue)).is_some_and(|fate| {
-                    matches!(fate.outcome, Outcome::Accept | Outcome::Reject | Outcome::Auto)
-                });
+                let is_gone = |number: usize| {
+                    model.fates.get(&(number, queue)).is_some_and(|fate| {
+                        matches!(fate.outcome, Outcome::Accept | Outcome::Reject | Outcome::Auto)
+                    })
+                };
                 let is_for = match &message.to {
                     To::Queue(to) => *to == queue,
                     To::Topic(subject) => {
@@ -185,13 +213,15 @@ impl Image {
                     }
                     To::Inbox(_) => false,
                 };
+                let is_there = |other: usize| self.waiting.contains_key(&(queue, other)) || is_gone(other);
                 if is_for
-                    && !is_gone
+                    && !is_gone(number)
                     && message.cancel == Cancel::Not
                     && !message.has_ttl
                     && !model.may_be_lost(number, queue)
                     && model.is_kept(number, queue, kind, shared.step.get())
                     && !self.waiting.contains_key(&(queue, number))
+                    && !model.is_repetition(number, queue, is_there)
                 {
                     let name = &model.queue(queue).name;
                     shared.violate(Property::Durability, || {
@@ -284,6 +314,25 @@ impl Image {
         }
     }
 
+    /// The id of what a queue took is known for its window.
+    fn check_ids(&self, shared: &Shared, model: &Model, kind: Kind) {
+        let now = shared.clock.get();
+        for (number, queue) in model.taken.keys().copied() {
+            let is_due =
+                |window| model.span(number, queue).is_some_and(|span| span.earliest.after(window) > now);
+            if model.queue(queue).window.is_some_and(is_due)
+                && model.is_kept(number, queue, kind, shared.step.get())
+                && !model.may_be_lost(number, queue)
+                && !self.ids.contains(&(queue, number))
+            {
+                let name = &model.queue(queue).name;
+                shared.violate(Property::Once, || {
+                    format!("after a {kind:?}, `{name}` would take a message with the id of {number} again")
+                });
+            }
+        }
+    }
+
     /// Of a transaction all is there or nothing.
     fn check_transactions(&self, shared: &Shared, model: &Model, kind: Kind) {
         for transaction in &model.transactions {
@@ -294,6 +343,7 @@ impl Image {
                     continue;
                 };
                 if let To::Queue(queue) = message.to
+                    && !model.is_repeated(*number)
                     && model.queue(queue).keeps(Kind::Kill)
                 {
                     parts.push(self.recorded.contains_key(number));
@@ -319,6 +369,12 @@ impl Image {
             }
         }
     }
+}
+
+/// Which message has this body.
+fn number_of(body: &[u8]) -> Option<usize> {
+    let text = str::from_utf8(body.get(..8)?).ok()?;
+    usize::from_str_radix(text, 16).ok()
 }
 
 /// Bytes of an entry of a page before the record of its message: version, flags, failures, sequence, the deadline

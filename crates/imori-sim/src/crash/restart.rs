@@ -1,12 +1,15 @@
 //! From what is on the disk to a broker that goes on, by the core's own recovery, in the order of the server.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use imori_core::confirm::Lsn;
+use imori_core::delivery::{Holding, Seen};
 use imori_core::id::QueueId;
-use imori_core::record::{RecordError, Table};
+use imori_core::record::{MessageRecord, RecordError, Table, decode_seen, decode_settle, encode_seen};
 use imori_core::restore::{Awakening, Restore};
+use imori_core::time::Time;
 use imori_server::{Keeper, page_facts};
 use imori_store::messages::{Messages, ReadError};
 use imori_store::record::RecordType;
@@ -57,7 +60,12 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
     of(RecordType::Count).try_for_each(|(_, payload)| restore.count(payload))?;
-    of(RecordType::Seen).try_for_each(|(lsn, payload)| restore.seen(lsn, payload))?;
+    if !shared.has(Bug::SeenUnread) {
+        of(RecordType::Seen).try_for_each(|(lsn, payload)| {
+            let now = shared.has(Bug::SeenAnew).then(|| shared.clock.get());
+            restore.seen(lsn, &seen_at(payload, now)?)
+        })?;
+    }
     if !shared.has(Bug::DelayedPagesBeforeSettles) {
         read_delayed(shared, &mut restore)?;
     }
@@ -67,7 +75,14 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if shared.has(Bug::LastRecordCut) || shared.has(Bug::ReplayBackwards) {
         read_wrongly(shared, &messages, &mut restore)?;
     } else {
+        let settled = match shared.has(Bug::SettledIdsForgotten) {
+            true => settled(of(RecordType::Settle).map(|(_, payload)| &**payload))?,
+            false => BTreeSet::new(),
+        };
         let sifted = messages.sift(|record, file| {
+            if is_settled(&settled, Lsn(record.lsn.0), record.payload)? {
+                return Ok(false);
+            }
             let file = file.or_else(|| shared.has(Bug::RewrittenStays).then_some(0));
             restore.message(Lsn(record.lsn.0), record.payload, file)
         });
@@ -101,6 +116,36 @@ fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordErro
         }
     }
     Ok(())
+}
+
+/// What queues are done with.
+fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<Holding>, RecordError> {
+    let mut settled = BTreeSet::new();
+    for payload in payloads {
+        decode_settle(payload, &mut |holding| {
+            settled.insert(holding);
+        })?;
+    }
+    Ok(settled)
+}
+
+/// Tells whether all queues of a message are among those that are done with it.
+fn is_settled(settled: &BTreeSet<Holding>, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
+    if settled.is_empty() {
+        return Ok(false);
+    }
+    let queues = MessageRecord::decode(payload)?.queues;
+    Ok(queues.iter().all(|queue| settled.contains(&Holding { queue: *queue, lsn })))
+}
+
+/// The record of ids, with another time if a bug has it so.
+fn seen_at(payload: &[u8], at: Option<Time>) -> Result<Vec<u8>, RecordError> {
+    let (mut all, mut of) = (Vec::new(), None);
+    decode_seen(payload, &mut |queue, seen| {
+        of = Some(queue);
+        all.push(Seen { time: at.unwrap_or(seen.time), ..seen });
+    })?;
+    Ok(of.map_or_else(|| payload.to_vec(), |queue| encode_seen(queue, &all)))
 }
 
 /// Reads messages as a bug would, into memory.

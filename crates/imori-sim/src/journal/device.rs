@@ -1,9 +1,11 @@
 //! The simulated disk as the journal meets it, and the bugs that are planted between the two.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use imori_store::disk::{Disk, DiskFile};
-use imori_store::sim_disk::{SimDisk, SimFile};
+use imori_store::sim_disk::{ENOSPC, SimDisk, SimFile};
 
 use crate::planted::Bug;
 
@@ -11,6 +13,8 @@ use crate::planted::Bug;
 #[derive(Debug, Clone)]
 pub(crate) struct Device {
     pub(crate) disk: SimDisk,
+    /// Bytes that all files may have together; others can take of it, and give it back.
+    room_bytes: Arc<AtomicU64>,
     bug: Option<Bug>,
 }
 
@@ -18,17 +22,32 @@ pub(crate) struct Device {
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceFile {
     file: SimFile,
-    bug: Option<Bug>,
+    device: Device,
     is_segment: bool,
 }
 
 impl Device {
     pub(crate) fn new(disk: SimDisk, bug: Option<Bug>) -> Device {
-        Device { disk, bug }
+        Device { disk, room_bytes: Arc::new(AtomicU64::new(u64::MAX)), bug }
+    }
+
+    /// Bytes that all files may have together.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        self.room_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets that; `u64::MAX` is no limit.
+    pub(crate) fn set_room_bytes(&self, bytes: u64) {
+        self.room_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that all files have together.
+    pub(crate) fn used_bytes(&self) -> io::Result<u64> {
+        self.disk.list()?.iter().map(|name| self.disk.open(name)?.size()).sum()
     }
 
     fn file(&self, name: &str, file: SimFile) -> DeviceFile {
-        DeviceFile { file, bug: self.bug, is_segment: name.starts_with("segment-") }
+        DeviceFile { file, device: self.clone(), is_segment: name.starts_with("segment-") }
     }
 }
 
@@ -55,6 +74,13 @@ impl Disk for Device {
         self.disk.list()
     }
 
+    fn free_bytes(&self) -> io::Result<u64> {
+        match self.room_bytes() {
+            u64::MAX => Ok(u64::MAX),
+            bytes => Ok(bytes.saturating_sub(self.used_bytes()?)),
+        }
+    }
+
     fn sync_folder(&self) -> io::Result<()> {
         if self.bug == Some(Bug::FolderNotSynced) { Ok(()) } else { self.disk.sync_folder() }
     }
@@ -66,12 +92,16 @@ impl DiskFile for DeviceFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        let grows_by = (offset + bytes.len() as u64).saturating_sub(self.size()?);
+        if grows_by > 0 && grows_by > self.device.free_bytes()? {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
         let written = self.file.write_at(bytes, offset);
-        if self.bug == Some(Bug::ShortWriteIgnored) { written.map(|_| bytes.len()) } else { written }
+        if self.device.bug == Some(Bug::ShortWriteIgnored) { written.map(|_| bytes.len()) } else { written }
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        match self.bug {
+        match self.device.bug {
             Some(Bug::LyingFlush) => Ok(()),
             Some(Bug::SegmentNotSynced) if self.is_segment => Ok(()),
             Some(Bug::SyncTriedAgain) => self.file.sync_data().or_else(|_| self.file.sync_data()),

@@ -3,8 +3,11 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use imori_core::confirm::{Lsn, Progress};
 use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_server::Room;
+use imori_store::disk::Disk;
 use imori_store::intake::{Admitted, Intake};
 use imori_store::journal::{Batch, Journal};
+use imori_store::limits::BLOCK_BYTES;
 use imori_store::messages::Messages;
 use imori_store::open::{self, Opened};
 use imori_store::pool::{Job, Pool};
@@ -12,13 +15,18 @@ use imori_store::record::RecordType;
 use imori_store::recover::Recovered;
 use imori_store::run_mark::RunMark;
 use imori_store::settings::Settings;
+use imori_store::space::{Space, Watermark};
 
 use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};
 use crate::planted::Bug;
 
-/// Bytes of a journal file that are not for the records of a group.
-const GROUP_SLACK_BYTES: usize = 8 * 1024;
+/// Bytes of a journal file that are not for the records of a group: its header, that of the batch and what marks the
+/// group. The server has more, as its files are larger.
+const GROUP_SLACK_BYTES: usize = BLOCK_BYTES + 128;
+
+/// The same of a file that a checkpoint has for itself, with the checkpoint's floor.
+const CHECKPOINT_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
 /// Something that one of the journal's threads can do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +66,12 @@ pub(crate) struct Log {
     pub(crate) has_failed: bool,
     /// A record was not taken.
     has_refused: bool,
+    space: Space,
+    /// Publishers wait for room on the disk, as the last look had it.
+    pub(crate) is_space_low: bool,
+    checkpoint_bytes_max: usize,
+    /// Of the last checkpoint.
+    is_checkpoint_refused: bool,
     /// How the store is marked while a process has it.
     mark: RunMark<DeviceFile>,
 }
@@ -71,7 +85,8 @@ impl Log {
         definitions: Definitions,
         bug: Option<Bug>,
     ) -> Result<(Log, Recovered, Messages<DeviceFile>), String> {
-        let opened = open::open_apart(&device, settings).map_err(|error| error.to_string())?;
+        let settings = settings.keeping_free(reserve_bytes(file_bytes));
+        let opened = open::open_apart(&device, &settings).map_err(|error| error.to_string())?;
         let (opened, messages) = opened;
         let Opened { intake, journal, mut pool, recovered } = opened;
         let last = Lsn(recovered.next.0.saturating_sub(1));
@@ -90,6 +105,10 @@ impl Log {
             bug,
             has_failed: false,
             has_refused: false,
+            space: Space::new(reserve_bytes(file_bytes), file_bytes as u64),
+            is_space_low: false,
+            checkpoint_bytes_max: usize::MAX,
+            is_checkpoint_refused: false,
             mark,
         };
         Ok((log, recovered, messages))
@@ -129,8 +148,24 @@ impl Log {
         bytes.put_u64_le(floor.0);
         bytes.put_slice(payload);
         let record = imori_store::intake::NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
-        let admitted = Admitted::each([record], self.file_bytes).ok()?;
-        Some(Lsn(self.intake.append(admitted).ok()?.last.0))
+        let file_bytes =
+            self.checkpoint_bytes_max.saturating_add(CHECKPOINT_SLACK_BYTES).min(self.file_bytes);
+        let admitted = Admitted::each([record], file_bytes);
+        self.is_checkpoint_refused = admitted.is_err();
+        match self.bug {
+            Some(Bug::RefusedFrees) if self.is_checkpoint_refused => Some(self.progress.synced),
+            _ => Some(Lsn(self.intake.append(admitted.ok()?).ok()?.last.0)),
+        }
+    }
+
+    /// Tells whether the last checkpoint was too large for the journal: then an end is not clean.
+    pub(crate) fn is_checkpoint_refused(&self) -> bool {
+        self.is_checkpoint_refused
+    }
+
+    /// The same journal, but of checkpoints it takes only those of so many bytes.
+    pub(crate) fn taking_checkpoints(self, checkpoint_bytes_max: usize) -> Log {
+        Log { checkpoint_bytes_max, ..self }
     }
 
     /// Bytes that records of a group may have.
@@ -210,10 +245,33 @@ impl Log {
         self.pool.is_stalled()
     }
 
-    /// There is room on the disk again.
-    pub(crate) fn retry(&mut self) {
-        self.pool.retry();
+    /// Looks at the room on the disk, as the server's watch does by its committer.
+    pub(crate) fn look_at_space(&mut self) -> Watermark {
+        let free_bytes = self.free_bytes();
+        let is_stalled = self.is_stalled();
+        let watermark = self.space.look(free_bytes, is_stalled);
+        self.pool.be_short(watermark == Watermark::High);
+        if is_stalled && self.space.has_room(free_bytes) && self.bug != Some(Bug::RoomUnseen) {
+            self.pool.retry();
+        }
+        self.pool.retry_urgently();
         self.job = self.job.take().or_else(|| self.pool.next_job());
+        self.is_space_low = watermark == Watermark::High;
+        watermark
+    }
+
+    /// What there is for segments now.
+    pub(crate) fn room(&self) -> Room {
+        Room::new(self.free_bytes(), self.space)
+    }
+
+    /// The space in which so many of its files find room, and what is left to others.
+    pub(crate) fn mark(&self, files: u64) -> u64 {
+        self.space.mark(files)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.device.free_bytes().expect("the simulated disk has a size")
     }
 
     /// Does it; a disk that fails is noted.
@@ -276,7 +334,8 @@ impl Log {
                 }
                 if let Some(released) = self.journal.batch_synced() {
                     self.progress.synced = Lsn(released.through.0).max(self.progress.synced);
-                    released.freed.into_iter().for_each(|file| self.pool.free(file));
+                    let freed = released.freed.into_iter().filter(|_| self.bug != Some(Bug::FreedFilesStay));
+                    freed.for_each(|file| self.pool.free(file));
                 }
                 self.journal.recycle(batch);
                 self.job = self.job.take().or_else(|| self.pool.next_job());
@@ -294,6 +353,11 @@ impl Log {
         self.job = self.pool.next_job();
         Ok(())
     }
+}
+
+/// Bytes of the disk that are left to others.
+fn reserve_bytes(file_bytes: usize) -> u64 {
+    file_bytes as u64 / 2
 }
 
 fn of_store(record: &NewRecord) -> imori_store::intake::NewRecord {

@@ -3,12 +3,13 @@
 use imori_core::record::Checkpoint;
 use imori_server::census_of;
 use imori_store::limits::BLOCK_BYTES;
+use imori_store::lsn::Lsn;
 use imori_store::messages::Messages;
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::Recovered;
 use imori_store::run_mark::{self, BootId, LastEnd};
 use imori_store::seal::StoreId;
-use imori_store::segment::{Census, PageFacts, SegmentSettings, Segments};
+use imori_store::segment::{self, Census, PageFacts, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
 use imori_store::sim_disk::SimDisk;
 
@@ -67,6 +68,9 @@ impl Store {
         };
         let mark = mark.map_err(|error| error.to_string())?;
         let was_clean = last_end == LastEnd::Clean;
+        let last_in_pages = segment::last_record(&device, &Store::segment_settings());
+        let last_in_pages = last_in_pages.map_err(|error| error.to_string())?;
+        let settings = settings.durable_through(last_in_pages.max(Some(Lsn(definitions.applied.0))));
         let (log, recovered, messages) =
             Log::open((device.clone(), mark), &settings, file_blocks * BLOCK_BYTES, definitions, bug)?;
         if !recovered.report.damaged.is_empty() {

@@ -49,6 +49,8 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             due: None,
             cancel: Cancel::Not,
             cancels: 0,
+            repetition: None,
+            is_too_large: false,
         });
     }
     for (session, reads) in [(1, Reads::Queue(0)), (2, Reads::Queue(0)), (1, Reads::Topic(String::from("*")))]

@@ -131,3 +131,49 @@ fn a_file_is_passed_over_only_where_the_next_begins_at_its_end() {
         assert_eq!(all, fault.is_none(), "{fault:?}");
     }
 }
+
+/// A page of a segment is written once its records are durable. What the journal does not show of them looks like its
+/// torn end, and their numbers would be given again, to records that would be taken for those.
+#[test]
+fn numbers_that_others_have_are_not_given_again() {
+    let all = settings(None);
+    let mut life = Life::new(SimDisk::default(), all);
+    for number in 0..6u8 {
+        life.append(message(number, 900));
+        life.commit_all();
+    }
+    let mut state = life.disk.state();
+    for name in state.names() {
+        // The last of six.
+        state.damage(&name, |bytes| {
+            if let Some(at) = bytes.windows(900).position(|bytes| bytes == [5; 900]) {
+                bytes[at] ^= 1;
+            }
+        });
+    }
+    for (known, next, is_damaged) in
+        [(None, 6, false), (Some(5), 6, false), (Some(6), 7, true), (Some(9), 10, true)]
+    {
+        let hurt = SimDisk::new(state.clone());
+        let settings = all.durable_through(known.map(Lsn));
+        let opened = open::open(&hurt, &settings).expect("it is set aside");
+        let report = &opened.recovered.report;
+        assert_eq!(
+            (opened.intake.next_lsn(), report.is_damaged()),
+            (Lsn(next), is_damaged),
+            "{known:?}: {report}"
+        );
+        assert_eq!(opened.recovered.records.len(), 5, "{known:?}");
+        assert_eq!(!report.torn.is_empty(), !is_damaged, "{known:?}: {report}");
+        let refusing = Settings { on_damage: OnDamage::Refuse, ..settings };
+        let is_refused = recover::recover(&SimDisk::new(state.clone()), &refusing).is_err();
+        assert_eq!(is_refused, is_damaged, "{known:?}");
+        // The second start knows the same, and finds nothing more.
+        let again = open::open(&hurt, &settings).expect("the disk is well");
+        assert_eq!(
+            (again.intake.next_lsn(), again.recovered.report.is_damaged()),
+            (Lsn(next), false),
+            "{known:?}"
+        );
+    }
+}

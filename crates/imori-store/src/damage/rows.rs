@@ -107,12 +107,16 @@ fn told(judged: &Judged) -> String {
 
 /// Judges files above a floor: what they are, the files, and what is told of them.
 fn check(floor: Option<u64>, rows: Vec<(&str, Vec<Found<()>>, &str)>) {
+    check_with(floor, &settings(None), rows);
+}
+
+fn check_with(floor: Option<u64>, settings: &Settings, rows: Vec<(&str, Vec<Found<()>>, &str)>) {
     for (what, found, expected) in rows {
         let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
         let saved = found.iter().flat_map(|found| found.scan.salvaged.iter());
         let saved = saved.map(|record| LsnRange::one(record.lsn));
         let accounted = lsn::join(whole.iter().copied().chain(saved).collect());
-        let judged = judge(&found, &whole, &accounted, floor.map(Lsn), &settings(None));
+        let judged = judge(&found, &whole, &accounted, floor.map(Lsn), settings);
         assert_eq!(told(&judged), expected, "{what}");
     }
 }
@@ -308,4 +312,36 @@ fn below_the_floor_nothing_is_needed() {
     check(Some(6), vec![("a file is gone of which one number is needed", gone(), "absent 6; next 10")]);
     check(Some(7), vec![("a file is gone", gone(), "next 10")]);
     check(Some(12), vec![("it is above all", gone(), "next 10")]);
+}
+
+#[test]
+fn what_others_have_of_the_end_was_durable_and_its_numbers_are_not_given_again() {
+    let known = |last| settings(None).durable_through(Some(Lsn(last)));
+    check_with(
+        None,
+        &known(6),
+        vec![
+            (
+                "the end does not verify",
+                vec![file(1, 1).whole([(1, 4)]).broken((5, 6), [])],
+                "1 lost 5-6; next 7",
+            ),
+            ("a part of it does", vec![file(1, 1).whole([(1, 4)]).broken((5, 6), [5])], "1 lost 6; next 7"),
+            (
+                "what comes behind was being written",
+                vec![file(1, 1).whole([(1, 4)]).broken((5, 8), [])],
+                "1 lost 5-6; torn 7-8; next 7",
+            ),
+            ("there is nothing of it", vec![file(1, 1).whole([(1, 4)])], "1 lost 5-6; next 7"),
+            ("there is no file", vec![], "absent 1-6; next 7"),
+            ("no file has anything", vec![file(1, 1).ready()], "absent 1-6; next 7"),
+            ("all of it is there", vec![file(1, 1).whole([(1, 6)])], "next 7"),
+            ("and more", vec![file(1, 1).whole([(1, 7)]).broken((8, 8), [])], "torn 8; next 8"),
+        ],
+    );
+    check_with(
+        Some(6),
+        &known(6),
+        vec![("the last that is needed is gone", vec![file(1, 1).whole([(1, 5)])], "1 lost 6; next 7")],
+    );
 }

@@ -69,14 +69,15 @@ impl Ledger {
 
 fn rows(definitions: &Definitions) -> Rows {
     let of = |table: Table| {
-        let rows = definitions.all(table).expect("they verify");
+        let mut rows = definitions.all(table).expect("they verify");
+        rows.retain(|(key, _)| key != ROWS_LOST);
         rows.into_iter().map(move |(key, value)| ((table, key), value))
     };
     Table::ALL.into_iter().flat_map(of).collect()
 }
 
 fn open(disk: &SimDisk) -> Result<Definitions, DefinitionsError> {
-    Definitions::open(disk, STORE, OnDamage::Quarantine)
+    Definitions::open(disk, STORE, Before::Nothing, OnDamage::Quarantine)
 }
 
 struct Run {
@@ -234,14 +235,24 @@ fn sample(is_closed: bool) -> (SimDisk, Rows) {
 fn check_damaged(state: &State, expected: &Rows, what: &str) -> &'static str {
     let disk = SimDisk::new(state.clone());
     let looked = look(&disk, STORE);
-    let is_refused = Definitions::open(&disk, STORE, OnDamage::Refuse).is_err();
+    let is_refused = Definitions::open(&disk, STORE, Before::Nothing, OnDamage::Refuse).is_err();
     let before = state.bytes(NAME).to_vec();
     match open(&disk) {
-        Err(DefinitionsError::Unreadable(_) | DefinitionsError::Foreign | DefinitionsError::Version(_)) => {
+        Err(DefinitionsError::Foreign | DefinitionsError::Version(_)) => {
             assert!(looked.is_err() && is_refused, "{what}");
             "unreadable"
         }
         Err(other) => unreachable!("{what}: {other}"),
+        Ok(definitions) if definitions.damage().all.is_some() => {
+            assert!(looked.is_err() && is_refused, "{what}");
+            assert!(rows(&definitions).is_empty() && definitions.applied() == Lsn(0), "{what}");
+            assert!(definitions.lacks_rows().expect("it is whole"), "{what}");
+            assert!(
+                disk.state().bytes("definitions.redb.damaged") == before,
+                "{what}: it is set aside unchanged"
+            );
+            "unreadable"
+        }
         Ok(definitions) => {
             let found = rows(&definitions);
             assert!(found.iter().all(|(place, value)| expected.get(place) == Some(value)), "{what}: altered");
@@ -253,14 +264,21 @@ fn check_damaged(state: &State, expected: &Rows, what: &str) -> &'static str {
             assert_eq!(damage.has_lost_rows(), lost > 0, "{what}: {lost} lost, {damage}");
             let told = damage.rows.len() as u64 + damage.missing.iter().map(|(_, count)| count).sum::<u64>();
             assert!(told >= lost as u64, "{what}: {lost} lost, {damage}");
+            assert_eq!(definitions.lacks_rows().expect("it is whole"), damage.has_lost_rows(), "{what}");
             if !damage.is_none() {
                 let names = disk.state().names();
                 let aside = "definitions.redb.damaged";
                 assert_eq!(names, [NAME, aside], "{what}");
                 assert!(disk.state().bytes(aside) == before, "{what}: it is set aside unchanged");
+                let damage_is_of_rows = damage.has_lost_rows();
                 drop(definitions);
                 let again = open(&disk).expect("it is mended");
                 assert!(again.damage().is_none() && rows(&again) == found, "{what}");
+                assert_eq!(
+                    again.lacks_rows().expect("it is whole"),
+                    damage_is_of_rows,
+                    "{what}: it is not mended"
+                );
             }
             if damage_is_none(&disk) { "sound" } else { "salvaged" }
         }
@@ -351,7 +369,7 @@ fn applied_in_the_end(call: Call, nth: usize) -> Result<bool, DefinitionsError> 
     expected.insert((Table::Queues, key), vec![1; 9_000]);
     let through = Lsn(definitions.applied().0 + 1);
     disk.trouble(call, nth, Trouble::Error(ENOSPC));
-    let was_full = match definitions.apply(through, &[change.clone()]) {
+    let was_full = match definitions.apply(through, std::slice::from_ref(&change)) {
         Ok(()) => false,
         Err(error) if error.is_scarce() => {
             definitions = definitions.reopened()?;
@@ -388,4 +406,47 @@ fn a_start_on_a_full_disk_has_all_definitions() {
         assert_eq!((definitions.applied(), rows(&definitions)), (through, expected), "write {nth}");
     }
     assert!(were_seen > 0, "redb writes when it opens a file that was not closed");
+}
+
+#[test]
+fn a_file_that_is_missing_is_made_for_a_new_store_alone() {
+    for (was, on_damage, is_made) in [
+        (Before::Nothing, OnDamage::Refuse, true),
+        (Before::Nothing, OnDamage::Quarantine, true),
+        (Before::Definitions, OnDamage::Refuse, false),
+        (Before::Definitions, OnDamage::Quarantine, true),
+    ] {
+        let disk = SimDisk::default();
+        let opened = Definitions::open(&disk, STORE, was, on_damage);
+        assert_eq!(
+            (opened.is_ok(), !disk.state().names().is_empty()),
+            (is_made, is_made),
+            "{was:?} {on_damage:?}"
+        );
+        if let Ok(definitions) = opened {
+            let is_missed = was == Before::Definitions;
+            assert_eq!(definitions.damage().has_lost_rows(), is_missed, "{}", definitions.damage());
+            assert_eq!(definitions.lacks_rows().expect("it is whole"), is_missed);
+        }
+    }
+}
+
+#[test]
+fn that_rows_were_lost_is_known_until_something_is_made_in_their_place() {
+    let disk = SimDisk::default();
+    drop(Definitions::open(&disk, STORE, Before::Definitions, OnDamage::Quarantine).expect("it is made"));
+    let row = |value| Change { table: Table::Queues, key: Bytes::from_static(b"q"), value };
+    disk.watch();
+    let mut definitions = open(&disk).expect("it is there");
+    definitions.mend(vec![row(Some(Bytes::from_static(b"made anew")))]).expect("the disk is well");
+    drop(definitions);
+    let (mut random, mut seen) = (Random(9), [0, 0]);
+    for state in disk.take_snapshots().iter().flat_map(|state| [state; CRASHES]) {
+        let left = open(&SimDisk::new(state.crash(&mut random))).expect("it opens after any crash");
+        let lacks = left.lacks_rows().expect("it is whole");
+        assert_eq!(rows(&left).is_empty(), lacks, "both or none");
+        seen[usize::from(lacks)] += 1;
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+    assert!(!open(&disk).expect("it is there").lacks_rows().expect("it is whole"));
 }

@@ -6,6 +6,7 @@
 
 mod segments;
 mod verify;
+mod last_record;
 mod open;
 mod report;
 mod segment;
@@ -23,6 +24,7 @@ mod damage;
 pub use self::census::{Census, SegmentCensus};
 pub use self::file::Durability;
 pub use self::header::{SegmentHeader, SegmentHeaderError};
+pub use self::last_record::last_record;
 pub use self::open::SegmentOpenError;
 pub use self::page::{NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
 pub use self::report::{DamagedSegment, SegmentReport};

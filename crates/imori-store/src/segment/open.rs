@@ -183,7 +183,7 @@ impl Looked {
     }
 }
 
-fn look<D: Disk>(
+pub(super) fn look<D: Disk>(
     disk: &D,
     settings: &SegmentSettings,
     segment: u32,

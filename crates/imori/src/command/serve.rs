@@ -21,6 +21,9 @@ use crate::output::print_line;
 ///
 /// Prints `listening PROTOCOL ADDRESS` for each listener and then `ready` to the standard output;
 /// the log goes to the standard error.
+///
+/// Exit codes: 0 it was told to stop, 1 it cannot start or has ended in an error, 74 the disk failed, and nothing was
+/// confirmed after that.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// The configuration file; without one, the defaults. `imori config show --sample` prints one.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::Args;
 use imori_core::record::{Checkpoint, Definition, Row, Table};
-use imori_store::definitions::{self, DefinitionsError, DefinitionsLook};
+use imori_store::definitions::{self, DefinitionsError, DefinitionsLook, NAME};
 use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
 use imori_store::identity::IdentityError;
 use imori_store::limits::FILE_BYTES_DEFAULT;
@@ -15,7 +15,7 @@ use imori_store::read_only_disk::ReadOnlyDisk;
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError};
+use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError, SegmentSettings};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -96,19 +96,21 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
         findings.note("the folder is open to other users of this host; `chmod 700` closes it");
     }
     let mut names = BTreeMap::new();
-    let Journal { end, census } = look_at_journal(path, folder.store, findings, &mut names)?;
     let definitions = definitions::look(&ReadOnlyDisk::new(path.to_owned()), folder.store);
+    // A definition is applied, and a page written, once its record is durable.
+    let applied = definitions.iter().flatten().map(|found| found.applied).next();
+    let durable = last_in_pages(path, folder.store)?.max(applied);
+    let Journal { ends_before, has_files, census } =
+        look_at_journal((path, folder.store), durable, findings, &mut names)?;
     if let Ok(Some(found)) = &definitions {
         found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
     }
     look_at_segments(path, folder.store, findings, &census, &names)?;
-    let definitions = tell_definitions(definitions, findings)?;
-    // A definition is applied once its record is durable, so that they cannot be ahead of it.
-    match (end, definitions) {
-        (Some(end), Some(found)) if found.applied >= end => findings.damage(&format!(
-            "the definitions are as of number {} and the journal ends before {end}: one of them is of another \
-             time; restore both from one copy",
-            found.applied
+    tell_definitions(definitions, has_files, findings)?;
+    match (ends_before, applied) {
+        (Some(end), Some(applied)) if applied >= end => findings.damage(&format!(
+            "the definitions are as of number {applied} and the journal ends before {end}: one of them is of \
+             another time; restore both from one copy"
         )),
         _ => {}
     }
@@ -118,8 +120,10 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
 /// What the other parts are judged by.
 #[derive(Default)]
 struct Journal {
-    /// The number that would be given next.
-    end: Option<Lsn>,
+    /// The number behind its last record, if some are missing and no file says that they stood in it.
+    ends_before: Option<Lsn>,
+    /// Definitions are made before the first of them.
+    has_files: bool,
     /// What the last checkpoint knows of segments.
     census: Census,
 }
@@ -127,10 +131,22 @@ struct Journal {
 /// The names of queues, by what segments know them by.
 type Names = BTreeMap<u64, String>;
 
+/// The highest record that a page has: it was durable, whatever the journal shows.
+fn last_in_pages(path: &Path, store: StoreId) -> Result<Option<Lsn>, String> {
+    let folder = path.join(SEGMENTS);
+    let settings = SegmentSettings::new(store, OnDamage::Quarantine);
+    match folder.is_dir().then(|| segment::last_record(&ReadOnlyDisk::new(folder), &settings)) {
+        Some(Ok(last)) => Ok(last),
+        // It is told where segments are looked at.
+        None | Some(Err(SegmentOpenError::Foreign { .. })) => Ok(None),
+        Some(Err(error)) => Err(error.to_string()),
+    }
+}
+
 /// Recovers the journal in memory, and notes the names of the queues that it declares.
 fn look_at_journal(
-    path: &Path,
-    store: StoreId,
+    (path, store): (&Path, StoreId),
+    durable_through: Option<Lsn>,
     findings: &mut Findings,
     names: &mut Names,
 ) -> Result<Journal, String> {
@@ -141,7 +157,7 @@ fn look_at_journal(
     }
     let disk = ReadOnlyDisk::new(folder);
     let settings = Settings::new(store, 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine);
-    let settings = settings.map_err(|error| error.to_string())?;
+    let settings = settings.map_err(|error| error.to_string())?.durable_through(durable_through);
     match recover::recover(&disk, &settings) {
         Ok(recovered) => {
             let report = &recovered.report;
@@ -158,7 +174,10 @@ fn look_at_journal(
             }
             let checkpoint = recovered.records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
             let census = checkpoint.map(census).unwrap_or_default();
-            Ok(Journal { end: Some(recovered.next), census })
+            let last = report.records.map_or(Lsn::FIRST, |range| range.last.next());
+            let is_cut = report.damaged.iter().any(|file| file.shortened_by > 0 || file.has_lost_header);
+            let ends_before = (report.is_damaged() && !is_cut).then_some(last);
+            Ok(Journal { ends_before, has_files: report.file_count > 0, census })
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
@@ -222,13 +241,12 @@ fn look_at_segments(
 
 fn tell_definitions(
     looked: Result<Option<DefinitionsLook>, DefinitionsError>,
+    is_expected: bool,
     findings: &mut Findings,
-) -> Result<Option<DefinitionsLook>, String> {
+) -> Result<(), String> {
     match looked {
-        Ok(None) => {
-            findings.note("definitions: none");
-            Ok(None)
-        }
+        Ok(None) if is_expected => findings.damage(&format!("definitions: `{NAME}` is missing; restore it")),
+        Ok(None) => findings.note("definitions: none"),
         Ok(Some(found)) => {
             let rows: Vec<String> =
                 found.rows.iter().map(|(table, count)| format!("{} {count}", table.name())).collect();
@@ -236,14 +254,13 @@ fn tell_definitions(
             if !found.damage.is_none() {
                 findings.damage(&found.damage.to_string());
             }
-            Ok(Some(found))
         }
-        Err(error @ (DefinitionsError::Disk(_) | DefinitionsError::Version(_))) => Err(error.to_string()),
-        Err(error) => {
-            findings.damage(&format!("definitions: {error}"));
-            Ok(None)
+        Err(error @ (DefinitionsError::Disk(_) | DefinitionsError::Version(_))) => {
+            return Err(error.to_string());
         }
+        Err(error) => findings.damage(&format!("definitions: {error}")),
     }
+    Ok(())
 }
 
 fn hexadecimal(StoreId(bytes): StoreId) -> String {

@@ -11,7 +11,7 @@ use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::record::{Checkpoint, Definition, Row, SegmentState};
 use imori_store::committer::{Committer, Listener};
-use imori_store::definitions::{Change, Definitions, Table};
+use imori_store::definitions::{Before, Change, Definitions, Table};
 use imori_store::folder::StoreFolder;
 use imori_store::intake::NewRecord;
 use imori_store::lsn::Lsn;
@@ -74,7 +74,8 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     let page = |owner| NewPage { owner, level: 4, entries: (1..=5).map(entry).collect() };
     segments.write(&[page(3), page(8)], Durability::Durable).unwrap();
     drop(segments);
-    let mut definitions = Definitions::open(&folder.root(), folder.store(), OnDamage::Refuse).unwrap();
+    let mut definitions =
+        Definitions::open(&folder.root(), folder.store(), Before::Nothing, OnDamage::Refuse).unwrap();
     let row = |table, key: &str| Change {
         table,
         key: Bytes::copy_from_slice(key.as_bytes()),
@@ -165,13 +166,16 @@ fn damage_is_told_with_what_is_lost() {
         (
             "cut-off",
             |path| change(path, FILE, |bytes| bytes.truncate(30 * BLOCK + 100)),
-            &["it is shortened by 925596 bytes, numbers from 31 on may be lost", "damaged: 1 finding\n"],
+            &[
+                "it is shortened by 925596 bytes, numbers 31-40 are lost, and from 41 on may be",
+                "damaged: 1 finding\n",
+            ],
         ),
         (
             "cut-off-at-a-block",
             |path| change(path, FILE, |bytes| bytes.truncate(30 * BLOCK)),
             &[
-                "damage in `journal-0000000001`: it is shortened by 925696 bytes, numbers from 30 on may be lost",
+                "damage in `journal-0000000001`: it is shortened by 925696 bytes, numbers 30-40 are lost, and from 41 on may be",
             ],
         ),
         ("gone-file", |path| fs::remove_file(path.join(FILE)).unwrap(), &["is of another time"]),
@@ -268,6 +272,11 @@ fn damage_is_told_with_what_is_lost() {
             &[
                 "definitions: `definitions.redb` is damaged so that nothing can be read from it: it is empty; restore",
             ],
+        ),
+        (
+            "definitions-gone",
+            |path| fs::remove_file(path.join("definitions.redb")).unwrap(),
+            &["definitions: `definitions.redb` is missing; restore it"],
         ),
         (
             "damaged-identity",

@@ -1,0 +1,152 @@
+"""The definitions are damaged or gone: messages of queues that nobody declares come back.
+
+Each such queue has a name that says its number, until somebody who knows what it was takes what is
+in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from harness.deadline import DEADLINE_S
+from harness.durability.ledger import identity, message
+from harness.durability.roles import PERSISTENT
+from harness.durability.server import IMORI, SETTINGS, Server, StartError
+from harness.durability.wire import Connections
+from harness.monitor import page
+
+pytestmark = pytest.mark.timeout(120)
+
+PROGRAM = (*IMORI, "--listen", "nats-monitor=127.0.0.1:0")
+
+# The journal moves on, so that definitions are in their file alone, and pages in segments.
+FILES = 2
+OFTEN: Mapping[str, object] = {
+    **SETTINGS,
+    "journal.files": FILES,
+    "limits.queue_memory_bytes": "256KiB",
+}
+
+QUEUES = ("early", "late", "last")
+MESSAGES = 60
+BODY_BYTES = 40_000
+
+ALL = {(queue, number) for queue in QUEUES for number in range(MESSAGES)}
+
+
+def remove(file: Path) -> None:
+    """There is none."""
+    file.unlink()
+
+
+def empty(file: Path) -> None:
+    """There is nothing in it."""
+    file.write_bytes(b"")
+
+
+def behead(file: Path) -> None:
+    """Its first sector is another."""
+    data = bytearray(file.read_bytes())
+    data[:512] = b"?" * 512
+    file.write_bytes(data)
+
+
+def spoil(file: Path) -> None:
+    """The row of one queue does not verify, wherever it stands."""
+    data = file.read_bytes()
+    assert b"early" in data
+    file.write_bytes(data.replace(b"early", b"eXrly"))
+
+
+async def fill(server: Server) -> None:
+    """Sends the messages, and waits until all are safe."""
+    async with Connections(server.address) as connections:
+        connection = await connections.open()
+        # All are declared before the journal has much.
+        for number in range(MESSAGES):
+            for queue in QUEUES:
+                headers = {"destination": f"/queue/{queue}", **PERSISTENT}
+                body = message(queue, number, BODY_BYTES)
+                if number + 1 < MESSAGES:
+                    connection.send("SEND", headers, body)
+                    await connection.room()
+                else:
+                    await connection.ask("SEND", headers, body)
+
+
+def await_segments(server: Server) -> None:
+    """Returns when the journal does not have the definitions any more."""
+    deadline = time.monotonic() + DEADLINE_S
+    while page(server, "/storez")["journal"]["live_files"] > FILES:
+        assert time.monotonic() < deadline, "the journal keeps its files"
+        time.sleep(0.05)
+
+
+async def came(server: Server, queues: Mapping[str, int]) -> set[tuple[str, int]]:
+    """What is in queues that have so many messages; none of it is altered."""
+    found: set[tuple[str, int]] = set()
+    left = sum(queues.values())
+    is_over = asyncio.Event()
+
+    def take(body: bytes) -> None:
+        nonlocal left
+        publisher, number = identity(body)
+        assert body == message(publisher, number, BODY_BYTES)
+        found.add((publisher, number))
+        left -= 1
+        if left == 0:
+            is_over.set()
+
+    async with Connections(server.address) as connections:
+        for queue in queues:
+            connection = await connections.open()
+            connection.on_message = lambda _, body: take(body)
+            # What is not accepted comes again at the next start.
+            subscription = {"destination": f"/amq/queue/{queue}", "id": "s"}
+            subscription |= {"ack": "client", "prefetch-count": str(2 * MESSAGES)}
+            connection.send("SUBSCRIBE", subscription)
+        await asyncio.wait_for(is_over.wait(), DEADLINE_S)
+    return found
+
+
+def waiting(server: Server) -> dict[str, int]:
+    """The queues of a broker, and how many messages wait in them."""
+    return {queue["name"]: queue["ready"] for queue in page(server, "/storez")["queues"]}
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with Server(tmp_path_factory.mktemp("store"), program=PROGRAM, settings=dict(OFTEN)) as server:
+        server.start()
+        asyncio.run(asyncio.wait_for(fill(server), DEADLINE_S))
+        await_segments(server)
+        server.kill()
+        return server.data
+
+
+@pytest.mark.parametrize("damage", [remove, empty, behead, spoil])
+def test_no_message_is_lost_with_the_definition_of_its_queue(
+    tmp_path: Path, left_behind: Path, damage: Callable[[Path], None]
+) -> None:
+    copytree(left_behind, tmp_path / "data")
+    damage(tmp_path / "data" / "definitions.redb")
+    refusing = {**OFTEN, "journal.on_damage": "refuse"}
+    refused = Server(tmp_path, program=PROGRAM, settings=refusing)
+    with refused, pytest.raises(StartError, match="damage"):
+        refused.start()
+    with Server(tmp_path, program=PROGRAM, settings=dict(OFTEN)) as server:
+        for is_first in (True, False):
+            server.start()
+            assert ("definition is lost" in server.log_text()) == is_first
+            queues = waiting(server)
+            lost = [name for name in queues if name.startswith("lost-")]
+            assert len(queues) == len(QUEUES)
+            assert len(lost) == (1 if damage is spoil else len(QUEUES)), queues
+            assert asyncio.run(came(server, queues)) == ALL
+            server.kill()
