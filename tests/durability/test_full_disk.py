@@ -1,9 +1,15 @@
 """The disk is full: publishers of durable messages wait, all others go on, nothing is lost.
 
-Once messages are taken from the queues, publishers go on, without a restart.
+Once messages are taken from the queues, publishers go on, without a restart, whichever way these
+messages are settled.
 """
 
 import asyncio
+import shutil
+import time
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,9 +17,9 @@ import pytest
 from harness.deadline import DEADLINE_S
 from harness.durability.ledger import Ledger, summary
 from harness.durability.mounts import tmpfs, unable
-from harness.durability.roles import Address, Reader, Role
+from harness.durability.roles import WINDOW, Address, Reader, Role
 from harness.durability.rpc import Rpc
-from harness.durability.server import Server
+from harness.durability.server import SETTINGS, Server
 from harness.durability.steady import Steady
 from harness.durability.traffic import Traffic
 from harness.durability.wire import Connections
@@ -29,6 +35,19 @@ SILENCE_S = 2.0
 
 # How often the broker says at most that it cannot copy what the journal has: once for each reason.
 LINES_MAX = 2
+
+SMALL_BYTES = 64 << 20
+
+# Of a small disk, so that it is full soon.
+TIGHT = {"journal.reserve_bytes": "4MiB", "limits.queue_memory_bytes": "1MiB"}
+
+# Who is settled nothing for so long is done, or waits for what others make room.
+PAUSE_S = 3.0
+
+# What is free when a broker is started that has to work with as much.
+LEFT_BYTES = 128 << 10
+
+DYING = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -121,3 +140,214 @@ def test_publishers_wait_for_room(tmp_path: Path, body_bytes: int, taken: int) -
     assert first_log.count("a segment cannot be written") <= LINES_MAX, first_log[-2000:]
     violations = ledger.verdict()
     assert not violations, summary(violations)
+
+
+class Filler:
+    """Fills a queue of a small disk until its publishers wait, and settles what is in it."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        # How often each body came, and those that were confirmed.
+        self.seen: dict[str, Counter[bytes]] = {}
+        self.confirmed: set[bytes] = set()
+
+    async def declare(self, queue: str, arguments: Mapping[str, str] | None = None) -> None:
+        """Makes a queue."""
+        async with Connections(self.server.address) as connections:
+            connection = await connections.open()
+            headers = {"id": "s", "destination": f"/queue/{queue}", "ack": "client"}
+            await connection.ask("SUBSCRIBE", headers | dict(arguments or {}))
+
+    async def fill(self, queue: str, body_bytes: int) -> None:
+        """Publishes until nothing is confirmed any more, and leaves."""
+        async with Connections(self.server.address) as connections:
+            connection = await connections.open()
+            number, before = 0, -1
+            while before != len(self.confirmed):
+                before = len(self.confirmed)
+                until = time.monotonic() + SILENCE_S
+                while time.monotonic() < until:
+                    if connection.unanswered >= WINDOW:
+                        await asyncio.sleep(0.01)
+                        continue
+                    number += 1
+                    body = b"%d " % number + bytes(body_bytes)
+                    headers = {"destination": f"/queue/{queue}", "persistent": "true"}
+                    answered = partial(self._confirm, body)
+                    connection.send("SEND", headers, body, answered)
+                    await connection.room()
+
+    def _confirm(self, body: bytes, _: Mapping[str, str]) -> None:
+        self.confirmed.add(body[:20])
+
+    async def settle(self, queue: str, frame: str, headers: Mapping[str, str]) -> int:
+        """Settles so all that comes until nothing does for a while; gives how many these were."""
+        seen = self.seen.setdefault(queue, Counter())
+        async with Connections(self.server.address) as connections:
+            connection = await connections.open()
+            count, last = 0, time.monotonic()
+
+            def take(message: Mapping[str, str], body: bytes) -> None:
+                nonlocal count, last
+                count, last = count + 1, time.monotonic()
+                seen[body[:20]] += 1
+                connection.send(frame, {"id": message["ack"], **headers})
+
+            connection.on_message = take
+            subscription = {"id": "s", "ack": "client-individual", "prefetch-count": "20"}
+            await connection.ask("SUBSCRIBE", {"destination": f"/queue/{queue}", **subscription})
+            while time.monotonic() < last + PAUSE_S:
+                await asyncio.sleep(0.05)
+            # It stands behind all of them.
+            await connection.ask("SEND", {"destination": "/topic/nobody"}, b"done")
+            return count
+
+    async def works(self) -> None:
+        """Takes a persistent message and a new queue."""
+        async with Connections(self.server.address) as connections, asyncio.timeout(ROOM_S):
+            connection = await connections.open()
+            headers = {"destination": "/queue/later", "persistent": "true"}
+            answer = await connection.ask("SEND", headers, b"one newt")
+            assert answer["imori-level"] == "disk"
+            await connection.ask("SUBSCRIBE", {"id": "s", "destination": "/queue/newest"})
+
+
+@pytest.mark.parametrize(
+    ("death", "body_bytes"),
+    [("reject", 100_000), ("limit", 100_000), ("ttl", 100_000), ("reject", 1_000)],
+)
+def test_dead_letters_of_a_full_disk_are_drained(
+    tmp_path: Path, death: str, body_bytes: int
+) -> None:
+    """They take their room with them, or wait where they are until there is some."""
+    if reason := unable():
+        pytest.skip(reason)
+    arguments = dict(DYING)
+    if death == "limit":
+        arguments["x-delivery-limit"] = "0"
+    if death == "ttl":
+        arguments["x-message-ttl"] = "12000"
+
+    async def run(server: Server) -> None:
+        filler = Filler(server)
+        await filler.declare("dead")
+        await filler.declare("dying", arguments)
+        await filler.fill("dying", body_bytes)
+        if death == "ttl":
+            await asyncio.sleep(12)
+        else:
+            headers = {"requeue": "false"} if death == "reject" else {}
+            await filler.settle("dying", "NACK", headers)
+        # What still had no room goes on as this makes some, and what publishers had sent dies then.
+        await filler.settle("dead", "ACK", {})
+        if death != "ttl":
+            await filler.settle("dying", "ACK", {})
+        await filler.settle("dead", "ACK", {})
+        await filler.works()
+        seen = filler.seen["dead"] + filler.seen.get("dying", Counter())
+        lost = filler.confirmed - set(seen)
+        assert filler.confirmed
+        assert not lost, f"{len(lost)} of {len(filler.confirmed)} are lost"
+        twice = [body for body, times in filler.seen["dead"].items() if times > 1]
+        assert not twice, f"{len(twice)} came twice"
+
+    with tmpfs(tmp_path / "disk", SMALL_BYTES) as mount, Server(tmp_path / "server") as server:
+        server.settings = {**SETTINGS, **TIGHT}
+        server.data = mount / "data"
+        server.start()
+        asyncio.run(run(server))
+        server.kill()
+        server.start()
+        asyncio.run(Filler(server).works())
+        log = server.log_text()
+        assert server.stop() == 0, log[-2000:]
+
+
+def test_declarations_are_refused_before_the_disk_is_full(tmp_path: Path) -> None:
+    """What is there can be deleted and drained, and a start finds its definitions."""
+    if reason := unable():
+        pytest.skip(reason)
+    long = dict.fromkeys(("x-dead-letter-exchange", "x-dead-letter-routing-key"), "k" * 900)
+
+    async def declare(server: Server) -> str:
+        async with Connections(server.address) as connections:
+            connection = await connections.open()
+            for number in range(20_000):
+                name = f"/queue/{'q' * 500}{number}"
+                try:
+                    await connection.ask(
+                        "SUBSCRIBE", {"id": "s", "destination": name, "ack": "client", **long}
+                    )
+                    await connection.ask("UNSUBSCRIBE", {"id": "s"})
+                except ConnectionError as error:
+                    return str(error)
+        return "none was refused"
+
+    async def run(server: Server) -> None:
+        filler = Filler(server)
+        await filler.declare("full")
+        await filler.fill("full", 3_000)
+        refusal = await declare(server)
+        assert "the disk is nearly full" in refusal, refusal
+
+    async def drain(server: Server) -> None:
+        filler = Filler(server)
+        assert await filler.settle("full", "ACK", {}) > 0
+        await filler.works()
+
+    with tmpfs(tmp_path / "disk", SMALL_BYTES) as mount, Server(tmp_path / "server") as server:
+        server.settings = {**SETTINGS, **TIGHT}
+        server.data = mount / "data"
+        server.start()
+        asyncio.run(run(server))
+        assert server.process is not None
+        assert server.process.poll() is None, server.log_text()[-2000:]
+        server.kill()
+        # Others take nearly all of the rest.
+        left = shutil.disk_usage(mount).free - LEFT_BYTES
+        (mount / "others").write_bytes(bytes(left))
+        server.start()
+        (mount / "others").unlink()
+        asyncio.run(drain(server))
+        log = server.log_text()
+        assert server.stop() == 0, log[-2000:]
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["publisher", "reader too"])
+def test_what_was_sent_before_the_end_of_a_connection_is_kept(tmp_path: Path, reads: bool) -> None:
+    """It waits for the disk as if the client were there."""
+    if reason := unable():
+        pytest.skip(reason)
+
+    async def leave(address: Address, name: str, is_polite: bool) -> None:
+        async with Connections(address) as connections:
+            connection = await connections.open()
+            if reads:
+                await connection.ask("SUBSCRIBE", {"id": "s", "destination": "/queue/read"})
+            for number in range(20):
+                headers = {"destination": "/queue/left", "persistent": "true"}
+                connection.send("SEND", headers, b"%s %d" % (name.encode(), number))
+            if is_polite:
+                connection.send("DISCONNECT", {})
+            await asyncio.sleep(0.5)
+            connection.reset()
+
+    async def run(server: Server) -> None:
+        filler = Filler(server)
+        for queue in ("full", "left", "read"):
+            await filler.declare(queue)
+        await filler.fill("full", 20_000)
+        await leave(server.address, "polite", is_polite=True)
+        await leave(server.address, "rude", is_polite=False)
+        await filler.settle("full", "ACK", {})
+        await filler.settle("left", "ACK", {})
+        assert len(filler.seen["left"]) == 40, filler.seen["left"]
+
+    with tmpfs(tmp_path / "disk", SMALL_BYTES) as mount, Server(tmp_path / "server") as server:
+        server.settings = {**SETTINGS, **TIGHT}
+        server.data = mount / "data"
+        server.start()
+        asyncio.run(run(server))
+        log = server.log_text()
+        assert server.stop() == 0, log[-2000:]
+    assert log.count("the disk is behind") <= LINES_MAX, log[-2000:]

@@ -53,6 +53,8 @@ pub enum BrokerError {
     },
     /// The broker has as many queues as it may have.
     TooManyQueues,
+    /// The disk is so full that nothing more is declared there.
+    DiskFull(Name),
 }
 
 impl fmt::Display for BrokerError {
@@ -95,6 +97,10 @@ impl fmt::Display for BrokerError {
             BrokerError::TransactionTooLarge { bytes, bytes_max } => write!(
                 f,
                 "the transaction takes `{bytes}` bytes of the journal and may take `{bytes_max}`; commit more often or raise `journal.file_bytes`"
+            ),
+            BrokerError::DiskFull(name) => write!(
+                f,
+                "the disk is nearly full, so that `{name}` cannot be kept there; make space, or consume what waits, and declare it again"
             ),
             BrokerError::TooManyQueues => f.write_str(
                 "the broker has as many queues as it may have; delete some or raise `limits.queues`",

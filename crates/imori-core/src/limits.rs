@@ -88,6 +88,10 @@ pub const PRESS_BYTES: usize = 2 * PAGED_BYTES_GOAL;
 /// of 64 KiB are not to have 32 MiB each. Less than a few shares would make batches for which a sync is too much.
 pub const PRESS_SHARES: usize = 4;
 
+/// Bytes of messages that died in a queue and stay there as the disk has no room for them elsewhere. More: nothing else
+/// dies there, and nothing is given out, until there is.
+pub const LINGERING_BYTES_MAX: usize = 1 << 20;
+
 /// Counts of records that a queue needs in the journal, 16 bytes each. More: neighbours are counted together, and the
 /// journal is held for a part of the queue that is at most four times one through this.
 pub const RECORD_BUCKETS_MAX: usize = 1024;

@@ -91,6 +91,12 @@ impl Topology {
         self.table.bind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue))
     }
 
+    /// Takes a binding out again.
+    pub(crate) fn unbind_queue(&mut self, vhost: VhostId, exchange: &[u8], key: &BindingKey, queue: QueueId) {
+        // It was made only just.
+        let _ = self.table.unbind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue));
+    }
+
     pub(crate) fn subscribe(
         &mut self,
         vhost: VhostId,

@@ -126,6 +126,26 @@ pub trait World {
     /// [`RECORD_SLACK_BYTES`]: crate::limits::RECORD_SLACK_BYTES
     fn group_bytes_max(&self) -> usize;
 
+    /// Tells whether the disk has so little room that dead letters have to ask for it: they are written anew where they
+    /// go, and that must not take what frees some.
+    fn is_room_scarce(&self) -> bool {
+        false
+    }
+
+    /// Gives the bytes of the disk that dead letters may fill now, to one who has them until
+    /// [`World::give_room_back`]; `None` while somebody has.
+    fn take_room(&self) -> Option<usize> {
+        Some(usize::MAX)
+    }
+
+    /// What was taken of the room is with the journal.
+    fn give_room_back(&self) {}
+
+    /// Tells whether the disk has room for more that is declared: definitions stay, and what deletes some needs room too.
+    fn has_room_to_declare(&self) -> bool {
+        true
+    }
+
     /// Takes in a queue; `None` where there are as many as there may be.
     fn add_queue(&self, queue: Queue) -> Option<QueueId>;
 

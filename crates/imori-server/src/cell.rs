@@ -171,8 +171,10 @@ impl Cell {
         if self.shared.memory.is_disk_alarmed() && self.shared.journal.has_caught_up() {
             self.shared.journal.waiters().want_all(false);
             let parked = self.shared.memory.end_disk_alarm();
-            if !parked.is_empty() {
-                info!(connections = parked.len(), "the disk has caught up, publishers go on");
+            if !parked.is_empty()
+                && let Some(before) = self.shared.journal.admit("caught up")
+            {
+                info!(connections = parked.len(), before, "the disk has caught up, publishers go on");
             }
             parked.into_iter().for_each(|id| give_signal(self, id, Signal::AlarmEnded));
         }
@@ -188,7 +190,9 @@ impl Cell {
         if self.shared.journal.is_behind() && self.shared.memory.raise_disk_alarm() {
             self.shared.journal.waiters().want_all(true);
             let queued_bytes = self.shared.journal.queued_bytes();
-            warn!(queued_bytes, "the disk is behind, publishers of persistent messages wait");
+            if let Some(before) = self.shared.journal.admit("behind") {
+                warn!(queued_bytes, before, "the disk is behind, publishers of persistent messages wait");
+            }
         }
     }
 
@@ -296,6 +300,22 @@ impl World for Cell {
 
     fn group_bytes_max(&self) -> usize {
         self.shared.journal.group_bytes_max()
+    }
+
+    fn has_room_to_declare(&self) -> bool {
+        self.shared.journal.has_room_to_declare()
+    }
+
+    fn is_room_scarce(&self) -> bool {
+        self.shared.journal.is_room_scarce()
+    }
+
+    fn take_room(&self) -> Option<usize> {
+        self.shared.journal.take_room()
+    }
+
+    fn give_room_back(&self) {
+        self.shared.journal.give_room_back();
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -95,6 +95,13 @@ pub(crate) const WEBSOCKET_CONTROL_BYTES_MAX: usize = 4 * 1024;
 /// wait until it is half of that.
 pub(crate) const QUEUED_BYTES_MARK: usize = 32 * 1024 * 1024;
 
+/// Bytes of the disk, beside those of a journal file, that are left where something is declared: what a commit of the
+/// store of definitions takes before it gives some back, also one that deletes. Less: the declaration is refused.
+pub(crate) const DEFINITIONS_ROOM_BYTES: u64 = 2 * 1024 * 1024;
+
+/// How often definitions are tried again that the disk has no room for. What is declared meanwhile is in the journal.
+pub(crate) const DEFINITIONS_AGAIN: Duration = Duration::from_millis(200);
+
 /// Bytes of a journal file that a record, or a group of them, leaves free: headers, and what marks the group.
 pub(crate) const JOURNAL_GROUP_SLACK_BYTES: usize = 8 * 1024;
 

@@ -166,6 +166,17 @@ impl Protocol {
         }
     }
 
+    /// The transport is gone, and what the client sent before waits for the disk: gives back what it had but that; says
+    /// whether that was all.
+    #[must_use]
+    pub fn leave_behind<W: World>(&mut self, world: &W) -> bool {
+        match self {
+            Protocol::Stomp(stomp) => stomp.leave_behind(world),
+            // Nothing of it waits for the disk.
+            Protocol::Nats(_) => true,
+        }
+    }
+
     /// The transport is gone: gives back what the client had, or a part of it; says whether that was all.
     #[must_use]
     pub fn disconnect<W: World>(&mut self, world: &W) -> bool {

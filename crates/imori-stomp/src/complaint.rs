@@ -77,6 +77,7 @@ impl From<BrokerError> for Complaint {
             BrokerError::Inequivalent { .. } => PRECONDITION_FAILED,
             BrokerError::QueueFull(_)
             | BrokerError::TooManyQueues
+            | BrokerError::DiskFull(_)
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. } => RESOURCE_ERROR,
             BrokerError::Route(error) => match error {

@@ -304,6 +304,13 @@ impl Connection {
         broker::disconnect(world, &self.session.actor())
     }
 
+    /// The transport is gone, and what the client sent before waits: gives back all that it had but that. Says whether
+    /// that was all, as [`Connection::disconnect`].
+    #[must_use]
+    pub fn leave_behind<W: World>(&mut self, world: &W) -> bool {
+        broker::disconnect(world, &self.session.actor())
+    }
+
     /// Takes one frame. [`Next::Parked`] means that it was not taken.
     #[inline]
     fn take<W: World>(

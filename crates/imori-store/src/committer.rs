@@ -17,6 +17,7 @@ use bytes::{BufMut, BytesMut};
 use crate::disk::{Disk, DiskFile};
 use crate::intake::{Admitted, AppendError, Intake, NewRecord};
 use crate::journal::{Batch, Journal};
+use crate::limits::{BLOCK_BYTES, MOVE_FILES_MIN, SHORT_FILES_MAX};
 use crate::lsn::{Lsn, LsnRange};
 use crate::open::Opened;
 use crate::planted::Fault;
@@ -78,6 +79,8 @@ struct State<F> {
     pool: Pool<F>,
     live_files: usize,
     oldest_sealed: Option<Lsn>,
+    /// Bytes that the file still takes which is written to.
+    room: usize,
     /// The committer waits for `work`, and nobody has woken it yet.
     is_waiting: bool,
     is_ending: bool,
@@ -96,6 +99,7 @@ impl<D: Disk> Committer<D> {
             pool,
             live_files: journal.live_files(),
             oldest_sealed: journal.oldest_sealed(),
+            room: journal.room(),
             is_waiting: false,
             is_ending: false,
             is_committed: false,
@@ -201,6 +205,26 @@ impl<D: Disk> Committer<D> {
         Ok(watermark)
     }
 
+    /// Bytes that may be appended of what moves messages, so that files are left for settles, and for the checkpoint by
+    /// which files go: it stands behind all that is queued.
+    pub fn room_for_moves(&self) -> io::Result<usize> {
+        let file_bytes = self.shared.file_bytes;
+        let more_files = self.shared.disk.free_bytes()? / file_bytes as u64;
+        let (ready, room) = {
+            let state = self.shared.lock();
+            (state.pool.ready(), state.room)
+        };
+        let queued = self.queued_bytes();
+        let may_begin = ready >= SHORT_FILES_MAX || ready as u64 + more_files >= MOVE_FILES_MIN;
+        // The last file is not theirs.
+        let may_go_on = ready > 0 || more_files >= MOVE_FILES_MIN - 1;
+        let here = if may_go_on { room.saturating_sub(queued) } else { 0 };
+        let next = (file_bytes - BLOCK_BYTES).saturating_sub(queued.saturating_sub(room));
+        let bytes = if may_begin { here.max(next) } else { here };
+        // What fills batches up.
+        Ok(bytes.saturating_sub(2 * BLOCK_BYTES))
+    }
+
     /// The files in which something is needed, with the one that is written to.
     #[must_use]
     pub fn live_files(&self) -> usize {
@@ -212,6 +236,14 @@ impl<D: Disk> Committer<D> {
     #[must_use]
     pub fn oldest_sealed(&self) -> Option<Lsn> {
         self.shared.lock().oldest_sealed
+    }
+}
+
+impl<F: DiskFile> State<F> {
+    /// Notes what others ask of the journal, which the committer's thread has.
+    fn note(&mut self, journal: &Journal<F>) {
+        (self.live_files, self.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
+        self.room = journal.room();
     }
 }
 
@@ -288,12 +320,15 @@ impl<D: Disk> Shared<D> {
         if journal.needs_file() {
             self.wait(|state| {
                 let is_hopeless = state.is_ending && state.pool.is_hopeless();
-                let has_rolled = journal.roll(&mut state.pool);
+                let mut has_rolled = journal.roll(&mut state.pool);
+                if !has_rolled && journal.stage_more(&mut state.intake) {
+                    has_rolled = journal.roll(&mut state.pool);
+                }
                 if !has_rolled {
                     // None is being made perhaps, for want of space that this one may have.
                     self.room.notify_one();
                 }
-                (state.live_files, state.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
+                state.note(journal);
                 has_rolled || is_hopeless
             })?;
             self.room.notify_one();
@@ -353,7 +388,7 @@ impl<D: Disk> Shared<D> {
             return;
         }
         released.freed.into_iter().for_each(|file| state.pool.free(file));
-        (state.live_files, state.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
+        state.note(journal);
         drop(state);
         if has_freed {
             self.room.notify_one();

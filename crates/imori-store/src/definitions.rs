@@ -55,11 +55,22 @@ pub struct DefinitionsLook {
 
 /// The definitions of a store.
 pub struct Definitions {
-    database: Database,
+    database: Held,
+    opens: Opens,
     store: StoreId,
     head: Head,
     damage: DefinitionsDamage,
 }
+
+/// The file, once it can be changed.
+enum Held {
+    Open(Database),
+    /// The disk has no room for what redb changes when it opens a file; this was read from it.
+    Seen(Vec<(Table, Vec<Row>)>),
+}
+
+/// Opens the file to change it.
+type Opens = Box<dyn Fn() -> Result<Database, DefinitionsError> + Send>;
 
 impl fmt::Debug for Definitions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +93,7 @@ pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>
 impl Definitions {
     /// Opens the file, or makes it for a store in which there `was` none. A damaged one is set aside unchanged, if it
     /// may be, and what verifies of it goes on.
-    pub fn open<D: Disk>(
+    pub fn open<D: Disk + Clone>(
         disk: &D,
         store: StoreId,
         was: Before,
@@ -107,13 +118,52 @@ impl Definitions {
             true if !content.damage.is_none() => set_aside(disk, store, &content)?,
             true => {}
         }
-        let Content { mut head, damage, .. } = content;
-        let database = redb_on(disk.open(NAME)?)?;
-        if !is_there || !damage.is_none() {
+        let Content { mut head, damage, tables } = content;
+        let of_file = disk.clone();
+        let opens: Opens = Box::new(move || redb_on(of_file.open(NAME)?));
+        let database = match opens() {
+            Ok(database) => Held::Open(database),
+            // What it has is known, and nothing has to be changed yet.
+            Err(error) if error.is_scarce() && is_there && damage.is_none() => Held::Seen(tables),
+            Err(error) => return Err(error),
+        };
+        if let Held::Open(database) = &database
+            && (!is_there || !damage.is_none())
+        {
             // The rows that are gone are not counted any more.
             head = contained("reading it", || definition_rows::head(&database.begin_read()?, store))?;
         }
-        Ok(Definitions { database, store, head, damage })
+        Ok(Definitions { database, opens, store, head, damage })
+    }
+
+    /// Opens the file anew after an error that [is a lack of space](DefinitionsError::is_scarce): what was begun of a
+    /// change is undone, as it is after the end of a process. Without space for that it stays as it is.
+    ///
+    /// # Errors
+    /// As [`Definitions::open`].
+    pub fn reopened(self) -> Result<Definitions, DefinitionsError> {
+        let Definitions { database, opens, store, head, damage } = self;
+        // First, as two would change one file.
+        let before = match database {
+            Held::Open(database) => {
+                contained("closing it", || {
+                    drop(database);
+                    Ok(())
+                })?;
+                Vec::new()
+            }
+            Held::Seen(tables) => tables,
+        };
+        match opens() {
+            Ok(database) => {
+                let head = contained("reading it", || definition_rows::head(&database.begin_read()?, store))?;
+                Ok(Definitions { database: Held::Open(database), opens, store, head, damage })
+            }
+            Err(error) if error.is_scarce() => {
+                Ok(Definitions { database: Held::Seen(before), opens, store, head, damage })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells whether rows were lost, of which not all is mended yet: now, or when it was opened before.
@@ -147,9 +197,15 @@ impl Definitions {
 
     /// All rows of a table by rising key.
     pub fn all(&self, table: Table) -> Result<Vec<Row>, DefinitionsError> {
-        let (rows, damaged) = contained("reading it", || {
-            definition_rows::rows(&self.database.begin_read()?, table, self.store)
-        })?;
+        let database = match &self.database {
+            Held::Open(database) => database,
+            Held::Seen(tables) => {
+                let rows = tables.iter().find(|(seen, _)| *seen == table);
+                return Ok(rows.map(|(_, rows)| rows.clone()).unwrap_or_default());
+            }
+        };
+        let (rows, damaged) =
+            contained("reading it", || definition_rows::rows(&database.begin_read()?, table, self.store))?;
         if damaged.is_empty() {
             return Ok(rows);
         }
@@ -159,9 +215,13 @@ impl Definitions {
 
     /// Makes these changes and the number through which they go durable, all or none.
     ///
-    /// After an error nobody knows what the device holds, so that every later call is an error too.
+    /// After an error nobody knows what the device holds, so that every later call is an error too, until it is
+    /// [opened anew](Definitions::reopened) where there was too little space.
     pub fn apply(&mut self, through: Lsn, changes: &[Change]) -> Result<(), DefinitionsError> {
-        let (database, store) = (&self.database, self.store);
+        let Held::Open(database) = &self.database else {
+            return Err(DefinitionsError::Disk(io::ErrorKind::StorageFull.into()));
+        };
+        let store = self.store;
         let mut head = self.head.clone();
         head.applied = head.applied.max(through);
         let applied = contained("writing it", || {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::definitions_damage::DefinitionsDamage;
+use crate::disk;
 
 /// What the file is called.
 pub const NAME: &str = "definitions.redb";
@@ -21,6 +22,14 @@ pub enum DefinitionsError {
     Unreadable(String),
     /// There is damage, and the settings say that it is not to be opened then.
     Damaged(Box<DefinitionsDamage>),
+}
+
+impl DefinitionsError {
+    /// Tells whether nothing is lacking but space, which can come back.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        matches!(self, DefinitionsError::Disk(error) if disk::is_scarce(error))
+    }
 }
 
 impl fmt::Display for DefinitionsError {

@@ -35,8 +35,10 @@ impl<F: DiskFile> StorageBackend for ChangedFile<F> {
         self.0.set_len(len)
     }
 
+    /// A sync that fails is no lack of space that could come back: what it was to make durable may be gone.
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        let failed = |error| if disk::is_scarce(&error) { io::ErrorKind::WriteZero.into() } else { error };
+        self.0.sync_data().map_err(failed)
     }
 
     /// The head of the file, 320 bytes, is all that redb writes in less than pages: it is filled up to

@@ -16,7 +16,7 @@ use crate::intake::{Entry, Intake};
 use crate::limits::{BATCH_BYTES_GOAL, BLOCK_BYTES};
 use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
-use crate::pool::{JournalFile, Pool};
+use crate::pool::{JournalFile, Pool, Wanted};
 use crate::record::{self, Record, RecordType};
 use crate::seal::Seal;
 use crate::settings::Settings;
@@ -52,6 +52,8 @@ pub struct Journal<F> {
     /// The file that is written to, last, and those before it in which something is needed.
     live: VecDeque<Live<F>>,
     has_active: bool,
+    /// What it has to write is what recovery found: without that nothing is ever free.
+    is_opening: bool,
     /// Of the last batch, for the next.
     buffer: Vec<u8>,
 }
@@ -82,7 +84,7 @@ impl<F: DiskFile> Journal<F> {
     pub(crate) fn new(settings: Settings, live: Vec<(JournalFile<F>, Lsn)>) -> Journal<F> {
         let live = live.into_iter().map(|(file, last)| Live { file, last, end: 0 }).collect();
         let (staged, under_way, buffer) = (VecDeque::new(), UnderWay::Nothing, Vec::new());
-        Journal { settings, staged, under_way, live, has_active: false, buffer }
+        Journal { settings, staged, under_way, live, has_active: false, is_opening: true, buffer }
     }
 
     /// Takes what was appended, unless something is left of what was taken before.
@@ -90,6 +92,16 @@ impl<F: DiskFile> Journal<F> {
         if self.staged.is_empty() {
             intake.hand_over(&mut self.staged);
         }
+    }
+
+    /// Takes what was appended behind what is left, if there is any: where no file is to be had, a checkpoint among it
+    /// may change that.
+    pub(crate) fn stage_more(&mut self, intake: &mut Intake) -> bool {
+        let mut more = VecDeque::new();
+        intake.hand_over(&mut more);
+        let has_more = !more.is_empty();
+        self.staged.append(&mut more);
+        has_more
     }
 
     /// Takes what recovery found; `first` is below the record's own number where those between are lost.
@@ -119,7 +131,7 @@ impl<F: DiskFile> Journal<F> {
             let freed = floor.map(|floor| self.free_below(floor)).unwrap_or_default();
             freed.into_iter().for_each(|file| pool.free(file));
         }
-        let Some(file) = pool.take() else { return false };
+        let Some(file) = pool.take(|| self.wanted()) else { return false };
         self.live.push_back(Live { file, last: Lsn(0), end: BLOCK_BYTES });
         self.has_active = true;
         true
@@ -140,7 +152,9 @@ impl<F: DiskFile> Journal<F> {
         bytes.clear();
         let is_first = live.end == BLOCK_BYTES;
         if is_first {
-            bytes.extend_from_slice(&self.settings.header(generation, Some(lsns.first)).encode());
+            bytes.extend_from_slice(
+                &self.settings.header(live.file.bytes, generation, Some(lsns.first)).encode(),
+            );
         }
         let at = if is_first { 0 } else { live.end };
         batch::push(
@@ -198,9 +212,29 @@ impl<F: DiskFile> Journal<F> {
         self.settings.file_bytes
     }
 
-    fn room(&self) -> usize {
+    /// Bytes that the file which is written to still takes.
+    pub(crate) fn room(&self) -> usize {
         let active = self.live.back().filter(|_| self.has_active);
-        active.map_or(0, |live| self.settings.file_bytes.saturating_sub(live.end))
+        active.map_or(0, |live| live.file.bytes.saturating_sub(live.end))
+    }
+
+    /// What is asked of the next file.
+    fn wanted(&self) -> Wanted {
+        let unit_bytes = batch_bytes(self.fit(usize::MAX, 0).1);
+        let is_checkpoint = |entry: &Entry| entry.record.floor().is_some();
+        let is_last = |entry: &Entry| is_checkpoint(entry) || self.is_opening;
+        let through = self.staged.iter().rposition(is_last).map(|last| {
+            let records = self.staged.iter().take(last + 1).map(|entry| &entry.record);
+            let bytes: usize = records.map(|record| record::encoded_bytes(record.payload.len())).sum();
+            // Numbers with a gap between them do not share a batch, and others come to their ends.
+            batch_bytes(bytes) + 4 * BLOCK_BYTES
+        });
+        Wanted { unit_bytes, freeing_bytes: through.map(|bytes| bytes.max(unit_bytes)) }
+    }
+
+    /// It is opened, and goes on as soon as all is written that recovery found.
+    pub(crate) fn opened(&mut self) {
+        self.is_opening = false;
     }
 
     /// How many records fit into `room` bytes of a file, groups whole and numbers without a gap, and

@@ -33,6 +33,17 @@ pub const SPARE_FILES_MAX: usize = 7;
 /// What is freed beyond is removed: it may have been copied to a segment for that.
 pub const SHORT_FILES_MAX: usize = 2;
 
+/// Bytes of a file that is made of what is left of a full disk for settles: hundreds of them, a dozen where each is synced
+/// alone. Longer ones would take the space of what frees some.
+pub const SMALL_FILE_BYTES: usize = 64 << 10;
+
+/// Bytes of a full disk that are for the checkpoint alone, and what is queued before it: by that files go.
+pub const CHECKPOINT_SPACE_BYTES: u64 = 256 << 10;
+
+/// Files for which there has to be space before dead letters begin another: one for settles and the checkpoint, and one
+/// for what is copied of the oldest. Where two are ready they may begin one of them.
+pub const MOVE_FILES_MIN: u64 = 3;
+
 /// Files beyond the reserve for which there has to be space, or publishers are stopped: one that is being
 /// made, and one for segments of what it replaces.
 pub const SPACE_HIGH_FILES: u64 = 2;

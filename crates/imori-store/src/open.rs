@@ -124,6 +124,7 @@ pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<
         journal.stage_again(first, record);
     }
     write(disk, &mut journal, &mut pool)?;
+    journal.opened();
 
     for file in set_aside {
         let name = pool::name(file.number);
@@ -144,7 +145,10 @@ fn write<D: Disk>(
 ) -> Result<(), OpenError> {
     while journal.has_staged() {
         if journal.needs_file() && !journal.roll(pool) {
-            let job = pool.next_job().ok_or(OpenError::FilesTooSmall)?;
+            let job = pool.next_job().ok_or_else(|| match pool.is_hopeless() {
+                true => OpenError::Disk(io::ErrorKind::StorageFull.into()),
+                false => OpenError::FilesTooSmall,
+            })?;
             pool.done(job.run(disk, &|| true)?);
             continue;
         }

@@ -8,7 +8,10 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::{self, Disk, DiskFile};
-use crate::limits::{FILL_BYTES, READY_FILES, SHORT_FILES_MAX, SPARE_FILES_MAX};
+use crate::limits::{
+    BLOCK_BYTES, CHECKPOINT_SPACE_BYTES, FILL_BYTES, READY_FILES, SHORT_FILES_MAX, SMALL_FILE_BYTES,
+    SPARE_FILES_MAX,
+};
 use crate::planted::Fault;
 use crate::settings::Settings;
 use crate::space::Space;
@@ -23,6 +26,8 @@ pub struct JournalFile<F> {
     pub(crate) number: u32,
     /// What its header said last.
     pub(crate) generation: u32,
+    /// How long it is.
+    pub(crate) bytes: usize,
 }
 
 /// The files that are ready, and those that can be made so.
@@ -41,9 +46,21 @@ pub struct Pool<F> {
     /// Space is scarce: no more files are kept than settles need.
     is_short: bool,
     /// Somebody waits for a file, and none is ready.
-    is_urgent: bool,
+    wanted: Option<Wanted>,
+    /// A small one may be made for that without a checkpoint: one between two looks at the space, or what is synced one
+    /// by one would take all of it before the keeper can free some.
+    may_be_small: bool,
     /// There was no space even for that one.
     is_hopeless: bool,
+}
+
+/// What somebody asks of a file who waits for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Bytes that it takes at least, beside its header.
+    pub(crate) unit_bytes: usize,
+    /// Bytes up to the end of a checkpoint, if one waits too: with that written other files are free.
+    pub(crate) freeing_bytes: Option<usize>,
 }
 
 /// Something to do so that a file is ready.
@@ -56,7 +73,7 @@ pub struct Job<F> {
 
 #[derive(Debug)]
 enum JobKind<F> {
-    Make { number: u32, is_urgent: bool },
+    Make { number: u32, wanted: Option<Wanted>, may_be_small: bool },
     Renew(JournalFile<F>),
     Remove(u32),
 }
@@ -86,7 +103,8 @@ impl<F: DiskFile> Pool<F> {
             is_working_urgently: false,
             is_stalled: false,
             is_short: false,
-            is_urgent: false,
+            wanted: None,
+            may_be_small: true,
             is_hopeless: false,
         }
     }
@@ -96,12 +114,24 @@ impl<F: DiskFile> Pool<F> {
         self.free.push_back(file);
     }
 
-    /// Gives a file that is ready; whoever gets none waits for one.
-    pub(crate) fn take(&mut self) -> Option<JournalFile<F>> {
+    /// Gives a file that is ready for what is wanted; whoever gets none waits for one.
+    pub(crate) fn take(&mut self, wanted: impl Fn() -> Wanted) -> Option<JournalFile<F>> {
+        let is_whole = |file: &JournalFile<F>| file.bytes >= self.settings.file_bytes;
+        let is_enough = |file: &JournalFile<F>| file.bytes >= wanted().unit_bytes + BLOCK_BYTES;
+        while let Some(small) = self.ready.pop_front_if(|file| !is_whole(file) && !is_enough(file)) {
+            self.free.push_back(small);
+        }
         let file = self.ready.pop_front();
-        self.is_urgent = file.is_none();
-        self.is_hopeless &= self.is_urgent;
+        let before = std::mem::replace(&mut self.wanted, file.is_none().then(wanted));
+        let frees = |wanted: Option<Wanted>| wanted.is_some_and(|wanted| wanted.freeing_bytes.is_some());
+        // For a checkpoint there may be the space that there was not for what is before it.
+        self.is_hopeless &= self.wanted.is_some() && frees(before) == frees(self.wanted);
         file
+    }
+
+    /// How many files are ready.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     pub(crate) fn has_free(&self) -> bool {
@@ -134,7 +164,7 @@ impl<F: DiskFile> Pool<F> {
 
     /// Tries again to make the one that somebody waits for.
     pub fn retry_urgently(&mut self) {
-        self.is_hopeless = false;
+        (self.is_hopeless, self.may_be_small) = (false, true);
     }
 
     /// Says whether space is scarce: what is ready beyond what settles need is then given up.
@@ -156,15 +186,16 @@ impl<F: DiskFile> Pool<F> {
             self.free.extend(self.ready.pop_back());
         }
         let is_enough = self.ready.len() >= spare_max;
-        let is_urgent = self.is_urgent && self.ready.is_empty();
-        let may_make = !self.is_stalled || is_urgent && !self.is_hopeless;
+        let wanted = self.wanted.filter(|_| self.ready.is_empty());
+        let may_make = !self.is_stalled || wanted.is_some() && !self.is_hopeless;
         let kind = match self.free.pop_front() {
             Some(file) if is_enough => JobKind::Remove(file.number),
             Some(file) => JobKind::Renew(file),
             None if self.ready.len() < ready_min && may_make => {
                 self.next_number += 1;
-                self.is_working_urgently = is_urgent;
-                JobKind::Make { number: self.next_number - 1, is_urgent }
+                self.is_working_urgently = wanted.is_some();
+                let may_be_small = std::mem::take(&mut self.may_be_small);
+                JobKind::Make { number: self.next_number - 1, wanted, may_be_small }
             }
             None => return None,
         };
@@ -196,18 +227,17 @@ impl<F: DiskFile> Job<F> {
             ));
         }
         match self.kind {
-            JobKind::Make { is_urgent, .. } if !has_room(disk.free_bytes()?, &self.settings, is_urgent) => {
-                Ok(Made::NoSpace)
-            }
-            JobKind::Make { number, .. } => {
-                match make(disk, &self.settings, number, self.generation, is_wanted) {
+            JobKind::Make { number, wanted, may_be_small } => {
+                let bytes = length(disk.free_bytes()?, &self.settings, wanted, may_be_small);
+                let Some(bytes) = bytes else { return Ok(Made::NoSpace) };
+                match make(disk, &self.settings, (number, self.generation, bytes), is_wanted) {
                     Ok(None) => give_up(disk, number).map(|()| Made::NoSpace),
                     Err(error)
                         if disk::is_scarce(&error)
                             && self.settings.seal.planted.has(Fault::UseUnfinishedFile) =>
                     {
                         let file = Arc::new(disk.open(&format!("{}{NEW}", name(number)))?);
-                        Ok(Made::Ready(JournalFile { file, number, generation: self.generation }))
+                        Ok(Made::Ready(JournalFile { file, number, generation: self.generation, bytes }))
                     }
                     Err(error) if disk::is_scarce(&error) => give_up(disk, number).map(|()| Made::NoSpace),
                     Ok(Some(file)) => Ok(Made::Ready(file)),
@@ -240,40 +270,52 @@ pub(crate) fn is_unfinished(file_name: &str) -> bool {
 fn make<D: Disk>(
     disk: &D,
     settings: &Settings,
-    number: u32,
-    generation: u32,
+    (number, generation, bytes): (u32, u32, usize),
     is_wanted: &dyn Fn() -> bool,
 ) -> io::Result<Option<JournalFile<D::File>>> {
     let name = name(number);
     let new = format!("{name}{NEW}");
     let file = disk.create(&new)?;
-    let zeros = vec![0; FILL_BYTES.min(settings.file_bytes)];
+    let zeros = vec![0; FILL_BYTES.min(bytes)];
     let mut at = 0;
-    while at < settings.file_bytes {
+    while at < bytes {
         if !is_wanted() {
             return Ok(None);
         }
-        let piece = zeros.get(..settings.file_bytes - at).unwrap_or(&zeros);
+        let piece = zeros.get(..bytes - at).unwrap_or(&zeros);
         disk::write_all(&file, piece, at as u64)?;
         // A sync of a whole file at once would be in the way of every commit beside it.
         file.sync_data()?;
         at += piece.len();
     }
-    disk::write_all(&file, &settings.header(generation, None).encode(), 0)?;
+    disk::write_all(&file, &settings.header(bytes, generation, None).encode(), 0)?;
     file.sync_data()?;
     disk.rename(&new, &name)?;
     if !settings.seal.planted.has(Fault::SkipFolderSync) {
         disk.sync_folder()?;
     }
-    Ok(Some(JournalFile { file: Arc::new(file), number, generation }))
+    Ok(Some(JournalFile { file: Arc::new(file), number, generation, bytes }))
 }
 
-/// Tells whether a new file leaves to others what is theirs, and to the keeper the space of one that it copies from.
-/// One that somebody waits for does not have to: without it nothing that settles is written, and no file goes.
-fn has_room(free_bytes: u64, settings: &Settings, is_urgent: bool) -> bool {
+/// How long a new file may be. It leaves to others what is theirs, unless somebody waits for it: then it leaves to the
+/// keeper the space of one that it copies from. Where there is no more than that it is small, and leaves what a
+/// checkpoint takes; to a checkpoint, with what is before it, it leaves nothing, as that gives space back.
+fn length(free_bytes: u64, settings: &Settings, wanted: Option<Wanted>, may_be_small: bool) -> Option<usize> {
     let file_bytes = settings.file_bytes as u64;
     let space = Space::new(settings.reserve_bytes, file_bytes);
-    settings.reserve_bytes == 0 || space.has_room(free_bytes) || is_urgent && free_bytes >= file_bytes
+    if settings.reserve_bytes == 0 || space.has_room(free_bytes) {
+        return Some(settings.file_bytes);
+    }
+    let Wanted { unit_bytes, freeing_bytes } = wanted?;
+    if free_bytes >= 2 * file_bytes {
+        return Some(settings.file_bytes);
+    }
+    let whole = |bytes: usize| (bytes + BLOCK_BYTES).next_multiple_of(BLOCK_BYTES).min(settings.file_bytes);
+    let small = whole(unit_bytes).max(SMALL_FILE_BYTES.min(settings.file_bytes));
+    if may_be_small && free_bytes >= small as u64 + CHECKPOINT_SPACE_BYTES {
+        return Some(small);
+    }
+    freeing_bytes.map(whole).filter(|bytes| free_bytes >= *bytes as u64)
 }
 
 /// Takes away what there is of a file for which there was no space.
@@ -301,9 +343,10 @@ fn renew<D: Disk>(
     }
     let is_kept = settings.seal.planted.has(Fault::RenewWithoutGeneration);
     let generation = if is_kept { file.generation } else { generation };
-    disk::write_all(&*file.file, &settings.header(generation, None).encode(), 0)?;
+    let bytes = settings.file_bytes;
+    disk::write_all(&*file.file, &settings.header(bytes, generation, None).encode(), 0)?;
     file.file.sync_data()?;
-    Ok(Made::Ready(JournalFile { generation, ..file }))
+    Ok(Made::Ready(JournalFile { generation, bytes, ..file }))
 }
 
 #[cfg(test)]
@@ -313,6 +356,10 @@ mod tests {
     use crate::file_header::FileHeader;
     use crate::sim_disk::{Call, ENOSPC, SimDisk, Trouble};
 
+    fn any() -> Wanted {
+        Wanted { unit_bytes: 1, freeing_bytes: None }
+    }
+
     #[test]
     fn a_new_file_leaves_the_reserve_to_others() {
         let file_bytes = settings(None).file_bytes as u64;
@@ -320,13 +367,39 @@ mod tests {
             (0, 0, true, true),
             (100, 2 * file_bytes + 100, true, true),
             (100, 2 * file_bytes + 99, false, true),
-            (100, file_bytes, false, true),
-            (100, file_bytes - 1, false, false),
+            (100, 2 * file_bytes, false, true),
             (u64::MAX, u64::MAX - 1, false, true),
         ] {
             let settings = settings(None).keeping_free(reserve_bytes);
-            let found = [false, true].map(|is_urgent| has_room(free_bytes, &settings, is_urgent));
-            assert_eq!(found, [is_made, is_made_urgently], "{reserve_bytes} of {free_bytes}");
+            let wanted = Wanted { unit_bytes: 1, freeing_bytes: None };
+            let found = [None, Some(wanted)].map(|wanted| length(free_bytes, &settings, wanted, false));
+            let expected = [is_made, is_made_urgently].map(|is_made| is_made.then_some(settings.file_bytes));
+            assert_eq!(found, expected, "{reserve_bytes} of {free_bytes}");
+        }
+    }
+
+    #[test]
+    fn where_space_is_scarce_a_file_that_somebody_waits_for_is_small() {
+        let store = crate::seal::StoreId([1; 16]);
+        let settings = Settings::new(store, 0, 4 << 20, crate::settings::OnDamage::Refuse);
+        let settings = settings.expect("it is possible").keeping_free(1 << 20);
+        for (free_kib, unit_kib, freeing_kib, expected) in [
+            (8192, 4, None, [Some(4096), Some(4096)]),
+            (8191, 4, None, [Some(64), None]),
+            (8191, 2000, None, [Some(2004), None]),
+            (320, 4, None, [Some(64), None]),
+            (319, 4, None, [None, None]),
+            (319, 4, Some(20), [Some(24), Some(24)]),
+            (8191, 4, Some(20), [Some(64), Some(24)]),
+            (8191, 4, Some(9000), [Some(64), Some(4096)]),
+            (24, 4, Some(20), [Some(24), Some(24)]),
+            (23, 4, Some(20), [None, None]),
+        ] {
+            let wanted =
+                Wanted { unit_bytes: unit_kib << 10, freeing_bytes: freeing_kib.map(|kib| kib << 10) };
+            let found = [true, false].map(|may| length(free_kib << 10, &settings, Some(wanted), may));
+            let expected = expected.map(|kib| kib.map(|kib: usize| kib << 10));
+            assert_eq!(found, expected, "{wanted:?} of {free_kib} KiB");
         }
     }
 
@@ -354,7 +427,7 @@ mod tests {
             pool.done(job.run(&disk, &|| true).expect("the disk is well"));
         }
         assert_eq!(pool.ready.len(), READY_FILES);
-        let used = pool.take().expect("some are ready");
+        let used = pool.take(any).expect("some are ready");
         pool.free(used);
         let job = pool.next_job().expect("one is free");
         pool.done(job.run(&disk, &|| true).expect("the disk is well"));
@@ -375,7 +448,7 @@ mod tests {
             while let Some(job) = pool.next_job() {
                 pool.done(job.run(&disk, &|| true).expect("the disk is well"));
             }
-            used.extend(pool.take());
+            used.extend(pool.take(any));
         }
         used.into_iter().for_each(|file| pool.free(file));
         while let Some(job) = pool.next_job() {
@@ -396,7 +469,7 @@ mod tests {
         let mut used = Vec::new();
         for _ in 0..SPARE_FILES_MAX {
             work(&mut pool);
-            used.extend(pool.take());
+            used.extend(pool.take(any));
         }
         used.into_iter().for_each(|file| pool.free(file));
         work(&mut pool);
@@ -404,7 +477,7 @@ mod tests {
         pool.be_short(true);
         work(&mut pool);
         assert_eq!((pool.ready.len(), disk.state().names().len()), (SHORT_FILES_MAX, SHORT_FILES_MAX));
-        let used = pool.take().expect("some are ready");
+        let used = pool.take(any).expect("some are ready");
         pool.free(used);
         work(&mut pool);
         assert_eq!(pool.ready.len(), SHORT_FILES_MAX, "what settles need is kept");

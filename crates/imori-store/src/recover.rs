@@ -195,7 +195,8 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     let rewrites = rewrites(&found, &fates, (&records, &messages), (floor, next))?;
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
-        (JournalFile { file: found.file, number: found.number, generation }, fate)
+        // Nothing is written to it before it is renewed, which looks.
+        (JournalFile { file: found.file, number: found.number, generation, bytes: 0 }, fate)
     });
     let files = files.collect();
     let recovered = Recovered { records, report, next };

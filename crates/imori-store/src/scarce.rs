@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::crash::settings;
 use crate::disk::Disk;
 use crate::limits::READY_FILES;
-use crate::pool::{Made, Pool};
+use crate::pool::{Made, Pool, Wanted};
 use crate::sim_disk::{Call, EIO, ENOSPC, SimDisk, SimFile, Trouble};
 use crate::whole_file::ReadFrom;
 
@@ -108,7 +108,7 @@ fn what_is_freed_is_made_ready_while_there_is_no_space_and_publishers_wait_for_t
         let job = pool.next_job().expect("too few are ready");
         pool.done(job.run(&disk, &|| true).expect("the disk is well"));
     }
-    while let Some(file) = pool.take() {
+    while let Some(file) = pool.take(|| Wanted { unit_bytes: 1, freeing_bytes: None }) {
         used.push(file);
     }
     assert!(!pool.has_ready());

@@ -101,9 +101,9 @@ impl Settings {
         Settings { durable_through: last, ..self }
     }
 
-    /// The header of a file in its `generation`.
-    pub(crate) fn header(&self, generation: u32, first: Option<Lsn>) -> FileHeader {
-        let file_bytes = self.file_bytes as u64;
+    /// The header of a file of so many bytes in its `generation`.
+    pub(crate) fn header(&self, file_bytes: usize, generation: u32, first: Option<Lsn>) -> FileHeader {
+        let file_bytes = file_bytes as u64;
         FileHeader { store: self.store, shard: self.shard, generation, first, file_bytes }
     }
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections import deque
 from collections.abc import Callable, Mapping
+from socket import SO_LINGER, SOL_SOCKET
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -94,6 +96,13 @@ class Connection(asyncio.Protocol):
     def drop(self) -> None:
         """Ends the connection without a word."""
         if self._transport is not None:
+            self._transport.abort()
+
+    def reset(self) -> None:
+        """Ends the connection as a process does that leaves without reading what came."""
+        if self._transport is not None:
+            socket = self._transport.get_extra_info("socket")
+            socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
             self._transport.abort()
 
     # What asyncio calls

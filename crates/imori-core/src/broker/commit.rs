@@ -7,17 +7,18 @@ use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
 use super::distribute::{Move, PublishReport, bury, distribute_live, live_receivers, reply};
 use super::letter::Letter;
+use super::move_room::MoveRoom;
 use super::once::{Sifted, find, note, sift};
 use super::record::{Keepers, group_bytes, record_counts, record_effects};
 use super::steps::{Resolved, Settles, Step, check};
 use crate::confirm::{Confirm, Level, Lsn};
-use crate::delivery::{Holding, Outcome, Place};
+use crate::delivery::{Outcome, Place};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::message::{AddressView, Publication};
 use crate::outbound::{SharedHeaders, Wake};
 use crate::queue::{Arrival, Effects, Queue};
-use crate::record::{NewRecord, settle_records, settles_bytes_max};
+use crate::record::{NewRecord, count_records, counts_bytes_max, settle_records, settles_bytes_max};
 use crate::time::Time;
 use crate::world::{Event, World};
 
@@ -34,14 +35,15 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     let (publishes, settles) = check(world, actor, steps)?;
     let mut moves = moves(world, actor, &settles, now);
     let ids = queues_of(&publishes, &settles);
-    let mut applied = Applied::default();
+    let room = MoveRoom::of(world);
+    let mut applied = Applied { effects: room.effects(), ..Applied::default() };
     world.with_queues(&ids, |queues| -> Result<(), BrokerError> {
         let sifted = sift_all(&ids, queues, &publishes, now);
         refuse_full((&ids, queues), &publishes, &sifted)?;
         let mut messages = keep((&ids, queues), &publishes, &sifted, now);
         let records = messages.iter().filter_map(|kept| kept.record.as_ref());
         let records = records.chain(moves.values().filter_map(|moved| moved.record.as_ref()));
-        refuse_large(world, (&ids, queues), records, &settles)?;
+        refuse_large(world, (&ids, queues), records, &settles, room.is_scarce())?;
         // Nothing can be refused from here on.
         applied.settle(world, actor, (&ids, queues), steps, &mut moves, now);
         let lsns = applied.record(world, &mut messages, &sifted);
@@ -113,11 +115,14 @@ fn refuse_large<'r, W: World>(
     (ids, queues): Locked<'_, '_>,
     records: impl Iterator<Item = &'r NewRecord>,
     settles: &Settles,
+    is_room_scarce: bool,
 ) -> Result<(), BrokerError> {
     let mut is_kept =
         |place: &Place| find((ids, queues), place.queue).is_some_and(|queue| queue.durability().is_some());
     let settles_kept = settles.iter().filter(|(place, _)| is_kept(place)).count();
-    let bytes = group_bytes(records) + settles_bytes_max(settles_kept);
+    // Where room is scarce, of each of them it is said that it lingers, or that it does not.
+    let lingering = if is_room_scarce { counts_bytes_max(settles_kept) } else { 0 };
+    let bytes = group_bytes(records) + settles_bytes_max(settles_kept) + lingering;
     let bytes_max = world.group_bytes_max();
     if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
 }
@@ -208,7 +213,10 @@ impl Applied {
     fn record<W: World>(&mut self, world: &W, messages: &mut [Kept], sifted: &[Sifted]) -> Vec<Lsn> {
         let mut settled = std::mem::take(&mut self.effects.settled);
         settled.extend(self.moved.iter().filter_map(Move::holding));
-        let (mut lsns, confirm) = record_all(world, messages, &mut self.moved, &settled, self.settle_level);
+        let mut done = settle_records(&settled);
+        // What dies and lingers is settled too.
+        done.extend(count_records(&std::mem::take(&mut self.effects.lingering)));
+        let (mut lsns, confirm) = record_all(world, messages, &mut self.moved, done, self.settle_level);
         self.lsns_of_moved = lsns.split_off(messages.len());
         let is_any_new = messages.iter().any(|kept| kept.level.is_some());
         let had = sifted.iter().filter_map(|sifted| sifted.confirm).reduce(Confirm::and);
@@ -298,7 +306,7 @@ fn record_all<W: World>(
     world: &W,
     messages: &mut [Kept],
     moved: &mut [Move],
-    settled: &[Holding],
+    done: Vec<NewRecord>,
     settles: Option<Level>,
 ) -> (Vec<Lsn>, Confirm) {
     let mut records = Vec::new();
@@ -319,7 +327,7 @@ fn record_all<W: World>(
             records.len() - 1
         }));
     }
-    records.extend(settle_records(settled));
+    records.extend(done);
     if records.is_empty() {
         return (places.iter().map(|_| Lsn::NONE).collect(), Confirm::NOW);
     }

@@ -41,7 +41,7 @@ pub fn find_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::Locked`], [`BrokerError::Inequivalent`],
-/// [`BrokerError::TooManyQueues`] or [`BrokerError::Route`].
+/// [`BrokerError::TooManyQueues`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
 pub fn declare_queue<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -67,6 +67,9 @@ pub fn declare_queue<W: World>(
         }
         authorize(actor.identity, Action::Declare, actor.vhost, Object::Queue(name))?;
         let name = Name::new(name);
+        if settings.survives() {
+            check_room(world, &name)?;
+        }
         let gauge = world.gauge().clone();
         let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
         let wake_up = queue.new_wake_up();
@@ -106,7 +109,7 @@ fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Resu
 /// crash undoes that.
 ///
 /// # Errors
-/// [`BrokerError::Refused`] or [`BrokerError::Route`].
+/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
 pub fn declare_exchange<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -125,6 +128,9 @@ pub fn declare_exchange<W: World>(
         Definition::Exchange { vhost, name, kind, settings }
     });
     world.with_topology(|topology| {
+        if definition.is_some() && topology.table().exchange(actor.vhost, name).is_none() {
+            check_room(world, &Name::new(name))?;
+        }
         let is_new = topology.declare_exchange(actor.vhost, name, kind, settings)?;
         let lsn = match definition.filter(|_| is_new) {
             Some(definition) => define(world, &definition),
@@ -139,7 +145,7 @@ pub fn declare_exchange<W: World>(
 /// bound to a durable exchange whatever happens after what it gives is reached.
 ///
 /// # Errors
-/// [`BrokerError::Refused`] or [`BrokerError::Route`].
+/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
 pub fn bind_queue<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -154,15 +160,24 @@ pub fn bind_queue<W: World>(
         Object::Exchange { exchange, subject: key.text.as_bytes() },
     )?;
     world.with_topology(|topology| {
-        let is_new = topology.bind_queue(actor.vhost, exchange, key, queue)?;
         let found = topology.table().exchange(actor.vhost, exchange);
         let is_durable = found.is_some_and(|exchange| exchange.settings().is_durable);
         let durability = world.with_queue(queue, |queue| queue.durability()).flatten().filter(|_| is_durable);
+        let is_new = topology.bind_queue(actor.vhost, exchange, key, queue)?;
         let Some(Durability { id, .. }) = durability else { return Ok(Confirm::NOW) };
+        if is_new && let Err(full) = check_room(world, &Name::new(exchange)) {
+            topology.unbind_queue(actor.vhost, exchange, key, queue);
+            return Err(full);
+        }
         let definition = Definition::Binding { queue: id, exchange: Name::new(exchange), key: key.clone() };
         let lsn = if is_new { define(world, &definition) } else { world.appended() };
         Ok(Confirm::of(Level::Disk, lsn))
     })
+}
+
+/// Sees to it that the disk has room for what is declared. What is deleted needs none for good.
+fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
+    if world.has_room_to_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
 }
 
 /// Records a definition; gives the number of its record.

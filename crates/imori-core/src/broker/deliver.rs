@@ -2,6 +2,7 @@
 
 use super::asked::Asked;
 use super::distribute::bury;
+use super::move_room::MoveRoom;
 use super::offer::offer;
 use super::record::record_effects;
 use crate::id::{ConnectionId, QueueId, Reader};
@@ -17,7 +18,8 @@ pub(super) fn change_and_deliver<W: World, R>(
     change: impl FnOnce(&mut Queue, &mut Effects) -> R,
 ) -> Option<R> {
     let now = world.now();
-    let mut effects = Effects::default();
+    let room = MoveRoom::of(world);
+    let mut effects = room.effects();
     let (result, vhost, asked) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         queue.deliver(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::asked::Asked;
 use super::letter::Letter;
+use super::move_room::effects_of_arrival;
 use super::offer::offer;
 use super::record::{moved_record, record_effects, record_move, record_settled};
 use crate::confirm::{Confirm, Lsn};
@@ -18,7 +19,7 @@ use crate::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
 use crate::message::{AddressView, Head, HeaderReader, MessageView, Publication, Value};
 use crate::name::Name;
 use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
-use crate::queue::{Arrival, Dead, Effects};
+use crate::queue::{Arrival, Dead};
 use crate::record::NewRecord;
 use crate::route::{Headers, Route, Way};
 use crate::world::{Event, World};
@@ -322,7 +323,7 @@ fn enqueue<W: World>(
     bury: &mut dyn FnMut(Vec<Dead>),
 ) {
     let (address, deaths, now) = (letter.address, letter.deaths.as_ref(), world.now());
-    let mut effects = Effects::default();
+    let mut effects = effects_of_arrival(world);
     let outcome = world.with_queue(id, |queue| {
         // A dead letter that came back unrejected would go round for ever.
         if deaths.is_some_and(|deaths| deaths.is_cycle(queue.name())) {

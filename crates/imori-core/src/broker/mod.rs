@@ -23,6 +23,7 @@ mod asked;
 mod record;
 mod letter;
 mod offer;
+mod move_room;
 mod actor;
 
 pub use actor::Actor;

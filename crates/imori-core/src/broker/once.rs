@@ -6,13 +6,14 @@
 
 use super::distribute::PublishReport;
 use super::letter::Letter;
+use super::move_room::effects_of_arrival;
 use super::offer::offer;
 use super::record::{Keepers, message_record, record_counts, record_effects};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
 use crate::message::{Property, Publication};
-use crate::queue::{Arrival, Dead, Effects, Queue};
+use crate::queue::{Arrival, Dead, Queue};
 use crate::record::{NewRecord, RecordKind, encode_seen};
 use crate::route::Route;
 use crate::time::Time;
@@ -83,7 +84,7 @@ pub(super) fn enqueue_once<W: World>(
     let message = view.property(Property::MessageId);
     let mut ids = route.queues.clone();
     ids.sort_unstable();
-    let (mut effects, mut wake_ups) = (Effects::default(), Vec::new());
+    let (mut effects, mut wake_ups) = (effects_of_arrival(world), Vec::new());
     let confirm = world.with_queues(&ids, |queues| {
         let Sifted { mut takers, had_by, confirm } = sift((&ids, queues), &ids, message, now);
         report.receivers += had_by;

@@ -112,8 +112,11 @@ pub(super) fn moved_record<W: World>(world: &W, route: &Route, letter: &Letter<'
 /// Records what follows from a change of a queue but for what [`record_counts`] does, and gives the dead letters, whose
 /// records move with them.
 pub(super) fn record_effects<W: World>(world: &W, effects: Effects) -> Vec<Dead> {
-    let Effects { dead, settled, counted } = effects;
-    debug_assert!(counted.is_empty(), "they are recorded while their queue is locked");
+    let Effects { dead, settled, counted, lingering, .. } = effects;
+    debug_assert!(
+        counted.is_empty() && lingering.is_empty(),
+        "they are recorded while their queue is locked"
+    );
     record_settled(world, &settled);
     dead
 }
@@ -121,8 +124,10 @@ pub(super) fn record_effects<W: World>(world: &W, effects: Effects) -> Vec<Dead>
 /// Records what is known of deliveries, for whoever has the queue locked: of two records of one message the later
 /// counts, and it has to be the one of what came later.
 pub(super) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
-    if !effects.counted.is_empty() {
-        let counted = std::mem::take(&mut effects.counted);
+    if !effects.counted.is_empty() || !effects.lingering.is_empty() {
+        let mut counted = std::mem::take(&mut effects.counted);
+        // What lingers was given out before.
+        counted.append(&mut effects.lingering);
         world.append(count_records(&counted));
     }
 }

@@ -15,7 +15,6 @@ use super::paging::FoundPage;
 use super::queue::Queue;
 use crate::confirm::Lsn;
 use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
-use crate::message::DeathReason;
 use crate::time::Time;
 
 /// A delayed message that was found in a page at the start.
@@ -139,7 +138,6 @@ impl Queue {
         effects: &mut Effects,
     ) -> u32 {
         let places = self.places_of(id);
-        let limit = self.settings().delivery_limit;
         let mut failed = Vec::new();
         for mut entry in entries {
             let found = places.binary_search_by_key(&entry.envelope.sequence, |(_, sequence)| *sequence);
@@ -149,19 +147,18 @@ impl Queue {
                 entry.envelope.is_redelivered |= count.is_redelivered;
             }
             entry.page = Some(id);
-            let is_failed = limit.is_some_and(|limit| entry.envelope.failures > limit);
+            let doom = self.doom(entry.envelope.failures);
             let taken = self.with_delayed(|delayed, _| {
                 if delayed.is_shelved(place, id) {
                     delayed.unshelve(place, entry);
                 }
-                if is_failed { delayed.take(place) } else { None }
+                doom.and_then(|reason| Some((delayed.take(place)?, reason)))
             });
             failed.extend(taken.flatten());
         }
-        for entry in failed {
+        for (entry, reason) in failed {
             self.gauge.add(Entry::CHARGE);
-            self.leave(&entry);
-            self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
+            self.die(entry, reason, now, effects);
         }
         let lost = self.forget_shelved(id, &places);
         if lost > 0 {

@@ -16,16 +16,16 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
         effects: &mut Effects,
     ) {
+        self.bury_lingering(now, effects);
         self.ripen(now, effects);
         self.expire(now, effects);
-        while self.consumers.next().is_some() {
+        while !self.is_held_up() && self.consumers.next().is_some() {
             // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
             let Some(entry) = self.ready.pop() else {
                 return;
             };
             if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
-                self.leave(&entry);
-                self.bury(&entry, DeathReason::Expired, now, effects);
+                self.die(entry, DeathReason::Expired, now, effects);
                 continue;
             }
             let sequence = entry.envelope.sequence;

@@ -21,6 +21,25 @@ pub struct Effects {
     pub settled: Vec<Holding>,
     /// Deliveries of such messages that failed, or may.
     pub counted: Vec<Count>,
+    /// The same of messages that died of it and are still here, for want of room.
+    pub lingering: Vec<Count>,
+    /// Bytes that may be written where dead letters go; none where there is enough for all of them.
+    room: Option<usize>,
+}
+
+impl Effects {
+    /// Nothing yet, of what has so many bytes of the disk for dead letters.
+    pub fn within(room: Option<usize>) -> Effects {
+        Effects { room, ..Effects::default() }
+    }
+
+    /// Takes room for a dead letter, if there is as much.
+    pub(super) fn take_room(&mut self, bytes: usize) -> bool {
+        let Some(left) = &mut self.room else { return true };
+        let after = left.checked_sub(bytes);
+        *left = after.unwrap_or(*left);
+        after.is_some()
+    }
 }
 
 /// A message that left a queue without being accepted, on its way to where the queue sends such.
@@ -50,19 +69,16 @@ impl Queue {
                 self.leave(&entry);
                 effects.settled.extend(self.holding(entry.envelope.lsn));
             }
-            Outcome::Reject => {
-                self.leave(&entry);
-                self.bury(&entry, DeathReason::Rejected, now, effects);
-            }
+            Outcome::Reject => self.die(entry, DeathReason::Rejected, now, effects),
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                if self.settings.delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
-                    self.leave(&entry);
-                    self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
-                } else {
-                    effects.counted.extend(self.count(&entry, entry.envelope.failures));
-                    self.ready.put_back(entry);
+                match self.doom(entry.envelope.failures) {
+                    Some(reason) => self.die(entry, reason, now, effects),
+                    None => {
+                        effects.counted.extend(self.count(&entry, entry.envelope.failures));
+                        self.ready.put_back(entry);
+                    }
                 }
             }
         }
@@ -77,8 +93,7 @@ impl Queue {
             Outcome::Reject => DeathReason::Rejected,
             Outcome::Release { failed } => {
                 let failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                self.settings.delivery_limit.filter(|limit| failures > *limit)?;
-                DeathReason::DeliveryLimit
+                self.doom(failures)?
             }
         };
         self.dead(entry, reason, now)
@@ -87,20 +102,20 @@ impl Queue {
     /// Buries what has expired at the front.
     pub fn expire(&mut self, now: Time, effects: &mut Effects) {
         let is_due = |entry: &Entry| entry.envelope.deadline.is_some_and(|deadline| deadline <= now);
-        while let Some(entry) = self.ready.pop_if(is_due) {
-            self.leave(&entry);
-            self.bury(&entry, DeathReason::Expired, now, effects);
+        while !self.is_held_up()
+            && let Some(entry) = self.ready.pop_if(is_due)
+        {
+            self.die(entry, DeathReason::Expired, now, effects);
         }
     }
 
     /// Buries the oldest while there are too many. One that has to be read first is when it is.
     pub(super) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
-        while self.is_over_with(0, 0) {
+        while self.is_over_with(0, 0) && !self.is_held_up() {
             let Some(entry) = self.ready.pop_to_drop() else {
                 break;
             };
-            self.leave(&entry);
-            self.bury(&entry, DeathReason::Overflow, now, effects);
+            self.die(entry, DeathReason::Overflow, now, effects);
         }
     }
 

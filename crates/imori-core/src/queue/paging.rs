@@ -16,7 +16,6 @@ use super::settings::Overflow;
 use crate::confirm::Lsn;
 use crate::delivery::Count;
 use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
-use crate::message::DeathReason;
 use crate::time::Time;
 
 /// How long a queue keeps what it could not write before it tries again.
@@ -189,9 +188,9 @@ impl Queue {
             envelope.priority = priority;
             entry.page = page_of;
             self.gauge.add(Entry::CHARGE);
-            match self.settings().delivery_limit.is_some_and(|limit| entry.envelope.failures > limit) {
-                true => failed.push(entry),
-                false => run.push_back(entry),
+            match self.doom(entry.envelope.failures) {
+                Some(reason) => failed.push((entry, reason)),
+                None => run.push_back(entry),
             }
         }
         let lost = part.len.saturating_sub(u32::try_from(run.len() + failed.len()).unwrap_or(u32::MAX));
@@ -199,9 +198,8 @@ impl Queue {
         if is_in_journal {
             self.pages.leave_journal(id);
         }
-        for entry in failed {
-            self.leave(&entry);
-            self.bury(&entry, DeathReason::DeliveryLimit, now, effects);
+        for (entry, reason) in failed {
+            self.die(entry, reason, now, effects);
         }
         if lost > 0 {
             self.pages.let_go(id, lost);
@@ -288,7 +286,8 @@ impl Queue {
             entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept())
         };
         // Of those that are out it is not known yet whether they fail.
-        let out = self.unsettled.values().map(|entry| (entry, u32::from(limit.is_some())));
+        let of_out = |entry: &Entry| u32::from(limit.is_some() && !self.lingers(entry));
+        let out = self.unsettled.values().map(|entry| (entry, of_out(entry)));
         let released = self.ready.levels().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
         for (entry, failures) in out.chain(released).filter(|(entry, _)| is_kept(entry)) {
             let failures = entry.envelope.failures.saturating_add(failures);
@@ -361,7 +360,7 @@ impl Queue {
                     position = restored_position(entry.envelope.lsn, position, end);
                     entry.position = position;
                     self.gauge.add(Entry::CHARGE);
-                    if self.settings().delivery_limit.is_none_or(|limit| entry.envelope.failures <= limit) {
+                    if self.doom(entry.envelope.failures).is_none() {
                         run.push_back(entry);
                     } else {
                         self.unsettled.insert(sequence, entry);

@@ -104,8 +104,7 @@ impl Queue {
         if self.settings.overflow == Overflow::RejectPublishDeadLetter {
             let entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
-            self.leave(&entry);
-            self.bury(&entry, DeathReason::Overflow, arrival.now, effects);
+            self.die(entry, DeathReason::Overflow, arrival.now, effects);
         } else {
             effects.settled.extend(self.holding(arrival.lsn));
         }
@@ -178,8 +177,8 @@ impl Queue {
         let is_counted = count.is_some_and(|count| count.is_redelivered);
         entry.envelope.failures = failures;
         entry.envelope.is_redelivered = is_doubtful || is_counted;
-        let is_failed = self.settings.delivery_limit.is_some_and(|limit| failures > limit);
-        match due(publication, arrival).filter(|_| !is_failed) {
+        let is_doomed = self.doom(failures).is_some();
+        match due(publication, arrival).filter(|_| !is_doomed) {
             Some(due) => {
                 // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
                 // old as the restoration.

@@ -7,6 +7,8 @@
 //!      expired, overflow    │   └──────── release ─────┘     │ reject,
 //!                           ▼                                ▼ delivery limit
 //!                       dead letter, or gone ◄───────────────┘
+//!
+//! On a full disk what dies is unsettled for a while, and nobody has it (`linger.rs`).
 //! ```
 
 use std::mem::size_of;
@@ -18,6 +20,7 @@ use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
 use super::delayed::Delayed;
 use super::entry::Entry;
+use super::lingering::Lingering;
 use super::pages::Pages;
 use super::press::Press;
 use super::ready::Ready;
@@ -58,6 +61,8 @@ pub struct Queue {
     pub(super) dedup: Option<Box<Dedup>>,
     pub(super) ready: Ready,
     pub(super) unsettled: HashMap<u64, Entry, FixedState>,
+    /// Those of them that died and are here for want of room.
+    pub(super) lingering: Option<Box<Lingering>>,
     /// What of it is on disk in pages.
     pub(super) pages: Pages,
     /// Pages that are being written of entries that are in memory no more.
@@ -97,6 +102,7 @@ impl Queue {
                 .map(|window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge.clone()))),
             settings,
             unsettled: HashMap::default(),
+            lingering: None,
             pages: Pages::default(),
             writing: 0,
             copying: 0,
@@ -227,7 +233,11 @@ impl Queue {
         let messages = self.ready.fronts().filter_map(|entry| entry.envelope.deadline).min();
         let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
         let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
-        let next = [messages, due, forgotten, self.idle_deadline()].into_iter().flatten().min()?;
+        // None of them dies before what lingers.
+        let messages = messages.filter(|_| !self.is_held_up());
+        let retry = self.lingering.as_ref().map(|lingering| lingering.retry());
+        let wants = [messages, due, forgotten, self.idle_deadline(), retry];
+        let next = wants.into_iter().flatten().min()?;
         if self.wake_up.is_some_and(|asked| asked <= next) {
             return None;
         }

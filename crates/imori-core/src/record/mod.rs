@@ -20,8 +20,8 @@ pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
 pub use seen::{decode_seen, encode_seen};
 pub use settle::{
-    count_records, decode_counts, decode_settle, encode_counts, encode_settle, settle_records,
-    settles_bytes_max,
+    count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,
+    settle_records, settles_bytes_max,
 };
 
 use crate::confirm::Lsn;

@@ -41,6 +41,12 @@ pub fn settles_bytes_max(count: usize) -> usize {
     20 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
+/// The same of [`count_records`].
+#[must_use]
+pub fn counts_bytes_max(count: usize) -> usize {
+    21 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
+}
+
 /// The records of what is known of deliveries, as many as it takes.
 #[must_use]
 pub fn count_records(counts: &[Count]) -> Vec<NewRecord> {
@@ -128,6 +134,8 @@ mod tests {
             .map(|holding| Count { holding: *holding, failures: 3, is_redelivered: true })
             .collect();
         let counted = count_records(&counts);
+        let bytes: usize = counted.iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum();
+        assert_eq!(bytes, counts_bytes_max(counts.len()));
         assert!(
             records.iter().chain(&counted).all(|record| record.payload.len() < 1 << 19),
             "it fits a file"

@@ -49,8 +49,8 @@ fn push_store(page: &mut Exposition, monitored: &Monitored) {
     page.counter("imori_journal_bytes_total", "Bytes of these.", counts.bytes as f64);
     page.gauge("imori_journal_queued_bytes", "Bytes that wait for the disk.", journal.queued_bytes() as f64);
     page.gauge("imori_journal_live_files", "Journal files that are needed.", journal.live_files() as f64);
-    if journal.free_bytes() < u64::MAX {
-        page.gauge("imori_disk_free_bytes", "What is left on the disk.", journal.free_bytes() as f64);
+    if let Some(free_bytes) = journal.free_bytes() {
+        page.gauge("imori_disk_free_bytes", "What is left on the disk.", free_bytes as f64);
     }
     let help = "Findings of damage that nobody has acknowledged.";
     page.gauge("imori_store_damages", help, shared.damages.findings().len() as f64);

@@ -60,7 +60,9 @@ struct Recovered {
 struct Journal {
     file_bytes: u64,
     live_files: usize,
-    free_bytes: u64,
+    /// Absent before the first look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_bytes: Option<u64>,
     next: u64,
     written: u64,
     synced: u64,

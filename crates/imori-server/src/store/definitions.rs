@@ -7,9 +7,11 @@ use std::thread::{Builder, JoinHandle};
 
 use imori_core::confirm::Lsn;
 use imori_core::record::{Definition, Row, Table};
-use imori_store::definitions::{Change, Definitions};
+use imori_store::definitions::{Change, Definitions, DefinitionsError};
+use tracing::warn;
 
 use super::failure::Failure;
+use crate::limits::DEFINITIONS_AGAIN;
 use crate::slots::unpoisoned;
 
 /// The thread, and what waits for it.
@@ -26,8 +28,9 @@ struct Desk {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Payloads of definitions by rising number.
+    /// Payloads of definitions by rising number, and their bytes.
     waiting: VecDeque<(Lsn, Vec<u8>)>,
+    waiting_bytes: usize,
     /// The journal is durable up to here.
     released: Lsn,
     is_ending: bool,
@@ -57,6 +60,7 @@ impl DefinitionsThread {
     /// topology has it locked meanwhile.
     pub(super) fn note(&self, lsn: Lsn, payload: Vec<u8>) {
         let mut state = self.desk.lock();
+        state.waiting_bytes += payload.len();
         state.waiting.push_back((lsn, payload));
         let is_due = lsn <= state.released;
         drop(state);
@@ -68,6 +72,11 @@ impl DefinitionsThread {
     /// The first that is not applied yet.
     pub(super) fn first(&self) -> Option<Lsn> {
         self.desk.lock().waiting.front().map(|(lsn, _)| *lsn)
+    }
+
+    /// Bytes of what is not applied yet.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.desk.lock().waiting_bytes
     }
 
     /// The journal is durable up to here.
@@ -113,12 +122,51 @@ fn run(
                 Definition::decode(payload).map(|definition| definition.rows(*lsn)).unwrap_or_default();
             rows.into_iter().for_each(|row| push_changes(&mut changes, &mut keys, row));
         }
-        if let Err(error) = definitions.apply(imori_store::lsn::Lsn(through.0), &changes) {
-            // They are safe in the journal; but nobody knows what a disk that failed once does next.
-            failure.tell("definitions", &io::Error::other(error));
-            return false;
+        match apply(desk, definitions, (through, &changes), failure) {
+            Ok(Some(applied)) => definitions = applied,
+            // They are in the journal, for the next start.
+            Ok(None) => return false,
+            Err(error) => {
+                // They are safe in the journal; but nobody knows what a disk that failed once does next.
+                failure.tell("definitions", &io::Error::other(error));
+                return false;
+            }
         }
-        desk.lock().waiting.drain(..due.len());
+        let mut state = desk.lock();
+        let applied: usize = state.waiting.drain(..due.len()).map(|(_, payload)| payload.len()).sum();
+        state.waiting_bytes -= applied;
+    }
+}
+
+/// Makes changes durable; where the disk has no room for them it tries until it has. Nothing if it is to end first.
+fn apply(
+    desk: &Desk,
+    mut definitions: Definitions,
+    (through, changes): (Lsn, &[Change]),
+    failure: &Failure,
+) -> Result<Option<Definitions>, DefinitionsError> {
+    let mut is_told = false;
+    loop {
+        let error = match definitions.apply(imori_store::lsn::Lsn(through.0), changes) {
+            Ok(()) => return Ok(Some(definitions)),
+            Err(error) => error,
+        };
+        if !error.is_scarce() {
+            return Err(error);
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            warn!(%error, "definitions stay in the journal until there is space for them");
+        }
+        let state = desk.lock();
+        let goes_on = |state: &mut State| !state.is_ending && !failure.has_failed();
+        let waited = desk.changed.wait_timeout_while(state, DEFINITIONS_AGAIN, goes_on);
+        let (state, waited) = unpoisoned(waited);
+        if !waited.timed_out() {
+            return Ok(None);
+        }
+        drop(state);
+        // What was begun is undone by that, as after the end of a process.
+        definitions = definitions.reopened()?;
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Not as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use imori_core::confirm::Lsn;
@@ -21,8 +22,9 @@ use tracing::{error, warn};
 
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
+use super::seldom::Seldom;
 use super::{Commits, Waiters};
-use crate::limits::{JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
+use crate::limits::{DEFINITIONS_ROOM_BYTES, JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
 /// The journal, from opened to closed.
 pub(crate) struct Journal {
@@ -33,9 +35,12 @@ pub(crate) struct Journal {
     appended: AtomicU64,
     report: OnceLock<Report>,
     is_space_low: AtomicBool,
+    /// Somebody has the room that there is for dead letters.
+    is_room_taken: AtomicBool,
     /// Of the last checkpoint; one line of the log tells of all that follow each other.
     is_checkpoint_too_large: AtomicBool,
     free_bytes: AtomicU64,
+    complaints: Seldom,
 }
 
 /// The space on the disk at one moment.
@@ -70,8 +75,10 @@ impl Journal {
             appended,
             report: OnceLock::new(),
             is_space_low: AtomicBool::new(false),
+            is_room_taken: AtomicBool::new(false),
             is_checkpoint_too_large: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
+            complaints: Seldom::default(),
         }
     }
 
@@ -142,6 +149,40 @@ impl Journal {
         self.queued_bytes() < self.mark_bytes() / 2 && !self.is_space_low() && !self.is_out_of_space()
     }
 
+    /// Tells whether more may be declared: what is not applied yet is written twice more, in pages that are half full.
+    pub(crate) fn has_room_to_declare(&self) -> bool {
+        let kept =
+            self.file_bytes() + DEFINITIONS_ROOM_BYTES + 4 * self.told.definitions.waiting_bytes() as u64;
+        // Where the disk cannot be asked it is not known to be full.
+        self.told.failure.folder().journal().free_bytes().is_ok_and(|free| free < kept).not()
+    }
+
+    /// Tells whether dead letters have to ask for room: there is little on the disk, or much waits for it.
+    pub(crate) fn is_room_scarce(&self) -> bool {
+        // Before the first look nobody knows.
+        self.free_bytes().is_none() || self.is_space_low() || self.is_behind()
+    }
+
+    /// Tells whether something is told of now that may come many times a second, and how often it was not.
+    pub(crate) fn admit(&self, what: &str) -> Option<u64> {
+        self.complaints.admit(what, Instant::now())
+    }
+
+    /// Gives the bytes that dead letters may fill, to one who has them until [`Journal::give_room_back`].
+    pub(crate) fn take_room(&self) -> Option<usize> {
+        let committer = self.committer.get()?;
+        if self.is_room_taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // Where the disk cannot be asked they wait for a better moment.
+        Some(committer.room_for_moves().unwrap_or(0))
+    }
+
+    /// What was taken of the room is appended.
+    pub(crate) fn give_room_back(&self) {
+        self.is_room_taken.store(false, Ordering::Release);
+    }
+
     /// Tells whether publishers wait for space on the disk.
     pub(crate) fn is_space_low(&self) -> bool {
         self.is_space_low.load(Ordering::SeqCst)
@@ -158,9 +199,9 @@ impl Journal {
         Ok(Some(SpaceLook { watermark, free_bytes }))
     }
 
-    /// The space that was left at the last look.
-    pub(crate) fn free_bytes(&self) -> u64 {
-        self.free_bytes.load(Ordering::Relaxed)
+    /// The space that was left at the last look, if there was one.
+    pub(crate) fn free_bytes(&self) -> Option<u64> {
+        Some(self.free_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes < u64::MAX)
     }
 
     /// Whose store it is, where it is, and how its last process ended.

@@ -10,11 +10,11 @@ mod pager;
 mod page_jobs;
 mod page_facts;
 mod room;
-mod seldom;
 mod journal;
 mod definitions;
 mod damages;
 mod failure;
+mod seldom;
 mod commits;
 mod progress;
 

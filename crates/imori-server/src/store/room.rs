@@ -4,8 +4,11 @@
 //! before the file goes. Each of these takes room first and gives back more than that: it must not be taken by what
 //! gives nothing back.
 
-use imori_store::limits::SPACE_HIGH_FILES;
+use imori_store::limits::{BLOCK_BYTES, CHECKPOINT_SPACE_BYTES, SPACE_HIGH_FILES};
 use imori_store::space::Space;
+
+/// Bytes of the disk that a segment takes beside what is in it.
+const SEGMENT_SLACK_BYTES: u64 = 2 * BLOCK_BYTES as u64;
 
 /// What pages are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +46,14 @@ impl Room {
         self.free_bytes >= left.saturating_add(bytes)
     }
 
-    /// The most bytes for which a journal file may be exchanged: either it gives back some, or there is room for the
-    /// next one afterwards, too.
+    /// The most bytes for which a journal file may be exchanged: either it takes none for good, or there is room for the
+    /// next one afterwards, too. Where it gives nothing back either, the next may: what others settled is behind it.
     pub fn exchange_bytes_max(&self) -> u64 {
         let file_bytes = self.marks.mark(1) - self.marks.mark(0);
-        let gains = file_bytes - file_bytes / 16;
+        let gains = file_bytes.saturating_sub(SEGMENT_SLACK_BYTES);
         let affords = self.free_bytes.saturating_add(file_bytes).saturating_sub(self.marks.mark(1));
-        gains.max(affords).min(self.free_bytes)
+        // The checkpoint that frees the file has to be written first.
+        gains.max(affords).min(self.free_bytes.saturating_sub(CHECKPOINT_SPACE_BYTES))
     }
 }
 
@@ -78,10 +82,11 @@ mod tests {
 
     #[test]
     fn a_file_is_exchanged_for_less_or_where_the_next_one_can_be_too() {
-        let marks = Space::new(100, 64);
-        for (free_bytes, bytes_max) in
-            [(0, 0), (10, 10), (60, 60), (64, 60), (160, 60), (164, 64), (200, 100)]
+        let marks = Space::new(1000 << 10, 640 << 10);
+        for (free_kib, kib_max) in
+            [(0, 0), (256, 0), (266, 10), (888, 632), (900, 632), (1632, 632), (1640, 640), (2000, 1000)]
         {
+            let (free_bytes, bytes_max) = (free_kib << 10, kib_max << 10);
             assert_eq!(Room::new(free_bytes, marks).exchange_bytes_max(), bytes_max, "of {free_bytes}");
         }
     }

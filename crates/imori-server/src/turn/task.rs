@@ -26,6 +26,17 @@ pub struct Task {
     was_logged_in: bool,
     /// It is on the list of those who are told that the memory alarm is over.
     waits_for_memory: bool,
+    /// The peer is gone; what it sent before is published once the disk has room.
+    legacy: Option<Legacy>,
+}
+
+/// What a peer that is gone has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Legacy {
+    /// Deliveries and readers go back, by and by.
+    Divided,
+    /// What it sent, and nothing else.
+    Sent,
 }
 
 /// What the task is doing.
@@ -36,6 +47,7 @@ pub struct Task {
 ///   worked   ▼                 │  │
 ///   off    Open ───────────────┴──┤ Parked
 ///            │                    └──────► Parked ── AlarmEnded, Relieved ─► what was parked leads on
+///            │                                       (also without the peer, if it waits for the disk)
 ///            │ Close, or Ending
 ///            ▼
 ///          Draining ─── End ─► Lingering ─── the peer closes ─► over
@@ -82,6 +94,7 @@ impl Task {
             input: Input::default(),
             was_logged_in: false,
             waits_for_memory: false,
+            legacy: None,
         }
     }
 
@@ -101,6 +114,9 @@ impl Task {
         if self.state == State::Working {
             flush_of_others(host, self.id);
         }
+        if self.legacy == Some(Legacy::Divided) {
+            self.divide(host, transport);
+        }
         loop {
             if self.signals.has_any() {
                 match self.obey(host, transport) {
@@ -117,7 +133,7 @@ impl Task {
             match self.state {
                 State::Open => {
                     if ready!(self.poll_read(host, transport)) == Step::Over {
-                        if self.protocol.waits_for_queue() {
+                        if self.protocol.waits_for_queue() || self.outlives(host) {
                             // What it sent before it closed its side is published first, as without a press.
                             self.state = State::Parked;
                             continue;
@@ -133,8 +149,14 @@ impl Task {
                     self.follow(host, transport, next);
                 }
                 State::Pressed(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
-                // What it holds may be what keeps the alarm on.
-                State::Parked => return transport.poll_gone(),
+                State::Parked if self.legacy.is_some() => return Poll::Pending,
+                State::Parked => {
+                    ready!(transport.poll_gone());
+                    // What it holds may be what keeps the alarm on, if that is one of memory.
+                    if !self.leaves_behind(host, transport) {
+                        return Poll::Ready(());
+                    }
+                }
                 State::Lingering(_) => return poll_closed(host, transport),
                 State::Pressed(_) | State::Draining(_) => return Poll::Pending,
             }
@@ -155,8 +177,17 @@ impl Task {
 
     /// Sees to what the task was told.
     fn obey<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
-        if self.signals.has(Signal::Broken) || self.signals.take(Signal::Evict) && !self.was_logged_in {
+        let is_evicted = self.signals.take(Signal::Evict) && !self.was_logged_in;
+        if is_evicted || self.is_broken(host, transport) {
             return Step::Over;
+        }
+        if self.legacy.is_some() && !self.is_ending() {
+            // The outbound half of one that is gone was closed with its readers.
+            self.signals.take(Signal::Ending);
+            self.signals.take(Signal::End);
+            if self.signals.take(Signal::Stopping) {
+                return Step::Over;
+            }
         }
         if self.signals.take(Signal::Stopping) {
             self.protocol.stopping(host);
@@ -171,11 +202,14 @@ impl Task {
                     self.signals.take(Signal::Write);
                     flush(host, self.id);
                 }
-                Poll::Ready(false) => return Step::Over,
+                Poll::Ready(false) => {
+                    self.signals.take(Signal::Write);
+                    self.signals.set(Signal::Broken);
+                }
                 Poll::Pending => break,
             }
         }
-        if self.signals.has(Signal::Broken) {
+        if self.is_broken(host, transport) {
             return Step::Over;
         }
         if self.signals.take(Signal::End) {
@@ -199,10 +233,50 @@ impl Task {
         Step::On
     }
 
+    /// Tells whether the peer is gone and nothing that it sent is left to be done.
+    fn is_broken<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
+        if !self.signals.has(Signal::Broken) {
+            return false;
+        }
+        let is_over = self.legacy.is_none() && !self.leaves_behind(host, transport);
+        if !is_over {
+            self.signals.take(Signal::Broken);
+        }
+        is_over
+    }
+
+    /// Tells whether what the peer sent waits for the disk, and for nothing else: it is as good as published, as far as
+    /// the peer could know, and takes no memory that others wait for.
+    fn outlives<H: Host>(&self, host: &H) -> bool {
+        self.waits_for_memory && !self.protocol.waits_for_queue() && !host.memory().is_alarmed()
+    }
+
+    /// Goes on without the peer, which is gone; false where there is no reason to.
+    fn leaves_behind<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
+        if self.is_ending() || !self.outlives(host) {
+            return false;
+        }
+        // As far as it was read; the rest is read when the alarm is over.
+        self.state = State::Parked;
+        self.legacy = Some(Legacy::Divided);
+        self.divide(host, transport);
+        true
+    }
+
+    /// Gives back what a peer had that is gone. What it sent needs nothing of it but its name.
+    fn divide<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
+        match self.protocol.leave_behind(host) {
+            true => self.legacy = Some(Legacy::Sent),
+            false => transport.come_back(),
+        }
+    }
+
     /// Waits for the next deadline, and sees to it when it has passed.
     fn meet_deadline<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
         let deadline = match self.state {
             State::Draining(at) | State::Lingering(at) | State::Pressed(at) => Some(at),
+            // Nobody is there who could be late.
+            State::Open | State::Working | State::Parked if self.legacy.is_some() => None,
             // The protocol knows that read time-outs do not run while nothing is read.
             State::Open | State::Working | State::Parked => self.protocol.next_deadline(),
         };

@@ -55,9 +55,12 @@ impl SpaceWatch {
             self.next = Instant::now() + SPACE_LOOK_LOW;
             let (mark_bytes, needed_bytes) =
                 (self.space.mark(SPACE_HIGH_FILES), self.space.mark(SPACE_LOW_FILES));
+            // A look after that may find more than the mark.
+            let lacks_file = free_bytes >= mark_bytes;
             warn!(
-                %folder, free_bytes, mark_bytes, needed_bytes,
-                "the disk is nearly full, publishers of persistent messages wait; make space, or consume"
+                %folder, free_bytes, mark_bytes, needed_bytes, lacks_file,
+                "the disk is nearly full{}, publishers of persistent messages wait; make space, or consume",
+                if lacks_file { ": there was no room for another journal file" } else { "" }
             );
         } else {
             info!(%folder, free_bytes, "the disk has space again, publishers go on");

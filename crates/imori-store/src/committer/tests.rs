@@ -228,7 +228,7 @@ fn a_full_disk_is_no_failure_and_what_waits_is_committed_when_there_is_space() {
 #[test]
 fn a_file_that_somebody_waits_for_may_have_what_is_left_to_others() {
     let disk = SimDisk::default();
-    disk.set_free_bytes(4 * 4096);
+    disk.set_free_bytes(8 * 4096);
     let settings = settings(None).keeping_free(1 << 20);
     let opened = open::open(&disk, &settings).expect("the disk is well");
     let (sender, told) = channel();
@@ -242,6 +242,51 @@ fn a_file_that_somebody_waits_for_may_have_what_is_left_to_others() {
     }
     drop(committer);
     assert_eq!(disk.state().names().len(), 1);
+}
+
+#[test]
+fn what_is_left_of_a_full_disk_is_for_a_checkpoint_and_what_is_before_it() {
+    let disk = SimDisk::default();
+    disk.set_free_bytes(4 * 4096);
+    let settings = settings(None).keeping_free(1 << 20);
+    let opened = open::open(&disk, &settings).expect("the disk is well");
+    let (sender, told) = channel();
+    let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
+    let committer = committer.expect("a thread can be made");
+    committer.append([message(100)]).expect("it fits");
+    while !committer.shared.lock().pool.is_hopeless() {
+        std::thread::yield_now();
+    }
+    assert!(disk.state().names().is_empty() && told.try_recv().is_err());
+    assert_eq!(committer.room_for_moves().expect("it has an end"), 0);
+    let last = committer.append_checkpoint(Lsn(1), b"").expect("it fits").0;
+    assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(last)), Ok(Told::Released(last))));
+    drop(committer);
+    assert_eq!(disk.state().names().len(), 1);
+}
+
+#[test]
+fn moves_leave_a_file_to_what_settles() {
+    let usable = 4 * 4096 - 3 * 4096;
+    // Files of free space, and what moves have: at first nothing is written to.
+    for (reserve, free_files, first, then) in [(0, 9, usable, usable), (1 << 20, 2, 0, 0)] {
+        let disk = SimDisk::default();
+        disk.set_free_bytes(free_files * 4 * 4096);
+        let settings = settings(None).keeping_free(reserve);
+        let opened = open::open(&disk, &settings).expect("the disk is well");
+        let (sender, told) = channel();
+        let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
+        let committer = committer.expect("a thread can be made");
+        assert_eq!(committer.room_for_moves().expect("it has an end"), first, "{free_files} files");
+        committer.append([message(100)]).expect("it fits");
+        assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
+        // It is released before all that counts it as queued has gone.
+        while committer.queued_bytes() > 0 {
+            std::thread::yield_now();
+        }
+        disk.set_free_bytes(free_files.saturating_sub(1) * 4 * 4096);
+        assert_eq!(committer.room_for_moves().expect("it has an end"), then, "{free_files} files, one used");
+    }
 }
 
 #[test]

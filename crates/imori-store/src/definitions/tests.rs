@@ -360,6 +360,54 @@ fn setting_a_damaged_file_aside_can_be_cut_off_anywhere() {
     assert!(points > 20, "{points} crashes");
 }
 
+/// Finds writes, and syncs, that find no space, at any place of an apply.
+fn applied_in_the_end(call: Call, nth: usize) -> Result<bool, DefinitionsError> {
+    let (disk, mut expected) = sample(true);
+    let mut definitions = open(&disk)?;
+    let key = b"one more".to_vec();
+    let change = Change { table: Table::Queues, key: key.clone().into(), value: Some(vec![1; 9_000].into()) };
+    expected.insert((Table::Queues, key), vec![1; 9_000]);
+    let through = Lsn(definitions.applied().0 + 1);
+    disk.trouble(call, nth, Trouble::Error(ENOSPC));
+    let was_full = match definitions.apply(through, std::slice::from_ref(&change)) {
+        Ok(()) => false,
+        Err(error) if error.is_scarce() => {
+            definitions = definitions.reopened()?;
+            definitions.apply(through, &[change])?;
+            true
+        }
+        Err(error) => return Err(error),
+    };
+    assert_eq!((definitions.applied(), rows(&definitions)), (through, expected), "{call:?} {nth}");
+    Ok(was_full)
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_is_applied_once_there_is_space() {
+    let full = (0..64).filter(|nth| applied_in_the_end(Call::Write, *nth).expect("there is space again"));
+    assert!(full.count() > 3, "there are several writes");
+    // What a sync was to make durable may be gone, whatever it lacked.
+    assert!(!applied_in_the_end(Call::Sync, 0).expect_err("it is no lack of space").is_scarce());
+}
+
+#[test]
+fn a_start_on_a_full_disk_has_all_definitions() {
+    let mut were_seen = 0;
+    for nth in 0..16 {
+        let (disk, expected) = sample(false);
+        disk.trouble(Call::Write, nth, Trouble::Error(ENOSPC));
+        let Ok(definitions) = open(&disk) else { panic!("it opens, write {nth}") };
+        were_seen += usize::from(matches!(definitions.database, Held::Seen(_)));
+        assert_eq!(rows(&definitions), expected, "write {nth}");
+        disk.heal();
+        let mut definitions = definitions.reopened().expect("there is space");
+        let through = Lsn(definitions.applied().0 + 1);
+        definitions.apply(through, &[]).expect("there is space");
+        assert_eq!((definitions.applied(), rows(&definitions)), (through, expected), "write {nth}");
+    }
+    assert!(were_seen > 0, "redb writes when it opens a file that was not closed");
+}
+
 #[test]
 fn a_file_that_is_missing_is_made_for_a_new_store_alone() {
     for (was, on_damage, is_made) in [

@@ -17,7 +17,7 @@ impl Sample {
     fn new(file_bytes: usize) -> Sample {
         let mut journal = Journal::new(Settings { file_bytes, ..crash::settings(None) }, Vec::new());
         let file = Arc::new(SimDisk::default().create("journal-0000000001").expect("there is room"));
-        let file = JournalFile { file, number: 1, generation: 1 };
+        let file = JournalFile { file, number: 1, generation: 1, bytes: file_bytes };
         journal.live.push_back(Live { file, last: Lsn(0), end: BLOCK_BYTES });
         journal.has_active = true;
         Sample { intake: Intake::new(Lsn::FIRST), journal, file_bytes }

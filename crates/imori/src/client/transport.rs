@@ -5,6 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
 use super::error::ClientError;
+use crate::output::complain;
 use crate::url::Url;
 
 /// Bytes that are gathered before they are written.
@@ -15,6 +16,9 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// How long the broker may take for what it does at once: accept, log in, confirm.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the broker may take nothing before that is told of.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// A connection.
 pub(super) struct Transport {
@@ -30,6 +34,7 @@ impl Transport {
     pub(super) fn connect(url: &Url) -> Result<Transport, ClientError> {
         let stream = open(url).map_err(|error| ClientError::Unreachable(url.clone(), error))?;
         stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(SILENCE))?;
         Ok(Transport { stream, input: Vec::new(), consumed: 0, output: Vec::new() })
     }
 
@@ -42,10 +47,26 @@ impl Transport {
         }
     }
 
-    /// Writes what waits to be written.
+    /// Writes what waits to be written, however long the broker lets that wait; says so where it is long.
     pub(super) fn flush(&mut self) -> Result<(), ClientError> {
-        self.stream.write_all(&self.output)?;
-        self.output.clear();
+        let mut is_told = false;
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(0) => return Err(ClientError::Closed),
+                Ok(written) => drop(self.output.drain(..written)),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut if !is_told => {
+                        is_told = true;
+                        complain(
+                            "the broker takes nothing now, as it lets publishers wait while its disk or its memory \
+                             is full; this goes on once it does",
+                        );
+                    }
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                    _ => return Err(error.into()),
+                },
+            }
+        }
         Ok(())
     }
 
@@ -69,7 +90,9 @@ impl Transport {
                 let left = deadline.saturating_duration_since(Instant::now());
                 Some(left)
                     .filter(|left| !left.is_zero())
-                    .ok_or(ClientError::TimedOut("no answer in time"))?
+                    .ok_or(ClientError::TimedOut(
+                        "no answer in time; where the broker's disk or memory is full, publishers wait",
+                    ))?
                     .into()
             }
         };

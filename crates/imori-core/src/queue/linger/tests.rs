@@ -1,0 +1,130 @@
+//! Deaths with and without room for where the dead go.
+
+use std::time::Duration;
+
+use super::super::settings::QueueSettings;
+use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head, head_with};
+use super::*;
+use crate::confirm::Lsn;
+use crate::delivery::Outcome;
+use crate::id::DurableQueueId;
+use crate::message::{Address, AddressView, Head, Publication};
+use crate::queue::Arrival;
+
+/// Bytes of disk that one dead letter of these tests takes.
+const ONE: usize = MOVED_BYTES;
+
+/// A durable queue with a reader, whose messages have records 1, 2, and so on.
+fn durable(settings: QueueSettings) -> Stage {
+    let mut stage = Stage::with_reader(settings, UNLIMITED);
+    stage.queue.make_durable(DurableQueueId(7));
+    stage.effects = Effects::within(Some(0));
+    stage
+}
+
+fn publish(stage: &mut Stage, lsn: u64, head: &Head, body: &[u8]) {
+    let address = Address::new(b"", b"q");
+    let address = &AddressView::passing(&address.exchange, b"q");
+    let arrival = Arrival { address, deaths: None, lsn: Lsn(lsn), now: stage.now };
+    stage.queue.enqueue(&Publication::new(head, b"", body), &arrival, &mut stage.effects);
+    stage.deliver();
+}
+
+/// Gives so much room, and lets the queue be woken when it asked for it.
+fn room(stage: &mut Stage, bytes: Option<usize>) -> String {
+    stage.effects = Effects::within(bytes);
+    stage.now = stage.now.after(Duration::from_millis(50));
+    assert!(stage.queue.new_wake_up().is_none_or(|at| at <= stage.now));
+    stage.queue.woken(stage.now);
+    stage.deliver();
+    stage.buried()
+}
+
+#[test]
+fn what_dies_without_room_lingers_and_goes_in_its_order() {
+    let limited = QueueSettings { delivery_limit: Some(0), ..dead_lettering() };
+    for (settings, outcome, reason, failures) in [
+        (dead_lettering(), Outcome::Reject, "rejected", u32::MAX),
+        (limited, Outcome::Release { failed: true }, "delivery_limit", 1),
+    ] {
+        let mut stage = durable(settings);
+        for (lsn, body) in [(1, b"a"), (2, b"b"), (3, b"c")] {
+            publish(&mut stage, lsn, &head(), body);
+        }
+        for sequence in [2, 1, 3] {
+            assert!(stage.settle(sequence, outcome));
+        }
+        assert_eq!((stage.buried(), stage.queue.unsettled_len()), (String::new(), 3), "{reason}");
+        assert_eq!(stage.queue.floor(), Some(Lsn(1)), "their records are needed");
+        let known: Vec<_> =
+            stage.effects.lingering.iter().map(|count| (count.holding.lsn.0, count.failures)).collect();
+        assert_eq!(known, [(2, failures), (1, failures), (3, failures)], "that is not forgotten");
+        assert_eq!(room(&mut stage, Some(2 * ONE)), format!("a:{reason} b:{reason}"));
+        assert_eq!(stage.queue.floor(), Some(Lsn(3)));
+        assert_eq!(room(&mut stage, Some(ONE - 1)), "");
+        assert_eq!(room(&mut stage, None), format!("c:{reason}"));
+        assert_eq!((stage.queue.unsettled_len(), stage.queue.floor(), stage.gauge.bytes()), (0, None, 0));
+    }
+}
+
+#[test]
+fn what_goes_nowhere_or_has_no_record_needs_no_room() {
+    for (settings, lsn, buried) in [(QueueSettings::default(), 1, ""), (dead_lettering(), 0, "a:rejected")] {
+        let mut stage = durable(settings);
+        publish(&mut stage, lsn, &head(), b"a");
+        stage.settle(1, Outcome::Reject);
+        assert_eq!((stage.buried().as_str(), stage.queue.unsettled_len()), (buried, 0));
+        assert_eq!(stage.effects.settled.len(), usize::from(lsn == 1));
+    }
+}
+
+#[test]
+fn nothing_overtakes_what_lingers() {
+    let mut stage = durable(dead_lettering());
+    for lsn in 1..=2 {
+        publish(&mut stage, lsn, &head(), b"a");
+    }
+    stage.settle(1, Outcome::Reject);
+    stage.effects = Effects::within(None);
+    // The second dies before the first has had its turn.
+    assert!(stage.queue.settle(2, Outcome::Reject, stage.now, &mut stage.effects));
+    assert_eq!(stage.effects.dead.len(), 0);
+    stage.deliver();
+    assert_eq!(
+        stage
+            .effects
+            .dead
+            .iter()
+            .map(|dead| dead.holding.expect("it has a record").lsn.0)
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
+}
+
+#[test]
+fn a_queue_in_which_too_much_lingers_gives_out_nothing_until_there_is_room() {
+    let mut stage = Stage::new(dead_lettering());
+    stage.queue.make_durable(DurableQueueId(7));
+    stage.effects = Effects::within(Some(0));
+    let body = vec![7; LINGERING_BYTES_MAX / 4];
+    for lsn in 1..=8 {
+        publish(&mut stage, lsn, &head_with(None, Some(1_000)), &body);
+    }
+    publish(&mut stage, 9, &head(), b"last");
+    stage.now = stage.now.after(SECOND);
+    stage.consume(1, 0, UNLIMITED);
+    assert_eq!((stage.queue.unsettled_len(), stage.queue.ready_len()), (4, 5), "as many as there may be");
+    assert!(stage.given.is_empty());
+    let buried = room(&mut stage, None);
+    assert_eq!((buried.matches("expired").count(), stage.given.len()), (8, 1), "{}", stage.given.len());
+}
+
+#[test]
+fn what_was_rejected_is_rejected_after_a_restart_too() {
+    let stage = durable(QueueSettings { delivery_limit: Some(u32::MAX), ..dead_lettering() });
+    let reasons = [0, 1, u32::MAX - 1, u32::MAX].map(|failures| stage.queue.doom(failures));
+    assert_eq!(reasons, [None, None, None, Some(DeathReason::Rejected)]);
+    let limited = durable(QueueSettings { delivery_limit: Some(1), ..dead_lettering() });
+    let reasons = [0, 1, 2, u32::MAX].map(|failures| limited.queue.doom(failures));
+    assert_eq!(reasons, [None, None, Some(DeathReason::DeliveryLimit), Some(DeathReason::Rejected)]);
+}
