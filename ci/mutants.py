@@ -21,6 +21,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 from mutants_switch import Mutant, instrument, marks_at
@@ -38,12 +39,15 @@ AREAS = {
         "recovery": "open recover read_files scan chain window messages walk damage report run_mark replace whole_file"
         " folder folder_lock",
         "segments": "segment/*",
+        "definitions": "definitions definition_rows definitions_file definitions_damage",
     },
     "core": {
         "records": "confirm record/* broker/record broker/letter broker/once broker/page queue/dedup",
-        "start": "restore restore_pages",
-        "settling": "broker/commit broker/steps broker/settle queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
-        " queue/level queue/journal_pages queue/in_journal queue/position",
+        "start": "restore restore_pages restore_lost",
+        "settling": "broker/commit broker/steps broker/settle broker/distribute broker/deliver broker/asked queue/leave"
+        " queue/ready queue/run queue/deliver queue/publish queue/ripen",
+        "paging": "queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
+        " queue/delayed_pages queue/level queue/journal_pages queue/in_journal queue/position",
     },
 }
 
@@ -63,6 +67,8 @@ class Round:
     environment: dict[str, str] = field(default_factory=dict)
     # A change is noticed too if no test comes to its end for so long: many times what the longest takes.
     seconds_max: int = 120
+    # Only for changes of this area; of all where there is none.
+    area: str = ""
 
 
 # In the lives that are drawn by lot few seeds find nearly all that many do.
@@ -77,6 +83,7 @@ LONG = (
 
 ROUNDS = {
     "store": [
+        Round(("lib",), ("definitions",), seconds_max=30, area="definitions"),
         Round(("lib",), ("--skip", "crash::", "--skip", "definitions::", "--skip", "segment::damage"), seconds_max=15),
         Round(("test",), seconds_max=30),
         Round(("lib",), ("--skip", "planted", "--skip", "definitions::"), FEW, seconds_max=60),
@@ -234,6 +241,11 @@ class Tree:
         return "left"
 
 
+def is_in(mutant: Mutant, crate: str, files: str) -> bool:
+    """Whether a change is of one of these files of a crate."""
+    return any(fnmatch(mutant.file, f"crates/imori-{crate}/src/{file}.rs") for file in files.split())
+
+
 def end(process: subprocess.Popen[str], mark: threading.Event | None = None) -> None:
     """Ends a test and all that it began."""
     if mark:
@@ -254,16 +266,20 @@ def main() -> None:
     mutants = listed(crate, [file for files in areas.values() for file in files.split()])
     tree = Tree(crate, out)
     made, unviable, unmade = tree.build(mutants)
+    of_area = {area: {mutant for mutant in made if is_in(mutant, crate, files)} for area, files in areas.items()}
     say(f"{len(mutants)} changes: {len(unviable)} do not compile, {len(unmade)} cannot be chosen, {len(made)} are made")
     left, slow = made, []
     for tests in ROUNDS[crate]:
+        tried = [mutant for mutant in left if not tests.area or mutant in of_area.get(tests.area, ())]
+        if not tried:
+            continue
         if tree.notices(tests, 0) != "left":
             sys.exit(f"the tests fail where nothing is changed: {tests}")
         with ThreadPoolExecutor(JOBS) as pool:
-            numbers = [mutant.number for mutant in left]
-            results = list(pool.map(tree.notices, [tests] * len(left), numbers))
-        slow += [mutant for mutant, result in zip(left, results, strict=True) if result == "slow"]
-        left = [mutant for mutant, result in zip(left, results, strict=True) if result == "left"]
+            results = list(pool.map(tree.notices, [tests] * len(tried), [mutant.number for mutant in tried]))
+        result_of = dict(zip(tried, results, strict=True))
+        slow += [mutant for mutant in tried if result_of[mutant] == "slow"]
+        left = [mutant for mutant in left if result_of.get(mutant, "left") == "left"]
         say(f"{len(left)} are left, {len(slow)} were too slow, after {' '.join(tests.targets + tests.arguments)}")
         for name, which in (("left", left), ("slow", slow), ("unmade", unmade), ("unviable", unviable)):
             out.joinpath(f"{name}.txt").write_text("".join(f"{mutant.name}\n" for mutant in which))

@@ -1,7 +1,7 @@
 """Files of a stopped broker are damaged in one place each: that is found, or does no harm.
 
-`FLIPS` sets how many places there are. Never does a wrong byte come, and never is a message lost
-whose record was not touched.
+`FLIPS` sets how many places there are. Never does a wrong byte come, never is a message lost whose
+record was not touched, and never one that was confirmed after the damage.
 """
 
 import asyncio
@@ -9,9 +9,9 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -19,10 +19,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from harness.deadline import DEADLINE_S
 from harness.durability.damage import DEEDS, WITHIN, Damage, Deed, Store, truncate
-from harness.durability.ledger import Kind, Ledger, message, summary
+from harness.durability.ledger import Copy, Kind, Ledger, identity, message, summary
 from harness.durability.roles import PERSISTENT, Address, Role
-from harness.durability.server import IMORI, Server, StartError, toy
+from harness.durability.server import IMORI, SETTINGS, Server, StartError, toy
 from harness.durability.traffic import Traffic
 from harness.durability.wire import Connection, Connections
 
@@ -32,8 +33,30 @@ SEED = int(os.environ.get("SEED", "1"))
 # Starts that run side by side.
 SIDE_BY_SIDE = max(2, (os.cpu_count() or 2) // 2)
 
-MESSAGES = 30
-SIZE = 700
+# Queues go to segments early, and the journal is copied there often.
+SMALL: Mapping[str, object] = {
+    **SETTINGS,
+    "journal.file_bytes": "1MiB",
+    "journal.files": 2,
+    "limits.message_bytes": "512KiB",
+    "limits.queue_memory_bytes": "16KiB",
+}
+
+# Lives of the broker in which its store is filled; all but the last end cleanly, with a checkpoint.
+LIVES = 3
+
+# What comes to a queue in each life, in these priorities, and how many of all are taken of it:
+# every other one of those is accepted.
+MESSAGES = 18
+PRIORITIES = (4, 6, 9)
+TAKEN = 12
+
+# One in so many is larger than a page of a segment.
+LARGE_EVERY = 16
+SIZE, LARGE = 700, 300_000
+
+# What comes to a queue after the damage.
+LATER = 6
 
 # A line of the log that says that something was found.
 COMPLAINT = re.compile(r"\b(WARN|ERROR)\b|damage|does not verify", re.IGNORECASE)
@@ -41,38 +64,114 @@ COMPLAINT = re.compile(r"\b(WARN|ERROR)\b|damage|does not verify", re.IGNORECASE
 # A file system in memory: a start has to sync a good deal, and here nothing hangs on that.
 MEMORY = Path("/dev/shm")
 
-pytestmark = pytest.mark.timeout(120 + FLIPS)
+pytestmark = pytest.mark.timeout(120 + 2 * FLIPS)
+
+
+def body_of(publisher: str, number: int) -> bytes:
+    """The body of a message."""
+    return message(publisher, number, SIZE if number % LARGE_EVERY else LARGE)
 
 
 class Hoard(Role):
-    """A few messages in queues of several kinds, of which the first third is accepted."""
+    """Messages of several priorities in queues of several kinds, some of which are accepted."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.queues = {"a": "/queue/a", "b": "/queue/b", "c": "/topic/c"}
         self.arguments = {"b": {"x-max-length": "1000"}, "c": {"durable": "true"}}
 
-    async def fill(self, address: Address) -> None:
-        """Sends them, and waits until each is safe."""
+    async def fill(self, address: Address, life: int) -> None:
+        """Sends those of a life, waits until each is safe, and accepts some."""
         async with Connections(address) as connections:
-            for queue, destination in self.queues.items():
-                await self._fill_queue(await connections.open(), queue, destination)
+            for queue in self.queues:
+                await self._fill_queue(await connections.open(), queue, life)
 
-    async def _fill_queue(self, connection: Connection, queue: str, destination: str) -> None:
-        numbers: asyncio.Queue[str] = asyncio.Queue()
-        connection.on_message = lambda headers, _: numbers.put_nowait(headers["ack"])
-        headers = {"destination": destination, "id": "s", "ack": "client-individual"}
-        headers |= {"prefetch-count": str(MESSAGES // 3), **self.arguments.get(queue, {})}
+    async def _fill_queue(self, connection: Connection, queue: str, life: int) -> None:
+        came: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+        connection.on_message = lambda headers, body: came.put_nowait((headers["ack"], body))
+        await self._subscribe(connection, queue, TAKEN)
+        for number in range(life * MESSAGES + 1, (life + 1) * MESSAGES + 1):
+            priority = PRIORITIES[number % len(PRIORITIES)]
+            await self._send(connection, queue, f"{queue}{priority}", number, priority)
+        for taken in range(TAKEN):
+            ack, body = await came.get()
+            if taken % 2:
+                publisher, number = identity(body)
+                self.ledger.accepting(publisher, number, queue)
+                await connection.ask("ACK", {"id": ack})
+                self.ledger.accepted(publisher, number, queue)
+
+    async def add(self, address: Address) -> None:
+        """Sends a few more, and waits until each is safe."""
+        async with asyncio.timeout(DEADLINE_S), Connections(address) as connections:
+            for queue in self.queues:
+                connection = await connections.open()
+                # Where damage has cost it, it is made again.
+                await self._subscribe(connection, queue, 1)
+                for number in range(1, LATER + 1):
+                    await self._send(connection, queue, f"later-{queue}", number, 4)
+
+    async def _subscribe(self, connection: Connection, queue: str, credit: int) -> None:
+        headers = {"destination": self.queues[queue], "id": "s", "ack": "client-individual"}
+        headers |= {"prefetch-count": str(credit), **self.arguments.get(queue, {})}
         await connection.ask("SUBSCRIBE", headers)
-        for number in range(1, MESSAGES + 1):
-            body = message(f"p.{queue}", number, SIZE)
-            self.ledger.sent(f"p.{queue}", number, [queue], zlib.crc32(body))
-            answer = await connection.ask("SEND", {"destination": destination, **PERSISTENT}, body)
-            self.ledger.confirmed(f"p.{queue}", number, [queue], answer["imori-level"])
-        for number in range(1, MESSAGES // 3 + 1):
-            self.ledger.accepting(f"p.{queue}", number, queue)
-            await connection.ask("ACK", {"id": await numbers.get()})
-            self.ledger.accepted(f"p.{queue}", number, queue)
+
+    async def _send(
+        self, connection: Connection, queue: str, publisher: str, number: int, priority: int
+    ) -> None:
+        body = body_of(publisher, number)
+        self.ledger.sent(publisher, number, [queue], zlib.crc32(body))
+        headers = {"destination": self.queues[queue], "priority": str(priority), **PERSISTENT}
+        answer = await connection.ask("SEND", headers, body)
+        self.ledger.confirmed(publisher, number, [queue], answer["imori-level"])
+
+
+# The name of a queue whose definition was lost, and that has its messages nevertheless.
+LOST_QUEUE = re.compile(r"lost-\d+")
+
+
+@dataclass
+class FindingLedger(Ledger):
+    """Also finds messages in queues that came back without their names."""
+
+    lost: list[str] = field(default_factory=list)
+
+    def queues(self) -> list[str]:
+        """Those too."""
+        return [*super().queues(), *self.lost]
+
+    def received(
+        self, consumer: str, queue: str, body: bytes, *, is_redelivered: bool
+    ) -> Copy | None:
+        """As if it came from where it was sent to."""
+        home = _home(identity(body)[0], queue)
+        return super().received(consumer, home, body, is_redelivered=is_redelivered)
+
+    def accepting(self, publisher: str, number: int, queue: str) -> None:
+        """As if it came from where it was sent to."""
+        super().accepting(publisher, number, _home(publisher, queue))
+
+    def accepted(self, publisher: str, number: int, queue: str) -> None:
+        """As if it came from where it was sent to."""
+        super().accepted(publisher, number, _home(publisher, queue))
+
+
+def _home(publisher: str, queue: str) -> str:
+    return publisher[:1] if LOST_QUEUE.fullmatch(queue) else queue
+
+
+# Copies a store and damages the copy, as a seed says.
+Hurt = Callable[[Store, Path, int], Damage]
+
+
+def within(part: str, deeds: Mapping[Deed, int] = DEEDS) -> Hurt:
+    """One place in one file of a part."""
+    return partial(Store.damaged, part=part, deeds=deeds)
+
+
+def lost(part: str, *, is_whole: bool = False) -> Hurt:
+    """A file of a part, or all of it."""
+    return partial(Store.without, part=part, is_whole=is_whole)
 
 
 @dataclass(frozen=True)
@@ -83,63 +182,78 @@ class Case:
     store: Store
     notes: Sequence[bytes]
     folder: Path
+    settings: Mapping[str, object] = field(default_factory=lambda: dict(SMALL))
 
-    def outcome(self, part: str, deeds: Mapping[Deed, int], seed: int) -> tuple[Damage, str, str]:
-        """Damages one place and starts the broker: what it was, what came of it, what is wrong."""
-        folder = self.folder / f"{part.replace('/', '-') or 'all'}-{len(deeds)}-{seed}"
-        with Server(folder, program=self.program) as server:
-            damage = self.store.damaged(server.data, seed, part, deeds)
-            ledger = Ledger()
+    def outcome(self, name: str, hurt: Hurt, seed: int) -> tuple[Damage, str, str]:
+        """Damages a copy and starts the broker: what it was, what came of it, what is wrong."""
+        folder = self.folder / f"{name.replace(' ', '-')}-{seed}"
+        with Server(folder, program=self.program, settings=self.settings) as server:
+            damage = hurt(self.store, server.data, seed)
+            ledger = FindingLedger()
             ledger.replay(self.notes)
             ledger.restarted()
+            hoard = Hoard(ledger)
+            logs = ""
             try:
                 server.start()
             except StartError as error:
                 wrong = "" if COMPLAINT.search(str(error)) else f"refused without a word: {error}"
                 return damage, "refused", wrong
             try:
-                Traffic(ledger, [Hoard(ledger)]).drain(server.address)
-            except (ConnectionError, TimeoutError) as error:
+                asyncio.run(hoard.add(server.address))
+                server.kill()
+                logs += server.log_text()
+                ledger.restarted()
+                server.start()
+                ledger.lost = sorted(set(LOST_QUEUE.findall(logs + server.log_text())))
+                Traffic(ledger, [hoard]).drain(server.address)
+                # A thread of its own writes the log, to its end only where it ends by itself.
+                server.stop()
+            except (ConnectionError, TimeoutError, StartError) as error:
                 return damage, "not drained", f"{type(error).__name__}: {error}"
-            is_found = bool(COMPLAINT.search(server.log_text()))
+            logs += server.log_text()
         rmtree(folder)
+        is_found = bool(COMPLAINT.search(logs))
         return damage, "found" if is_found else "harmless", self.wrong(damage, ledger, is_found)
 
     def wrong(self, damage: Damage, ledger: Ledger, is_found: bool) -> str:
         """What may not be, after this damage."""
+        # Damage to the very last batch cannot be told from one that the end has torn.
+        may_be = is_found or self.store.is_in_last_batch(damage)
         wrongs = []
         for kind, text in ledger.verdict():
-            touched = is_found and kind is Kind.LOST and self.store.may_cost(damage, _body(text))
-            # Damage to the very last batch cannot be told from one that the end has torn.
-            is_torn = kind in (Kind.LOST, Kind.RESURRECTED) and self.store.is_in_last_batch(damage)
-            if not (touched or is_torn or (is_found and kind is Kind.RESURRECTED)):
+            is_touched = kind is Kind.LOST and self.store.may_cost(damage, _body(text))
+            if not (may_be and (is_touched or kind is Kind.RESURRECTED)):
                 wrongs.append((kind, text))
         return summary(wrongs)
 
 
 def _body(text: str) -> bytes:
-    publisher, number = re.findall(r"'(p\.\w)', (\d+)", text)[0]
-    return message(publisher, int(number), SIZE)
+    publisher, number = re.findall(r"^\('([\w-]+)', (\d+)", text)[0]
+    return body_of(publisher, int(number))
 
 
-def made(folder: Path, program: Sequence[str]) -> Case:
-    """Fills a broker and kills it."""
+def made(folder: Path, program: Sequence[str], lives: int = LIVES) -> Case:
+    """Fills a broker in so many lives and kills it."""
     notes: list[bytes] = []
-    with Server(folder / "master", program=program) as server:
-        server.start()
-        asyncio.run(Hoard(Ledger(note=notes.append)).fill(server.address))
+    ledger = Ledger(note=notes.append)
+    with Server(folder / "master", program=program, settings=SMALL) as server:
+        for life in range(lives):
+            if life > 0:
+                assert server.stop() == 0
+                ledger.restarted(is_clean=True)
+            server.start()
+            asyncio.run(Hoard(ledger).fill(server.address, life))
         server.kill()
         return Case(program, Store(server.data), notes, folder)
 
 
-def damages(
-    case: Case, part: str, count: int, deeds: Mapping[Deed, int] = DEEDS
-) -> list[tuple[Damage, str, str]]:
+def damages(case: Case, name: str, count: int, hurt: Hurt) -> list[tuple[Damage, str, str]]:
     """Damages so many places, each in a copy of its own."""
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        outcomes = list(pool.map(partial(case.outcome, part, deeds), range(SEED, SEED + count)))
+        outcomes = list(pool.map(partial(case.outcome, name, hurt), range(SEED, SEED + count)))
     tally = Counter((damage.how, outcome) for damage, outcome, _ in outcomes)
-    print(f"\n{part or 'all'}:", ", ".join(f"{n} {how} {what}" for (how, what), n in tally.items()))
+    print(f"\n{name}:", ", ".join(f"{n} {how} {what}" for (how, what), n in tally.items()))
     return outcomes
 
 
@@ -149,22 +263,40 @@ def case() -> Iterator[Case]:
         yield made(Path(folder), IMORI)
 
 
+def test_the_store_has_what_can_be_damaged(case: Case) -> None:
+    segments = [name for name in case.store.files if name.startswith("segments/segment-")]
+    assert len(segments) >= 5, segments
+    stored = {
+        name
+        for name in ("a4", "b6", "c9")
+        for segment in segments
+        if f"{name} ".encode() in case.store.files[segment]
+    }
+    assert len(stored) == 3, f"segments hold messages of {stored} alone"
+    largest = max(len(case.store.files[name]) for name in segments)
+    assert largest > LARGE, "no segment has a message that is larger than a page"
+
+
 PARTS = [
-    pytest.param("journal/", 0.5, WITHIN, id="journal"),
-    pytest.param("journal/journal-0000000001", 0.05, {truncate: 1}, id="shortened journal"),
-    pytest.param("segments/", 0.2, DEEDS, id="segments"),
-    pytest.param("definitions", 0.2, DEEDS, id="definitions"),
-    pytest.param("", 0.05, WITHIN, id="any file"),
+    pytest.param(within("journal/", WITHIN), 0.35, id="journal"),
+    pytest.param(within("journal/", {truncate: 1}), 0.05, id="shortened journal"),
+    pytest.param(within("segments/"), 0.3, id="segments"),
+    pytest.param(within("definitions"), 0.15, id="definitions"),
+    pytest.param(within("", WITHIN), 0.05, id="any file"),
+    pytest.param(lost("segments/"), 0.04, id="lost segment"),
+    pytest.param(lost("journal/"), 0.03, id="lost journal file"),
+    pytest.param(lost("definitions.redb"), 0.01, id="lost definitions"),
+    pytest.param(lost("segments/", is_whole=True), 0.01, id="lost segments"),
+    pytest.param(lost("journal/", is_whole=True), 0.01, id="lost journal"),
 ]
 
 
-@pytest.mark.parametrize(("part", "share", "deeds"), PARTS)
+@pytest.mark.parametrize(("hurt", "share"), PARTS)
 def test_damage_is_found_or_harmless(
-    case: Case, part: str, share: float, deeds: Mapping[Deed, int]
+    request: pytest.FixtureRequest, case: Case, hurt: Hurt, share: float
 ) -> None:
-    if not any(name.startswith(part) for name in case.store.blocks):
-        pytest.skip(f"the broker has written nothing to `{part}`")
-    for damage, outcome, wrong in damages(case, part, round(FLIPS * share), deeds):
+    name = str(request.node.callspec.id)
+    for damage, outcome, wrong in damages(case, name, max(1, round(FLIPS * share)), hurt):
         assert not wrong, f"{damage}, {outcome}: {wrong}"
 
 
@@ -172,7 +304,7 @@ def test_damage_is_found_or_harmless(
 def test_a_broker_that_believes_its_files_is_caught(
     tmp_path: Path, fault: str, is_caught: bool
 ) -> None:
-    case = made(tmp_path, toy(fault))
-    outcomes = damages(case, "", 30)
+    case = made(tmp_path, toy(fault), lives=1)
+    outcomes = damages(case, f"toy {fault}", 30, within(""))
     altered = [wrong for _, _, wrong in outcomes if "altered" in wrong]
     assert bool(altered) == is_caught, altered

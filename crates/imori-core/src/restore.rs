@@ -178,6 +178,11 @@ impl Restore {
         Ok(())
     }
 
+    /// What a queue is called that is defined.
+    pub fn queue_name(&self, id: DurableQueueId) -> Option<&Name> {
+        self.queues.get(&id).map(|(queue, _)| queue.name())
+    }
+
     fn make_queue(&mut self, id: DurableQueueId, vhost: VhostId, name: Name, settings: QueueSettings) {
         let mut queue = Queue::new(vhost, name, settings, self.gauge.clone(), self.now);
         queue.make_durable(id);

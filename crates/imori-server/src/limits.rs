@@ -139,6 +139,10 @@ pub(crate) const MONITOR_QUEUES_MAX: usize = 10_000;
 /// below a second.
 pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
 
+/// Findings of damage that the monitor lists and the note in the data folder has; more are in the log alone, which an
+/// operator who has so many reads anyway.
+pub(crate) const DAMAGES_MAX: usize = 256;
+
 /// How often the keeper looks whether the journal has too many files. Longer would let it have more of them.
 pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
 

@@ -60,7 +60,7 @@ pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartEr
     let mark_bytes = memory_bytes / 100 * usize::from(config.broker.memory_mark_percent);
     info!(memory_bytes, mark_bytes, "memory mark is set");
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes));
-    let OpenedStore { journal, keeper, pager, opened, restore, vhosts } =
+    let OpenedStore { journal, keeper, pager, damages, opened, restore, vhosts } =
         open_store(config, cells, &clock, &memory)?;
     let of_store = restore.vhosts();
     for vhost in vhosts.iter().map(|(_, vhost)| *vhost).chain(of_store.iter().copied()) {
@@ -93,6 +93,7 @@ pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartEr
         journal,
         keeper,
         pager,
+        damages,
         queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),
         stalls: Stalls::default(),
         cells: OnceLock::new(),

@@ -20,7 +20,7 @@ use crate::listener::{accept, bind};
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::prepare::{Prepared, prepare, settings};
 use crate::settings::Settings;
-use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared};
+use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
 use crate::start_error::StartError;
 use crate::thread;
@@ -85,6 +85,10 @@ impl Server {
         };
         let Prepared { shared, vhosts, opened, awakenings } = prepare(config, count)?;
         let shared = Arc::new(shared);
+        let named = Arc::downgrade(&shared);
+        shared.pager.name_queues(Box::new(move |id| {
+            named.upgrade()?.queues.with(queue_key(id), |queue| queue.name().to_string())
+        }));
         let ends = Arc::downgrade(&shared);
         let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;

@@ -27,7 +27,7 @@ use crate::load::Load;
 use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
-use crate::store::{Journal, Keeper, Pager};
+use crate::store::{Damages, Journal, Keeper, Pager};
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::turns::Turns;
 use crate::websocket::FramedWriter;
@@ -173,6 +173,7 @@ pub(crate) struct Shared {
     pub(crate) journal: Journal,
     pub(crate) keeper: Keeper,
     pub(crate) pager: Pager,
+    pub(crate) damages: Arc<Damages>,
     /// Bytes of memory that the waiting messages of a queue may keep.
     pub(crate) queue_memory_bytes: usize,
     pub(crate) stalls: Stalls,

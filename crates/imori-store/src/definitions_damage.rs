@@ -97,3 +97,57 @@ impl fmt::Display for DefinitionsDamage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_told_with_what_is_lost_and_how_much_more() {
+        let rows = |count: usize| -> Vec<(Table, Vec<u8>)> {
+            (0..count).map(|number| (Table::Queues, vec![b'a', number as u8])).collect()
+        };
+        let none = DefinitionsDamage::default;
+        let max = REPORTED_RANGES_MAX;
+        // What is damaged; the first line of it, how many lines it has, and the last.
+        for (damage, first, lines, last) in [
+            (none(), "no damage in the definitions", 1, "no damage in the definitions"),
+            (
+                DefinitionsDamage { all: Some("it is empty".to_owned()), ..none() },
+                "damage in the definitions: it is empty; all that stood in them is lost",
+                1,
+                "damage in the definitions: it is empty; all that stood in them is lost",
+            ),
+            (
+                DefinitionsDamage { pages: Some("a page".to_owned()), ..none() },
+                "damage in the definitions: a page",
+                2,
+                "no row is lost",
+            ),
+            (
+                DefinitionsDamage { rows: rows(1), ..none() },
+                "damage in the definitions: rows do not verify",
+                2,
+                r"in `queues` the row `a\x00` does not verify and is lost",
+            ),
+            (
+                DefinitionsDamage { missing: vec![(Table::Bindings, 3)], ..none() },
+                "damage in the definitions: rows do not verify",
+                2,
+                "in `bindings` rows gone without a trace: 3",
+            ),
+            (
+                DefinitionsDamage { rows: rows(max + 1), ..none() },
+                "damage in the definitions: rows do not verify",
+                max + 2,
+                "and 1 more rows",
+            ),
+        ] {
+            let text = damage.to_string();
+            let found = (text.lines().next(), text.lines().count(), text.lines().last());
+            assert_eq!(found, (Some(first), lines, Some(last)), "{text}");
+        }
+        let full = DefinitionsDamage { rows: rows(max), ..none() }.to_string();
+        assert!(full.lines().count() == max + 1 && !full.contains("more rows"), "{full}");
+    }
+}

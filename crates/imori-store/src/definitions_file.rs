@@ -163,3 +163,93 @@ fn read_exact(file: &impl DiskFile, out: &mut [u8], offset: u64) -> io::Result<(
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Disk as _;
+    use crate::sim_disk::{SimDisk, SimFile};
+
+    const LEN: usize = 3 * SECTOR_BYTES;
+
+    /// A disk with a file of three sectors in which no byte is as its neighbours, and what stands in it.
+    fn disk() -> (SimDisk, Vec<u8>) {
+        let bytes: Vec<u8> = (0..LEN).map(|at| (at % 251) as u8).collect();
+        let disk = SimDisk::default();
+        let file = disk.create("a").expect("the disk is well");
+        disk::write_all(&file, &bytes, 0).expect("the disk is well");
+        (disk, bytes)
+    }
+
+    fn file(disk: &SimDisk) -> SimFile {
+        disk.open("a").expect("it is there")
+    }
+
+    fn content(file: &impl StorageBackend) -> Vec<u8> {
+        let len = file.len().expect("the disk is well");
+        let mut all = vec![0; usize::try_from(len).expect("it is short")];
+        file.read(0, &mut all).expect("the disk is well");
+        all
+    }
+
+    /// Where redb could write, and how much.
+    const WRITES: [(usize, usize); 9] = [
+        (0, SECTOR_BYTES),
+        (0, 320),
+        (0, 1),
+        (SECTOR_BYTES, SECTOR_BYTES),
+        (SECTOR_BYTES - 1, 2),
+        (SECTOR_BYTES + 7, 20),
+        (2 * SECTOR_BYTES + 7, SECTOR_BYTES - 7),
+        (5, 2 * SECTOR_BYTES),
+        (0, LEN),
+    ];
+
+    #[test]
+    fn what_is_written_to_a_look_is_seen_there_and_stays_out_of_the_file() {
+        for (at, len) in WRITES {
+            let (disk, mut expected) = disk();
+            let look = SeenFile::new(file(&disk), u64::MAX);
+            look.write(at as u64, &vec![0xee; len]).expect("it is memory");
+            expected[at..at + len].fill(0xee);
+            assert!(content(&look) == expected, "{len} bytes at {at}");
+            for (from, count) in WRITES {
+                let mut part = vec![0; count];
+                look.read(from as u64, &mut part).expect("it is there");
+                assert!(part == expected[from..from + count], "{count} at {from} of {len} at {at}");
+            }
+            // Another write to the same sector keeps what the first one made of it.
+            look.write(at as u64, &[0xdd]).expect("it is memory");
+            expected[at] = 0xdd;
+            assert!(content(&look) == expected, "{len} bytes at {at}, and one more");
+            look.set_len(LEN as u64 + 9).expect("it is memory");
+            assert_eq!(look.len().expect("the disk is well"), LEN as u64 + 9);
+            assert!(content(&ChangedFile(file(&disk))) == self::disk().1, "the file is as it was");
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_behind_the_end() {
+        let (disk, expected) = disk();
+        let look = SeenFile::new(file(&disk), u64::MAX);
+        let changed = ChangedFile(file(&disk));
+        for (at, len, is_there) in [(0, LEN, true), (LEN - 1, 1, true), (LEN - 1, 2, false), (LEN, 1, false)]
+        {
+            for read in [look.read(at as u64, &mut vec![0; len]), changed.read(at as u64, &mut vec![0; len])]
+            {
+                assert_eq!(read.is_ok(), is_there, "{len} bytes at {at} of {}", expected.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_changed_by_whole_sectors_and_only_where_redb_writes() {
+        for (at, len) in WRITES {
+            let (disk, mut expected) = disk();
+            let changed = ChangedFile(file(&disk));
+            changed.write(at as u64, &vec![0xee; len]).expect("the disk is well");
+            expected[at..at + len].fill(0xee);
+            assert!(content(&changed) == expected, "{len} bytes at {at}");
+        }
+    }
+}

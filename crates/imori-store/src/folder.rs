@@ -1,7 +1,7 @@
 //! The folder that is a store, and whose it is.
 //!
-//! It holds `lock`, `store` (which store this is), `run` (how the last process ended), `definitions.redb`
-//! and the folders `journal/` and `segments/`.
+//! It holds `lock`, `store` (which store this is), `run` (how the last process ended), `damage` (what nobody has
+//! acknowledged), `definitions.redb` and the folders `journal/` and `segments/`.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -17,6 +17,7 @@ use crate::identity::{self, IdentityError};
 use crate::read_only_disk::ReadOnlyDisk;
 use crate::run_mark::{self, BootId, LastEnd, RunMark};
 use crate::seal::StoreId;
+use crate::settings::OnDamage;
 
 /// The folder of journal files.
 pub const JOURNAL: &str = "journal";
@@ -61,6 +62,13 @@ pub enum FolderError {
         /// What is there.
         found: String,
     },
+    /// A folder of a store is gone, and the settings say that it is not to be opened then. Nothing was changed.
+    Missing {
+        /// The folder.
+        path: PathBuf,
+        /// What is not there.
+        names: Vec<&'static str>,
+    },
     /// There is no store.
     Absent {
         /// The folder.
@@ -93,6 +101,17 @@ impl fmt::Display for FolderError {
                 path.display(),
                 identity::NAME
             ),
+            FolderError::Missing { path, names } => {
+                write!(f, "data folder `{}` ", path.display())?;
+                for name in names {
+                    write!(f, "has lost its folder `{name}/`, ")?;
+                }
+                write!(
+                    f,
+                    "with all that stood there; restore the whole folder from a copy, or {}",
+                    OnDamage::TO_GO_ON
+                )
+            }
             FolderError::Absent { path } => {
                 write!(f, "there is no store in `{}`; give the folder of a broker", path.display())
             }
@@ -121,6 +140,7 @@ pub struct StoreFolder {
     segments: RealDisk,
     store: StoreId,
     last_end: LastEnd,
+    missing: Vec<&'static str>,
     is_open_to_others: bool,
     mark: RunMark<File>,
     has_failed: AtomicBool,
@@ -130,14 +150,27 @@ pub struct StoreFolder {
 impl StoreFolder {
     /// Takes the folder, which is made where there is none, and marks durably that it is in use.
     ///
-    /// Whoever ends without [`StoreFolder::end_clean`] is taken for killed, or worse.
-    pub fn open(path: &Path) -> Result<StoreFolder, FolderError> {
+    /// Whoever ends without [`StoreFolder::end_clean`] is taken for killed, or worse. Of a store that was there
+    /// before, folders are made anew only where the settings say to go on without what is damaged.
+    pub fn open(path: &Path, on_damage: OnDamage) -> Result<StoreFolder, FolderError> {
         let disk = |error| FolderError::Disk { path: path.to_owned(), error };
         make(path).map_err(disk)?;
         let lock = FolderLock::take(path).map_err(|error| held(path, error))?;
         let is_open_to_others = is_open_to_others(path).map_err(disk)?;
         let root = RealDisk::new(path.to_owned());
-        let (store, is_new) = match identity_in(path)? {
+        let known = identity_in(path)?;
+        let mut missing = missing(path);
+        if known.is_none() {
+            missing.clear();
+        } else if !missing.is_empty() && on_damage == OnDamage::Refuse {
+            return Err(FolderError::Missing { path: path.to_owned(), names: missing });
+        }
+        // Before the identity, so that a store that has one has had its folders.
+        for name in [JOURNAL, SEGMENTS] {
+            make(&path.join(name)).map_err(disk)?;
+        }
+        root.sync_folder().map_err(disk)?;
+        let (store, is_new) = match known {
             Some(store) => (store, false),
             None => {
                 let store = random_store().map_err(disk)?;
@@ -145,10 +178,6 @@ impl StoreFolder {
                 (store, true)
             }
         };
-        for name in [JOURNAL, SEGMENTS] {
-            make(&path.join(name)).map_err(disk)?;
-        }
-        root.sync_folder().map_err(disk)?;
         let boot = boot();
         let last_end = match is_new {
             true => LastEnd::First,
@@ -165,6 +194,7 @@ impl StoreFolder {
             segments,
             store,
             last_end,
+            missing,
             is_open_to_others,
             mark,
             has_failed,
@@ -206,6 +236,12 @@ impl StoreFolder {
     #[must_use]
     pub fn last_end(&self) -> LastEnd {
         self.last_end
+    }
+
+    /// The folders that the store had and that were gone: they are empty now.
+    #[must_use]
+    pub fn missing(&self) -> &[&'static str] {
+        &self.missing
     }
 
     /// Tells whether others than the owner may look into it, which is worth a warning.
@@ -256,6 +292,8 @@ pub struct FolderLook {
     pub store: StoreId,
     /// How the last process ended that had it.
     pub last_end: LastEnd,
+    /// The folders that the store had and that are gone.
+    pub missing: Vec<&'static str>,
     /// Others than the owner may look into it.
     pub is_open_to_others: bool,
     _lock: Option<FolderLock>,
@@ -274,7 +312,7 @@ impl FolderLook {
         };
         let last_end = run_mark::read(&ReadOnlyDisk::new(path.to_owned()), boot()).map_err(disk)?;
         let is_open_to_others = is_open_to_others(path).map_err(disk)?;
-        Ok(FolderLook { store, last_end, is_open_to_others, _lock: lock })
+        Ok(FolderLook { store, last_end, missing: missing(path), is_open_to_others, _lock: lock })
     }
 }
 
@@ -305,6 +343,11 @@ fn leftover(path: &Path) -> io::Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+/// The folders of a store that are not there.
+fn missing(path: &Path) -> Vec<&'static str> {
+    [JOURNAL, SEGMENTS].into_iter().filter(|name| !path.join(name).is_dir()).collect()
 }
 
 /// Makes a folder for its owner alone, and those above it; their names are durable.

@@ -23,6 +23,7 @@ pub mod pool;
 pub mod segment;
 pub mod space;
 pub mod folder;
+pub mod damage_note;
 mod folder_lock;
 pub mod definitions;
 mod definition_rows;

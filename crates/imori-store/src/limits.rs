@@ -73,6 +73,9 @@ pub const READER_BYTES: u64 = 8 << 20;
 /// Ranges that a report names one by one; more are counted.
 pub const REPORTED_RANGES_MAX: usize = 16;
 
+/// Bytes of the note of what was found damaged; more is in the log alone, and nobody reads more.
+pub const DAMAGE_NOTE_BYTES_MAX: usize = 64 << 10;
+
 /// Bytes of a page that its owner aims at: one read that is worth its call, and little to hold for each
 /// queue that is read ahead. A message that is larger is a page by itself.
 pub const PAGE_BYTES_GOAL: usize = 256 << 10;

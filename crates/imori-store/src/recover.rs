@@ -57,7 +57,11 @@ impl fmt::Display for RecoverError {
                 write!(f, "`{name}` has version `{version}`; open it with the release that wrote it")
             }
             RecoverError::Damaged(report) => {
-                write!(f, "the journal is damaged; restore it, or choose to set the files aside\n{report}")
+                write!(
+                    f,
+                    "the journal is damaged; restore the whole folder from a copy, or {}\n{report}",
+                    OnDamage::TO_GO_ON
+                )
             }
         }
     }

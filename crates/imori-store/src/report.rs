@@ -50,6 +50,34 @@ impl Report {
     pub fn is_damaged(&self) -> bool {
         !self.damaged.is_empty() || !self.absent.is_empty()
     }
+
+    /// Each damage in words.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let absent = || format!("damage: no file has numbers {}, which are lost", Ranges(&self.absent));
+        let absent = (!self.absent.is_empty()).then(absent);
+        self.damaged.iter().map(ToString::to_string).chain(absent).collect()
+    }
+}
+
+impl fmt::Display for DamagedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "damage in `{}`: ", self.name)?;
+        if self.has_lost_header {
+            f.write_str("the file header does not verify, ")?;
+        }
+        if self.shortened_by > 0 {
+            write!(f, "it is shortened by {} bytes, ", self.shortened_by)?;
+        }
+        match (self.missing.is_empty(), self.lost_from) {
+            (true, None) => f.write_str("no record is lost"),
+            (true, Some(from)) => write!(f, "numbers from {from} on may be lost"),
+            (false, None) => write!(f, "numbers {} are lost", Ranges(&self.missing)),
+            (false, Some(from)) => {
+                write!(f, "numbers {} are lost, and from {from} on may be", Ranges(&self.missing))
+            }
+        }
+    }
 }
 
 impl fmt::Display for Report {
@@ -63,26 +91,7 @@ impl fmt::Display for Report {
         if !self.torn.is_empty() {
             write!(f, "\ntorn end: numbers {} were being written and are dropped", Ranges(&self.torn))?;
         }
-        for file in &self.damaged {
-            write!(f, "\ndamage in `{}`: ", file.name)?;
-            if file.has_lost_header {
-                f.write_str("the file header does not verify, ")?;
-            }
-            if file.shortened_by > 0 {
-                write!(f, "it is shortened by {} bytes, ", file.shortened_by)?;
-            }
-            match (file.missing.is_empty(), file.lost_from) {
-                (true, None) => f.write_str("no record is lost")?,
-                (true, Some(from)) => write!(f, "numbers from {from} on may be lost")?,
-                (false, None) => write!(f, "numbers {} are lost", Ranges(&file.missing))?,
-                (false, Some(from)) => {
-                    write!(f, "numbers {} are lost, and from {from} on may be", Ranges(&file.missing))?;
-                }
-            }
-        }
-        if !self.absent.is_empty() {
-            write!(f, "\ndamage: no file has numbers {}, which are lost", Ranges(&self.absent))?;
-        }
+        self.findings().iter().try_for_each(|finding| write!(f, "\n{finding}"))?;
         for name in &self.set_aside {
             write!(f, "\n`{name}` was set aside earlier; remove it once nobody needs it")?;
         }

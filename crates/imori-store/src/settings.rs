@@ -18,6 +18,12 @@ pub enum OnDamage {
     Refuse,
 }
 
+impl OnDamage {
+    /// How whoever is refused goes on without what is damaged.
+    pub const TO_GO_ON: &str =
+        "set `journal.on_damage` to `quarantine`, which sets the files aside and serves what verifies";
+}
+
 /// The settings of a journal.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {

@@ -1,4 +1,4 @@
-"""Damage to the files of a broker that is not running: one place of one file at a time."""
+"""Damage to the files of a broker that is not running: one place of one file, or all of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ HEAD = 1024
 
 @dataclass(frozen=True)
 class Damage:
-    """What is done to a file: bytes from `begin` to `end` are others, or gone."""
+    """What is done to a file: bytes from `begin` to `end` are others, or gone.
+
+    The name of a folder, which ends with a slash, means all files in it.
+    """
 
     file: str
     how: str
@@ -33,9 +36,10 @@ class Damage:
     def __str__(self) -> str:
         return f"{self.how} of `{self.file}` at {self.begin}"
 
-    def touches(self, begin: int, end: int) -> bool:
-        """Whether it is in what stands from `begin` to `end`."""
-        return self.begin < end and begin < self.end
+    def touches(self, file: str, begin: int, end: int) -> bool:
+        """Whether it is in what stands in a file from `begin` to `end`."""
+        is_there = file.startswith(self.file) if self.file.endswith("/") else file == self.file
+        return is_there and self.begin < end and begin < self.end
 
 
 def flip(data: bytearray, place: int, chance: random.Random) -> int:
@@ -78,7 +82,7 @@ def truncate(data: bytearray, place: int, chance: random.Random) -> int:
 Deed = Callable[[bytearray, int, random.Random], int]
 
 # How often each is done.
-WITHIN = {flip: 6, overwrite: 2, zero: 2, misplace: 1}
+WITHIN: Mapping[Deed, int] = {flip: 6, overwrite: 2, zero: 2, misplace: 1}
 DEEDS: Mapping[Deed, int] = {**WITHIN, truncate: 1}
 
 
@@ -113,6 +117,17 @@ class Store:
         (copy / name).write_bytes(data)
         return Damage(name, deed.__name__, begin, end)
 
+    def without(self, copy: Path, seed: int, part: str, *, is_whole: bool = False) -> Damage:
+        """Copies the folder without one file of a part, or without a part that is a folder."""
+        names = [name for name in self.blocks if name.startswith(part)]
+        name = part if is_whole else random.Random(seed).choice(names)
+        shutil.copytree(self.folder, copy)
+        if is_whole:
+            shutil.rmtree(copy / part)
+        else:
+            (copy / name).unlink()
+        return Damage(name, "loss", 0, max(len(data) for data in self.files.values()))
+
     def places(self, body: bytes) -> Iterator[tuple[str, int, int]]:
         """The files in which a message stands, and from where to where."""
         for name, data in self.files.items():
@@ -132,15 +147,13 @@ class Store:
 
     def is_in_last_batch(self, damage: Damage) -> bool:
         """Whether some damage is in the last batch of all of the journal."""
-        blocks = self.blocks.get(damage.file, [])
-        if damage.file != self.last_written() or not blocks or blocks[-1] < BATCH:
+        last = self.last_written()
+        blocks = self.blocks.get(last, []) if last else []
+        if not last or not blocks or blocks[-1] < BATCH:
             return False
         begin = blocks[-1] - blocks[-1] % BATCH
-        return damage.touches(begin, begin + BATCH)
+        return damage.touches(last, begin, begin + BATCH)
 
     def may_cost(self, damage: Damage, body: bytes) -> bool:
         """Whether a message may be lost by some damage."""
-        return any(
-            name == damage.file and damage.touches(begin, end)
-            for name, begin, end in self.places(body)
-        )
+        return any(damage.touches(name, begin, end) for name, begin, end in self.places(body))

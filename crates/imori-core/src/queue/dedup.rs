@@ -194,6 +194,20 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_never_ends_asks_for_no_wake_up() {
+        for (window, time, expected) in [
+            (Duration::from_micros(10), Time(100), Some(Time(110))),
+            (Duration::MAX, Time(100), None),
+            (Duration::from_micros(10), Time(Time::NEVER.0 - 11), Some(Time(Time::NEVER.0 - 1))),
+            (Duration::from_micros(10), Time(Time::NEVER.0 - 10), None),
+        ] {
+            let mut dedup = Dedup::new(window, usize::MAX, Gauge::default());
+            dedup.note(b"a", time, Lsn(7));
+            assert_eq!(dedup.end(), expected, "{window:?} from {time:?}");
+        }
+    }
+
+    #[test]
     fn the_newest_is_known_however_little_room_there_is() {
         let mut dedup = window(0, &Gauge::default());
         for id in ["a", "b"] {

@@ -331,4 +331,123 @@ mod tests {
         assert_eq!(due(&mut delayed, 9), [4, 5]);
         assert_eq!((delayed.by_name.len(), delayed.charge()), (0, 0));
     }
+
+    fn place(segment: u32) -> PagePlace {
+        PagePlace { segment, index: 0 }
+    }
+
+    /// Puts a message on disk, in a page of its own.
+    fn put_on_disk(delayed: &mut Delayed, pages: &mut Pages, at: DuePlace) -> PageId {
+        let page = pages.begin_delayed(true, vec![at]);
+        pages.written(page, place(at.1 as u32), true);
+        assert_eq!(delayed.shelve(at, page).map(|entry| entry.envelope.sequence), Some(at.1));
+        page
+    }
+
+    /// Four messages, of which the last two are on disk; each body is of as many bytes as its number says.
+    fn half_on_disk() -> (Delayed, Pages) {
+        let (mut delayed, mut pages) = (Delayed::default(), Pages::default());
+        for (sequence, name, body) in [(1, "a", "1"), (2, "b", "22"), (3, "c", "333"), (4, "d", "4444")] {
+            delayed.insert(Time(10 * sequence), entry(sequence, name, body));
+        }
+        for sequence in [3, 4] {
+            put_on_disk(&mut delayed, &mut pages, (Time(10 * sequence), sequence));
+        }
+        (delayed, pages)
+    }
+
+    #[test]
+    fn what_is_in_memory_and_what_waits_in_all_is_known_whatever_goes() {
+        let (mut delayed, _) = half_on_disk();
+        let one = entry(1, "a", "1").memory();
+        let of_two = one + entry(2, "b", "22").memory();
+        assert_eq!((delayed.len(), delayed.memory(), delayed.body_bytes()), (4, of_two, 10));
+        assert!(matches!(delayed.pop_named(b"d", Time(0)), Some(TakenOut::Stub(_))), "it is on disk");
+        assert_eq!((delayed.len(), delayed.memory(), delayed.body_bytes()), (3, of_two, 6));
+        assert!(delayed.take((Time(20), 2)).is_some());
+        assert_eq!((delayed.len(), delayed.memory(), delayed.body_bytes()), (2, one, 4));
+        delayed.unshelve((Time(30), 3), entry(3, "c", "333"));
+        assert_eq!((delayed.memory(), delayed.body_bytes()), (one + entry(3, "c", "333").memory(), 4));
+        assert_eq!(due(&mut delayed, 30), [1, 3]);
+        assert_eq!((delayed.len(), delayed.memory(), delayed.body_bytes(), delayed.charge()), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_forgotten_with_its_names_and_nothing_else_is() {
+        let (mut delayed, _) = half_on_disk();
+        delayed.forget(&BTreeSet::from([(Time(30), 3)]));
+        assert_eq!((delayed.len(), delayed.body_bytes()), (3, 7));
+        for (name, expected) in [("a", true), ("b", true), ("c", false), ("d", true)] {
+            assert_eq!(delayed.pop_named(name.as_bytes(), Time(0)).is_some(), expected, "{name}");
+        }
+        assert_eq!((delayed.len(), delayed.body_bytes(), delayed.charge()), (0, 0, 0));
+    }
+
+    #[test]
+    fn all_are_taken_from_memory_and_from_disk() {
+        let (mut delayed, _) = half_on_disk();
+        let shown = |taken: &TakenOut| match taken {
+            TakenOut::Entry(entry) => (true, entry.body_bytes()),
+            TakenOut::Stub(stub) => (false, stub.body_bytes),
+        };
+        let all: Vec<(bool, u64)> = delayed.take_all().iter().map(shown).collect();
+        assert_eq!(all, [(true, 1), (true, 2), (false, 3), (false, 4)]);
+        assert_eq!((delayed.len(), delayed.memory(), delayed.body_bytes(), delayed.charge()), (0, 0, 0, 0));
+    }
+
+    #[test]
+    fn each_is_charged_with_what_it_keeps_and_with_little_more() {
+        let charge = |in_memory: u64, on_disk: u64, name: &str| {
+            let (mut delayed, mut pages) = (Delayed::default(), Pages::default());
+            for sequence in 1..=in_memory + on_disk {
+                delayed.insert(Time(sequence), entry(sequence, name, "body"));
+                if sequence > in_memory {
+                    put_on_disk(&mut delayed, &mut pages, (Time(sequence), sequence));
+                }
+            }
+            delayed.charge()
+        };
+        let (of_entry, of_stub) = (size_of::<(DuePlace, Entry)>(), size_of::<(DuePlace, Stub)>());
+        for (in_memory, on_disk, keeps) in [
+            (1, 0, of_entry),
+            (5, 0, 5 * of_entry),
+            (0, 1, of_stub),
+            (0, 5, 5 * of_stub),
+            (3, 2, 3 * of_entry + 2 * of_stub),
+        ] {
+            let charged = charge(in_memory, on_disk, "");
+            let row = format!("{in_memory} in memory, {on_disk} on disk: {charged}");
+            assert!((keeps..2 * keeps).contains(&charged), "{row}, but they keep {keeps}");
+            for name in ["a", "a name of some length"] {
+                let of_name = size_of::<(Box<[u8]>, DuePlace)>() + name.len();
+                let keeps = of_name * (in_memory + on_disk) as usize;
+                let more = charge(in_memory, on_disk, name) - charged;
+                assert!((keeps..2 * keeps).contains(&more), "{row}, and {more} for `{name}`");
+            }
+        }
+    }
+
+    #[test]
+    fn pages_are_read_ahead_and_few_of_them_at_once() {
+        let (mut delayed, mut pages) = (Delayed::default(), Pages::default());
+        for sequence in 1..=7 {
+            delayed.insert(Time(sequence), entry(sequence, "", "body"));
+        }
+        let on_disk: Vec<(PageId, PagePlace)> = (2..=7)
+            .map(|sequence| {
+                (put_on_disk(&mut delayed, &mut pages, (Time(sequence), sequence)), place(sequence as u32))
+            })
+            .collect();
+        let memory = delayed.memory();
+        for (ahead, expected) in [(memory - 1, 0), (memory, 0), (memory + 1, ASKED_MAX)] {
+            let asked = delayed.ask(ahead, true, &pages);
+            assert_eq!(asked, on_disk[..expected], "{ahead} ahead of {memory}");
+        }
+        assert_eq!(delayed.ask(usize::MAX, true, &pages), [], "it waits for these");
+        on_disk[..ASKED_MAX].iter().for_each(|(page, _)| delayed.answered(*page));
+        // What is due and has to be read comes whatever is in memory, if there is room for it.
+        assert_eq!(due(&mut delayed, 9), [1]);
+        assert_eq!(delayed.ask(usize::MAX, false, &pages), []);
+        assert_eq!(delayed.ask(0, true, &pages), on_disk[..ASKED_MAX]);
+    }
 }

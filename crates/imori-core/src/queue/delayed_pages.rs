@@ -265,5 +265,8 @@ fn let_failed_go(pages: &mut Pages, entry: &mut Entry) {
         pages.let_go(failed, 1);
     }
 }
+
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod steps;

@@ -220,4 +220,29 @@ mod tests {
             assert!(is_kept || stage.gauge.bytes() < charged / 8, "{} of {charged}", stage.gauge.bytes());
         }
     }
+
+    #[test]
+    fn room_is_given_back_when_an_eighth_of_it_is_used_and_as_much_again_is_kept() {
+        for burst in [100, 1_000, 5_000] {
+            let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+            for _ in 0..burst {
+                stage.publish("m").expect("there is room");
+            }
+            let mut changes = 0;
+            for sequence in 1..=burst {
+                let before = stage.queue.room_charged;
+                stage.settle(sequence, Outcome::Accept);
+                let (len, room) = (stage.queue.unsettled_len(), stage.queue.room_charged);
+                if room == before {
+                    assert!(len >= room / 8, "{room} for {len} of {burst}");
+                    continue;
+                }
+                changes += 1;
+                assert!(len < before / 8, "{before} became {room} at {len} of {burst}");
+                assert!(stage.queue.unsettled.capacity() >= 2 * len, "{room} for {len} of {burst}");
+            }
+            assert!((1..=4).contains(&changes), "{changes} times for {burst}");
+            assert_eq!(stage.gauge.bytes(), 0);
+        }
+    }
 }

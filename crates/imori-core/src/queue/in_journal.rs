@@ -89,3 +89,57 @@ impl Gathered {
         JournalPage { read, after: self.after, end: self.end, is_moving: false, is_read: false }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(lsn: u64, file: u32) -> InJournal {
+        InJournal { lsn: Lsn(lsn), file, priority: 0, memory: 100, body_bytes: 10 }
+    }
+
+    #[test]
+    fn a_page_is_of_one_file_and_of_what_is_as_doubtful_and_not_too_long() {
+        // What is in it, each 100 bytes; what comes, its file; bytes of a page; what is doubtful; whether it takes it.
+        for (there, comes, file, page_bytes, doubtful_below, expected) in [
+            (&[][..], 5, 1, 1, 0, true),
+            (&[4], 5, 0, 101, 0, true),
+            (&[4], 5, 0, 100, 0, false),
+            (&[4], 5, 0, 99, 0, false),
+            (&[4, 5], 6, 0, 201, 0, true),
+            (&[4, 5], 6, 0, 200, 0, false),
+            (&[4], 5, 1, 999, 0, false),
+            (&[4], 5, 0, 999, 4, true),
+            (&[4], 5, 0, 999, 5, false),
+            (&[4], 5, 0, 999, 6, true),
+            // Both are alike in one way and not in the other.
+            (&[4], 5, 1, 999, 6, false),
+            (&[4], 5, 1, 999, 5, false),
+        ] {
+            let mut gathered = Gathered::default();
+            for lsn in there {
+                gathered.push(message(*lsn, 0), 0, u64::MAX);
+            }
+            let takes = gathered.takes(&message(comes, file), page_bytes, Lsn(doubtful_below));
+            assert_eq!(takes, expected, "{comes} of file {file} behind {there:?}, below {doubtful_below}");
+        }
+    }
+
+    #[test]
+    fn a_page_knows_what_all_of_it_takes_and_where_each_stands() {
+        let mut gathered = Gathered::default();
+        // The second came late, and the last stands before a page of earlier ones.
+        let mut after = 700;
+        let mut given = Vec::new();
+        for (lsn, end) in [(5, u64::MAX), (4, u64::MAX), (9, 2_000)] {
+            after = gathered.push(message(lsn, 3), after, end);
+            given.push(after);
+        }
+        assert_eq!((gathered.memory, gathered.body_bytes), (300, 30));
+        assert_eq!(given, [5 << 8, (5 << 8) + 1, 1_999]);
+        let page = gathered.into_page(None);
+        // Read again, each of them stands before the page behind all of it.
+        assert_eq!(page.positions().collect::<Vec<_>>(), given);
+        assert_eq!(page.read.lsns, [Lsn(5), Lsn(4), Lsn(9)].into());
+    }
+}

@@ -90,3 +90,94 @@ impl Queue {
         self.pages.failed(id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pages::PagePlace;
+    use super::super::paging::Found;
+    use super::super::settings::QueueSettings;
+    use super::super::test_stage::entry;
+    use super::*;
+    use crate::id::{DurableQueueId, VhostId};
+    use crate::memory::Gauge;
+    use crate::name::Name;
+
+    /// Of these two make a page.
+    const MEMORY: usize = 100;
+
+    /// A queue that found eight messages in the journal, two in a page: of 1 and 2, of 3 and 4, and so on, but where
+    /// what is doubtful ends within one.
+    fn queue(doubtful_below: u64) -> Queue {
+        let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
+        let mut queue = Queue::new(VhostId(0), Name::from("q"), settings, Gauge::default(), Time(1));
+        queue.make_durable(DurableQueueId(1));
+        let found = (1..=8).map(|lsn| {
+            queue.need_record(Lsn(lsn));
+            Found::InJournal(InJournal {
+                lsn: Lsn(lsn),
+                file: 0,
+                priority: 0,
+                memory: MEMORY,
+                body_bytes: 10,
+            })
+        });
+        let found = found.collect();
+        assert!(queue.restore(0, found, (2 * MEMORY, Lsn(doubtful_below))).is_empty());
+        assert_eq!((queue.ready_len(), queue.ready.body_bytes(), queue.floor()), (8, 80, Some(Lsn(1))));
+        queue
+    }
+
+    #[test]
+    fn the_oldest_pages_move_as_many_as_are_asked_for() {
+        for (through, bytes_max, expected) in [
+            (8, 0, &[][..]),
+            (8, 1, &[1]),
+            (8, 2 * MEMORY, &[1]),
+            (8, 2 * MEMORY + 1, &[1, 3]),
+            (8, 4 * MEMORY, &[1, 3]),
+            (8, usize::MAX, &[1, 3, 5, 7]),
+            (0, usize::MAX, &[]),
+            (2, usize::MAX, &[1]),
+            (3, usize::MAX, &[1, 3]),
+        ] {
+            let moving = queue(0).moving_pages(Lsn(through), bytes_max);
+            let firsts: Vec<u64> = moving.iter().map(|(_, read)| read.lsns[0].0).collect();
+            assert_eq!(firsts, expected, "through {through}, {bytes_max} bytes");
+        }
+    }
+
+    #[test]
+    fn what_moves_keeps_its_place_and_is_as_doubtful_as_it_was() {
+        // Up to where nobody knows whether they were given out; which of them were so perhaps.
+        for (doubtful_below, doubtful) in [(0, 0), (1, 0), (2, 1), (3, 2), (7, 6), (9, 8)] {
+            let mut queue = queue(doubtful_below);
+            let moving = queue.moving_pages(Lsn(8), usize::MAX);
+            let drafts = moving.into_iter().map(|(id, read)| {
+                let entries = read.lsns.iter().copied().map(|lsn| entry(lsn, b"body")).collect();
+                queue.draft_of(id, entries).expect("it is needed")
+            });
+            let drafts: Vec<PageDraft> = drafts.collect();
+            for (segment, draft) in (0..).zip(&drafts) {
+                queue.page_written(draft, PagePlace { segment, index: 0 });
+            }
+            assert_eq!((queue.ready_len(), queue.pages_len(), queue.floor()), (8, drafts.len(), None));
+            let entries: Vec<Entry> = drafts.into_iter().flat_map(|draft| draft.entries).collect();
+            let shown =
+                |entry: &Entry| (entry.envelope.sequence, entry.position, entry.envelope.is_redelivered);
+            let expected: Vec<_> = (1..=8).map(|lsn| (lsn, lsn << 8, lsn <= doubtful)).collect();
+            assert_eq!(entries.iter().map(shown).collect::<Vec<_>>(), expected, "below {doubtful_below}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_moved_stays_and_is_tried_again() {
+        let mut queue = queue(0);
+        for round in 0..3 {
+            let moving = queue.moving_pages(Lsn(8), usize::MAX);
+            assert_eq!(moving.len(), 4, "round {round}");
+            assert!(queue.moving_pages(Lsn(8), usize::MAX).is_empty(), "they are on their way");
+            moving.into_iter().for_each(|(id, _)| queue.not_moved(id));
+            assert_eq!((queue.ready_len(), queue.pages_len(), queue.floor()), (8, 4, Some(Lsn(1))));
+        }
+    }
+}

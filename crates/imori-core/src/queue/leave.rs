@@ -188,7 +188,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::settings::{DeadLetter, QueueSettings};
-    use super::super::test_stage::{Stage, UNLIMITED, dead_lettering, head, head_with};
+    use super::super::test_stage::{Stage, UNLIMITED, dead_lettering, head, head_with, shown};
     use super::*;
     use crate::message::Address;
 
@@ -313,5 +313,44 @@ mod tests {
         assert_eq!(stage.queue.purge(), 1);
         assert_eq!(stage.buried(), "");
         assert_eq!(stage.gauge.bytes(), 0);
+    }
+
+    #[test]
+    fn what_a_settle_would_bury_is_known_before() {
+        let outcomes = [
+            Outcome::Accept,
+            Outcome::Reject,
+            Outcome::Release { failed: false },
+            Outcome::Release { failed: true },
+        ];
+        for limit in [None, Some(0), Some(1), Some(2), Some(u32::MAX)] {
+            for (before, outcome) in (0..4).flat_map(|before| outcomes.map(|outcome| (before, outcome))) {
+                let settings = QueueSettings { delivery_limit: limit, ..dead_lettering() };
+                let mut stage = Stage::with_reader(settings, UNLIMITED);
+                stage.publish("a").unwrap();
+                for _ in 0..before {
+                    stage.settle(1, Outcome::Release { failed: true });
+                }
+                stage.effects.dead.clear();
+                let told = stage.queue.death(1, outcome, stage.now).map(|dead| shown(&dead));
+                stage.settle(1, outcome);
+                let row = format!("{outcome:?} after {before} failures of {limit:?}");
+                assert_eq!(told.unwrap_or_default(), stage.buried(), "{row}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_purge_tells_of_what_is_not_due_too() {
+        let mut stage = Stage::new(dead_lettering());
+        let mut delayed = head();
+        delayed.delay_ms = std::num::NonZeroU32::new(1_000);
+        for (body, head) in [("a", &head()), ("b", &delayed), ("c", &head()), ("d", &delayed), ("e", &head())]
+        {
+            stage.publish_with(body, head, None).unwrap();
+        }
+        assert_eq!(stage.queue.purge(), 5);
+        assert_eq!((stage.queue.ready_len(), stage.queue.delayed_len(), stage.gauge.bytes()), (0, 0, 0));
+        assert_eq!((stage.queue.purge(), stage.buried()), (0, String::new()));
     }
 }

@@ -193,3 +193,52 @@ impl Level {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_stage::entry;
+    use super::*;
+    use crate::confirm::Lsn;
+
+    #[test]
+    fn what_stays_at_the_front_stays_of_the_oldest() {
+        let one = entry(Lsn(1), b"body").memory();
+        // Parts as messages in memory, or as the bytes of a page; bytes that are to stay; what can be cut of the
+        // newest, and what stays of it.
+        for (parts, keep, expected) in [
+            (&[][..], 0, (0, 0)),
+            (&[Ok(3)], 0, (3 * one, 0)),
+            (&[Ok(3)], one, (2 * one, one)),
+            (&[Ok(3)], 4 * one, (0, 4 * one)),
+            (&[Err(500)], 100, (0, 0)),
+            (&[Ok(2), Err(500), Ok(3)], 0, (3 * one, 0)),
+            (&[Ok(2), Err(500), Ok(3)], one, (3 * one, 0)),
+            (&[Ok(2), Err(500), Ok(3)], 2 * one + 500, (3 * one, 0)),
+            (&[Ok(2), Err(500), Ok(3)], 3 * one + 500, (2 * one, one)),
+            (&[Ok(2), Err(500), Ok(3)], 9 * one + 500, (0, 7 * one)),
+            (&[Err(500), Err(500), Ok(3)], 700, (3 * one, 0)),
+            (&[Err(500), Err(500), Ok(3)], 1_000 + one, (2 * one, one)),
+            (&[Ok(2), Err(500)], 0, (0, 0)),
+        ] {
+            let (mut level, mut pages) = (Level::default(), Pages::default());
+            for part in parts {
+                match part {
+                    Ok(len) => {
+                        let mut run = Run::default();
+                        run.extend((0..*len).map(|lsn| entry(Lsn(lsn), b"body")));
+                        level.append(run);
+                    }
+                    Err(memory) => level.parts.push_back(Part::Page(PagePart {
+                        id: pages.begin(0, true, 1),
+                        first: None,
+                        len: 1,
+                        memory: *memory,
+                        body_bytes: 0,
+                        is_asked: false,
+                    })),
+                }
+            }
+            assert_eq!(level.cuttable(keep), expected, "{keep} of {parts:?}, {one} each");
+        }
+    }
+}

@@ -567,4 +567,6 @@ impl Spill<'_> {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod steps;

@@ -328,4 +328,51 @@ mod tests {
         stage.publish_with("a", &head_with(None, Some(0)), None).unwrap();
         assert_eq!(stage.bodies(), "a");
     }
+
+    #[test]
+    fn each_delivery_has_a_number_of_its_own_settled_or_not() {
+        for settles in [true, false] {
+            let mut stage = Stage::with_reader(QueueSettings::default(), UNLIMITED);
+            stage.settles = settles;
+            for body in ["a", "b", "c"] {
+                assert_eq!(stage.publish(body), Ok(Published::Delivered));
+            }
+            let numbers: Vec<u64> = stage.given.iter().map(|given| given.sequence).collect();
+            assert_eq!(numbers, [1, 2, 3], "settles: {settles}");
+        }
+    }
+
+    #[test]
+    fn what_is_found_waits_for_its_time_unless_it_failed_too_often() {
+        let limit = 2;
+        // Failures that are known; whether it was given out before.
+        for (failures, is_out, waits) in
+            [(0, false, true), (1, true, true), (2, true, true), (3, true, false)]
+        {
+            let settings =
+                QueueSettings { delivery_limit: Some(limit), is_durable: true, ..dead_lettering() };
+            let mut stage = Stage::new(settings);
+            let mut head = head_with(None, None);
+            head.delay_ms = std::num::NonZeroU32::new(1_000);
+            let address = Arc::new(crate::message::Address::new(b"", b"q"));
+            let lsn = Lsn(7);
+            let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn, now: stage.now };
+            let holding = crate::delivery::Holding { queue: crate::id::DurableQueueId(1), lsn };
+            let count = Count { holding, failures, is_redelivered: is_out };
+            let publication = Publication::new(&head, b"", b"body");
+            let found = stage.queue.found(&publication, &arrival, Some(&count), false);
+            let at_once: Vec<u32> = found.iter().map(|entry| entry.envelope.failures).collect();
+            assert_eq!(
+                (at_once.is_empty(), stage.queue.delayed_len()),
+                (waits, usize::from(waits)),
+                "{failures}"
+            );
+            assert!(at_once.iter().all(|known| *known == failures));
+            stage.pass(SECOND);
+            stage.consume(1, 0, UNLIMITED);
+            let given: Vec<_> =
+                stage.given.iter().map(|given| (given.failures, given.is_redelivered)).collect();
+            assert_eq!(given, if waits { vec![(failures, is_out)] } else { Vec::new() }, "{failures}");
+        }
+    }
 }

@@ -149,3 +149,83 @@ impl Extend<Entry> for Run {
         entries.into_iter().for_each(|entry| self.push_back(entry));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_stage::entry;
+    use super::*;
+    use crate::confirm::Lsn;
+
+    /// So many messages of one size, from this number on.
+    fn run(first: u64, len: u64) -> Run {
+        let mut run = Run::default();
+        run.extend((first..first + len).map(|lsn| entry(Lsn(lsn), b"body")));
+        run
+    }
+
+    fn lsns(run: &Run) -> Vec<u64> {
+        run.iter().map(|entry| entry.envelope.lsn.0).collect()
+    }
+
+    /// What it says of itself is what is in it.
+    fn check(run: &Run) {
+        assert_eq!(run.len(), run.iter().count());
+        assert_eq!(run.memory(), run.iter().map(Entry::memory).sum::<usize>());
+        for piece in &run.pieces {
+            assert_eq!(piece.memory, piece.entries.iter().map(Entry::memory).sum::<usize>());
+            assert!(piece.entries.len() <= PIECE_LEN, "{} would move at once", piece.entries.len());
+        }
+    }
+
+    #[test]
+    fn a_cut_takes_just_enough_from_the_front() {
+        let one = entry(Lsn(1), b"body").memory();
+        // How many there are, how many bytes are to be cut off, and how many messages that are.
+        for (len, memory, expected) in [
+            (3, 0, 0),
+            (3, 1, 1),
+            (3, one - 1, 1),
+            (3, one, 1),
+            (3, one + 1, 2),
+            (3, 3 * one, 3),
+            (3, usize::MAX, 3),
+            (600, 256 * one, 256),
+            (600, 256 * one + 1, 257),
+            (600, 300 * one, 300),
+            (600, 599 * one + 1, 600),
+        ] {
+            let mut rest = run(1, len);
+            let cut = rest.cut(memory);
+            let row = format!("{memory} bytes of {len}, {one} each");
+            assert_eq!(lsns(&cut), (1..=expected).collect::<Vec<_>>(), "{row}");
+            assert_eq!(lsns(&rest), (expected + 1..=len).collect::<Vec<_>>(), "{row}");
+            check(&cut);
+            check(&rest);
+        }
+    }
+
+    #[test]
+    fn what_is_taken_from_the_front_is_in_it_no_more() {
+        for appended in [0, 1, 300] {
+            let mut run = run(1, 300);
+            run.append(self::run(301, appended));
+            for lsn in 1..=300 + appended {
+                check(&run);
+                assert_eq!(run.front().map(|entry| entry.envelope.lsn), Some(Lsn(lsn)));
+                assert_eq!(run.pop_front().map(|entry| entry.envelope.lsn), Some(Lsn(lsn)));
+            }
+            check(&run);
+            assert!(run.is_empty() && run.pop_front().is_none());
+        }
+    }
+
+    #[test]
+    fn an_empty_run_keeps_room_for_a_few() {
+        for (len, is_kept) in [(1, true), (PIECE_KEPT, true), (PIECE_KEPT + 1, false), (PIECE_LEN + 1, false)]
+        {
+            let mut run = run(1, len as u64);
+            while run.pop_front().is_some() {}
+            assert_eq!(run.capacity() >= len, is_kept, "{} after {len}", run.capacity());
+        }
+    }
+}

@@ -1,9 +1,10 @@
-//! What the tests of a queue in memory share: one with readers who take as much as they have credit for.
+//! What the tests of a queue in memory share: one with readers who take as much as they have credit for, and messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::entry::Entry;
 use super::leave::{Dead, Effects};
 use super::publish::{Arrival, Published, QueueFull};
 use super::queue::Queue;
@@ -12,7 +13,7 @@ use crate::confirm::Lsn;
 use crate::delivery::{Delivery, Outcome, Taken};
 use crate::id::{ConnectionId, Reader, ReaderId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Deaths, Head, OriginId, Publication};
+use crate::message::{Address, AddressView, Deaths, Envelope, Head, Message, OriginId, Publication};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -48,6 +49,22 @@ pub(super) fn reader(slot: u32) -> Reader {
 pub(super) fn dead_lettering() -> QueueSettings {
     let target = DeadLetter { exchange: Name::from("dlx"), routing_key: None };
     QueueSettings { dead_letter: Some(target), ..QueueSettings::default() }
+}
+
+/// A message that is in no queue yet.
+pub(super) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
+    let message = Message::store(&Publication::new(&head(), b"", body).view(), None, &Gauge::default());
+    let envelope = Envelope {
+        address: Arc::new(Address::new(b"", b"q")),
+        sequence: 0,
+        lsn,
+        deadline: None,
+        deaths: None,
+        failures: 0,
+        is_redelivered: false,
+        priority: 0,
+    };
+    Entry::new(message, envelope)
 }
 
 pub(super) fn head() -> Head {

@@ -197,4 +197,48 @@ mod tests {
             assert!(behind <= many * 4 / RECORD_BUCKETS_MAX as u64, "{behind} behind at {lsn}");
         }
     }
+
+    #[test]
+    fn after_many_went_the_next_are_known_one_by_one_again() {
+        let mut unspilled = Unspilled::default();
+        let many = RECORD_BUCKETS_MAX as u64 * 8;
+        (1..=many).for_each(|lsn| unspilled.add(Lsn(lsn)));
+        (1..many).for_each(|lsn| unspilled.remove(Lsn(lsn)));
+        (many + 1..many + 100).for_each(|lsn| unspilled.add(Lsn(lsn)));
+        (many..many + 50).for_each(|lsn| unspilled.remove(Lsn(lsn)));
+        for lsn in many + 50..many + 100 {
+            assert_eq!(unspilled.floor(), Some(Lsn(lsn)));
+            unspilled.remove(Lsn(lsn));
+        }
+    }
+
+    #[test]
+    fn what_nobody_needs_any_more_takes_no_bucket_of_those_that_come() {
+        let mut unspilled = Unspilled::default();
+        let many = RECORD_BUCKETS_MAX as u64;
+        (1..=many).for_each(|number| unspilled.add(Lsn(10 * number)));
+        // Others come in between: no two of these buckets become one.
+        let between = |number: u64| [10 * number + 1, 10 * number + 2].map(Lsn);
+        (1..many).for_each(|number| between(number).into_iter().for_each(|lsn| unspilled.add(lsn)));
+        for number in 2..many {
+            unspilled.remove(Lsn(10 * number));
+            between(number).into_iter().for_each(|lsn| unspilled.remove(lsn));
+        }
+        assert_eq!(unspilled.buckets.len(), RECORD_BUCKETS_MAX);
+        unspilled.add(Lsn(20 * many));
+        assert_eq!(unspilled.buckets.len(), 3, "the first, the last and the new one");
+        [10, 11, 12].into_iter().for_each(|lsn| unspilled.remove(Lsn(lsn)));
+        assert_eq!(unspilled.floor(), Some(Lsn(10 * many)));
+    }
+
+    #[test]
+    fn what_is_needed_twice_is_needed_until_both_are_done_with_it() {
+        let mut unspilled = Unspilled::default();
+        [5, 5, 6].into_iter().for_each(|lsn| unspilled.add(Lsn(lsn)));
+        assert_eq!((unspilled.buckets.len(), unspilled.through(Lsn(5))), (2, (2, Lsn(5))));
+        for (removed, floor) in [(5, Some(Lsn(5))), (5, Some(Lsn(6))), (6, None)] {
+            unspilled.remove(Lsn(removed));
+            assert_eq!(unspilled.floor(), floor);
+        }
+    }
 }

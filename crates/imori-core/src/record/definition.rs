@@ -329,11 +329,11 @@ mod tests {
         let mut samples = queues.to_vec();
         samples.push(Definition::QueueGone { queue: DurableQueueId(9) });
         samples.push(Definition::Exchange { vhost, name, kind: ExchangeKind::Headers, settings });
-        samples.push(Definition::Binding {
+        samples.extend(SYNTAXES.map(|syntax| Definition::Binding {
             queue: DurableQueueId(1 << 60),
             exchange: Name::from("amq.topic"),
-            key: BindingKey::new(Syntax::Nats, b"a.>"),
-        });
+            key: BindingKey { syntax, text: Name::from("a.b") },
+        }));
         samples
     }
 

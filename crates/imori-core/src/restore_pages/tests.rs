@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::memory::Gauge;
 use crate::message::{Address, Envelope, Head, Message, OriginId, Publication};
+use crate::time::Time;
 
 fn page(segment: u32) -> PageFacts {
     let (place, lsn) = (PagePlace { segment, index: 0 }, u64::from(segment));
@@ -84,6 +85,8 @@ fn what_waited_behind_a_page_comes_back_behind_it() {
         (0, vec![56, 58], 55, true),
         (0, vec![56, 58], 59, false),
         (0, vec![57, 56, 58], 59, false),
+        // It stands in the page too, and cannot be read there.
+        (0, vec![56, 58], 56, false),
         // It was given out before the page was written.
         (57, vec![56, 58], 57, true),
         (59, vec![56, 58], 57, true),
@@ -106,5 +109,64 @@ fn what_waited_behind_a_page_comes_back_behind_it() {
         let found = put_in_order(vec![page], vec![Waiting::Entry(entry(Lsn(other)))]);
         let is_first = matches!(found.first(), Some(Found::Entry(_)));
         assert_eq!(is_first, is_before, "{other} beside {in_page:?}");
+    }
+}
+
+#[test]
+fn a_page_whose_list_shows_that_all_is_settled_is_given_up() {
+    let holding = |lsn: &u64| Holding { queue: DurableQueueId(1), lsn: Lsn(*lsn) };
+    // What stands in a page and verifies, what of that is settled; what is left.
+    for (in_page, settled, live) in [
+        (&[4, 5, 6][..], &[][..], Some(3)),
+        (&[4, 5, 6], &[5], Some(2)),
+        (&[4, 5, 6], &[4, 5, 6, 7], None),
+        (&[5], &[5], None),
+        (&[5], &[4], Some(1)),
+    ] {
+        for is_delayed in [false, true] {
+            let mut pages = RestoredPages::default();
+            pages.add(page(4), true);
+            let settled = settled.iter().map(holding).collect();
+            if is_delayed {
+                let delayed = |lsn: &u64| FoundDelayed {
+                    lsn: Lsn(*lsn),
+                    due: Time(9),
+                    sequence: *lsn,
+                    body_bytes: 1,
+                    name: None,
+                };
+                pages.list_delayed(page(4).place, in_page.iter().map(delayed).collect(), &settled);
+            } else {
+                let lsns: Vec<Lsn> = in_page.iter().copied().map(Lsn).collect();
+                pages.list(page(4).place, &lsns, &settled);
+            }
+            let gone = pages.take_gone().len();
+            let taken = pages.take(true);
+            let ready = taken.values().flat_map(|pages| pages.ready.values().flatten());
+            let left = ready.map(|page| page.live).next();
+            let row = format!("{in_page:?} without {settled:?}, delayed {is_delayed}");
+            assert_eq!((left, gone), (live, usize::from(live.is_none())), "{row}");
+        }
+    }
+}
+
+#[test]
+fn what_is_ready_since_it_was_delayed_leaves_no_page_of_delayed_messages_behind() {
+    let delayed =
+        |lsn| FoundDelayed { lsn: Lsn(lsn), due: Time(9), sequence: lsn, body_bytes: 1, name: None };
+    // Those of a page of delayed messages that are in a page of their priority too; what is left of the first.
+    for (ready, live) in [(&[4][..], Some(2)), (&[4, 6], Some(1)), (&[4, 5, 6], None)] {
+        let mut pages = RestoredPages::default();
+        let facts = page(4);
+        pages.add(PageFacts { first_position: u64::MAX, last_position: u64::MAX, ..facts }, true);
+        pages.add(page(5), true);
+        pages.list_delayed(facts.place, [4, 5, 6].map(delayed).into(), &HashSet::default());
+        let lsns: Vec<Lsn> = ready.iter().copied().map(Lsn).collect();
+        pages.list(page(5).place, &lsns, &HashSet::default());
+        let gone: Vec<u32> = pages.take_gone().iter().map(|page| page.place.segment).collect();
+        assert_eq!(gone, if live.is_none() { vec![4] } else { Vec::new() }, "{ready:?}");
+        let taken = pages.take(true);
+        let left = taken.values().flat_map(|of_queue| &of_queue.delayed).map(|(page, _)| page.live).next();
+        assert_eq!(left, live, "{ready:?}");
     }
 }

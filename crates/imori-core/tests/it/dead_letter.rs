@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use imori_core::broker::declare_exchange;
+use imori_core::broker::{Step, commit, declare_exchange};
 use imori_core::delivery::Outcome;
 use imori_core::limits::{DEAD_LETTERS_CAUSED_MAX, DEATHS_MAX};
-use imori_core::outbound::Numbers;
+use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::Event;
@@ -140,4 +140,34 @@ fn one_message_to_many_full_queues_does_not_multiply_without_end() {
     assert!(made <= 13 * DEAD_LETTERS_CAUSED_MAX, "{made}");
     assert!(world.counted(Event::DeadLetterDropped) > 0);
     assert_eq!(world.charged(), 0);
+}
+
+#[test]
+fn the_last_death_of_a_history_is_the_last_one_however_it_died() {
+    for (deaths, is_moved) in [(DEATHS_MAX - 1, true), (DEATHS_MAX, false)] {
+        for in_transaction in [false, true] {
+            let world = TestWorld::new();
+            let client = world.connect(1);
+            // It dies in each of these once, and waits then.
+            for number in 0..deaths {
+                let next = if number + 1 == deaths { "waits".to_owned() } else { format!("q{}", number + 1) };
+                let settings = QueueSettings { length_max: Some(0), ..dying_to("", Some(&next)) };
+                client.declare_with(&format!("q{number}"), &settings).unwrap();
+            }
+            client.declare_with("waits", &dying_to("", Some("end"))).unwrap();
+            client.declare("end");
+            client.send("q0", "m");
+            client.consume("waits", "w", 1);
+            if in_transaction {
+                let (session, numbers, outcome) = (SessionId(0), Numbers::One(1), Outcome::Reject);
+                commit(&world, &client.actor(), &[Step::Settle { session, numbers, outcome }]).unwrap();
+            } else {
+                client.settle(Numbers::One(1), Outcome::Reject).unwrap();
+            }
+            let case = format!("{deaths} deaths before, in a transaction: {in_transaction}");
+            assert_eq!(world.depth("end"), Some((usize::from(is_moved), 0)), "{case}");
+            assert_eq!(world.counted(Event::DeadLetterDropped), usize::from(!is_moved), "{case}");
+            assert_eq!(world.counted(Event::DeadLettered), deaths + 1, "{case}");
+        }
+    }
 }

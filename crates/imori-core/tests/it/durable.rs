@@ -158,6 +158,11 @@ fn what_a_transaction_rejects_moves_with_it_after_any_crash() {
             assert_eq!(world.counted(Event::DeadLetterDropped), dropped, "{case}, {outcome:?}");
             let waiting = world.depth("dead").map(|(ready, _)| ready);
             assert_eq!(waiting, target.as_ref().map(|_| 2), "{case}, {outcome:?}");
+            // Each is in memory under the number of its own record.
+            let back = restored(&journal, world.now());
+            for name in ["other", "dead"].iter().take(1 + usize::from(in_target)) {
+                assert_eq!(ready(&world, name), ready(&back, name), "{case}, {outcome:?}: {name}");
+            }
         }
     }
 }
@@ -172,6 +177,7 @@ fn what_dies_where_nothing_is_kept_is_kept_where_it_goes() {
     client.mail("", "q", &Mail { is_transient: true, ..mail("t") });
     world.pass(MS);
     assert_eq!(world.depth("dead"), Some((2, 0)));
+    assert!(journal(&world).iter().all(|(.., is_of_group)| !is_of_group), "there is nothing that it leaves");
     check_same(&world, &["dead"], &[1]);
 }
 

@@ -70,7 +70,7 @@ fn a_message_that_the_journal_does_not_take_reaches_nobody() {
         let dedup_window = (way == "once").then_some(Duration::from_secs(1));
         let settings = QueueSettings { dedup_window, ..durable() };
         for (spare, is_transient, is_taken) in
-            [(0, false, true), (-1, false, false), (8, false, true), (-8, false, false), (-40, true, true)]
+            [(0, false, true), (-1, false, false), (8, false, true), (-8, false, false), (-99, true, true)]
         {
             let world = TestWorld::new();
             let (client, reader) = (world.connect(1), world.connect(2));
@@ -142,6 +142,29 @@ fn a_dead_letter_goes_in_parts_to_more_queues_than_one_record_takes() {
             assert!(!has_left || arrived == names.len(), "{at_once} at once, {len} records: {arrived}");
             assert_eq!(has_left, part.len() == whole.len(), "{at_once} at once, {len} records");
         }
+    }
+}
+
+#[test]
+fn a_dead_letter_moves_in_one_group_as_long_as_that_is_taken() {
+    let moved = |group_bytes_max: Option<usize>| {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        bound(&client, 2, &durable());
+        client.declare_with("source", &durable_dying_to("amq.fanout", None)).unwrap();
+        client.mail("", "source", &MAIL);
+        client.consume("source", "c", 1);
+        let begins = journal(&world).len();
+        world.group_bytes_max.set(group_bytes_max.unwrap_or(usize::MAX));
+        client.settle(Numbers::One(1), Outcome::Reject).unwrap();
+        journal(&world).split_off(begins)
+    };
+    let whole = moved(None);
+    let bytes = whole.iter().map(|(_, record, _)| record.payload.len() + RECORD_SLACK_BYTES).sum();
+    for (group_bytes_max, records) in [(bytes, 2), (bytes - 1, 3)] {
+        let moved = moved(Some(group_bytes_max));
+        assert_eq!(moved.len(), records, "{group_bytes_max} of {bytes}");
+        assert_eq!(moved == whole, records == 2, "{group_bytes_max} of {bytes}");
     }
 }
 

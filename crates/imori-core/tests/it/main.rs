@@ -11,6 +11,7 @@ mod dead_letter;
 mod delayed;
 mod once;
 mod durable;
+mod left_in_journal;
 mod levels;
 mod large;
 mod lost;

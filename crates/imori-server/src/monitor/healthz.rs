@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 
 use super::monitored::Monitored;
+use super::query::Parameters;
 use crate::shared::Phase;
 use crate::stall::Cause;
 
@@ -18,16 +19,36 @@ pub(super) struct Healthz {
 }
 
 impl Healthz {
-    /// The broker as it is now, with the status of the answer.
-    pub(super) fn of(monitored: &Monitored) -> (StatusCode, Healthz) {
+    /// The broker as it is now, with the status of the answer. Damage that nobody has acknowledged counts where it is
+    /// asked for: a restart does not mend it, so that a probe that ends what is not healthy must not see it.
+    pub(super) fn of(monitored: &Monitored, wish: Wish) -> (StatusCode, Healthz) {
         let shared = &monitored.shared;
         let phase = *shared.phase.borrow();
         let lasts = shared.journal.flushing_for().filter(|lasts| *lasts >= monitored.stalled_flush);
-        judge(phase, lasts, shared.stalls.flush_cause())
+        let damages = if wish.counts_damage { shared.damages.findings() } else { Vec::new() };
+        judge(phase, lasts, shared.stalls.flush_cause(), &damages)
     }
 }
 
-fn judge(phase: Phase, lasts: Option<Duration>, cause: Option<Cause>) -> (StatusCode, Healthz) {
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wish {
+    counts_damage: bool,
+}
+
+impl Wish {
+    /// Reads the parameters, or says what is wrong with them; those of nats-server change nothing.
+    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
+        Ok(Wish { counts_damage: parameters.flag("damage")? })
+    }
+}
+
+fn judge(
+    phase: Phase,
+    lasts: Option<Duration>,
+    cause: Option<Cause>,
+    damages: &[String],
+) -> (StatusCode, Healthz) {
     let error = match (phase, lasts) {
         (Phase::Stopping | Phase::Ended, _) => String::from("the broker is stopping"),
         (Phase::Serving, Some(lasts)) => {
@@ -37,7 +58,13 @@ fn judge(phase: Phase, lasts: Option<Duration>, cause: Option<Cause>) -> (Status
                 lasts.as_secs_f64()
             )
         }
-        (Phase::Serving, None) => return (StatusCode::OK, Healthz { status: "ok", error: None }),
+        (Phase::Serving, None) => match damages {
+            [] => return (StatusCode::OK, Healthz { status: "ok", error: None }),
+            [first, more @ ..] => {
+                let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+                format!("{first}{more}; `/storez` lists what was found, `imori store acknowledge` ends this")
+            }
+        },
     };
     (StatusCode::SERVICE_UNAVAILABLE, Healthz { status: "unavailable", error: Some(error) })
 }
@@ -49,14 +76,23 @@ mod tests {
     #[test]
     fn a_broker_whose_disk_stands_still_is_not_healthy() {
         let stalled = Some(Duration::from_millis(1_250));
-        for (phase, lasts, cause, status, words) in [
-            (Phase::Serving, None, None, 200, None),
-            (Phase::Serving, None, Some(Cause::Cpu), 200, None),
-            (Phase::Serving, stalled, None, 503, Some("for 1.2 s, persistent messages are not confirmed")),
-            (Phase::Serving, stalled, Some(Cause::Frozen), 503, Some("confirmed: the file system is frozen")),
-            (Phase::Stopping, stalled, None, 503, Some("the broker is stopping")),
+        let damages = ["one is lost".to_string(), "two is lost".to_string()];
+        let (none, one, both) = (&damages[..0], &damages[..1], &damages[..]);
+        let told = "is lost; `/storez` lists what was found, `imori store acknowledge` ends this";
+        let many =
+            "one is lost, and 1 more; `/storez` lists what was found, `imori store acknowledge` ends this";
+        let unconfirmed = "for 1.2 s, persistent messages are not confirmed";
+        for (phase, lasts, cause, damages, status, words) in [
+            (Phase::Serving, None, None, none, 200, None),
+            (Phase::Serving, None, Some(Cause::Cpu), none, 200, None),
+            (Phase::Serving, stalled, None, none, 503, Some(unconfirmed)),
+            (Phase::Serving, stalled, None, both, 503, Some(unconfirmed)),
+            (Phase::Serving, stalled, Some(Cause::Frozen), none, 503, Some("the file system is frozen")),
+            (Phase::Stopping, stalled, None, both, 503, Some("the broker is stopping")),
+            (Phase::Serving, None, None, one, 503, Some(told)),
+            (Phase::Serving, None, None, both, 503, Some(many)),
         ] {
-            let (found, health) = judge(phase, lasts, cause);
+            let (found, health) = judge(phase, lasts, cause, damages);
             assert_eq!(found.as_u16(), status, "{health:?}");
             let error = health.error.unwrap_or_default();
             assert!(error.ends_with(words.unwrap_or_default()), "{error}");

@@ -52,6 +52,8 @@ fn push_store(page: &mut Exposition, monitored: &Monitored) {
     if let Some(free_bytes) = journal.free_bytes() {
         page.gauge("imori_disk_free_bytes", "What is left on the disk.", free_bytes as f64);
     }
+    let help = "Findings of damage that nobody has acknowledged.";
+    page.gauge("imori_store_damages", help, shared.damages.findings().len() as f64);
     let help = "Whether publishers wait: for memory, or for the disk.";
     let alarms = [
         (String::from("of=\"memory\""), f64::from(u8::from(shared.memory.is_alarmed()))),

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::connz::{self, Connz};
 use super::guard::guard;
-use super::healthz::Healthz;
+use super::healthz::{self, Healthz};
 use super::metrics;
 use super::monitored::{Monitored, Path};
 use super::query::Parameters;
@@ -89,9 +89,13 @@ async fn routez(State(monitored): Broker) -> Response {
     })
 }
 
-async fn healthz(State(monitored): Broker) -> Response {
+async fn healthz(State(monitored): Broker, Query(pairs): Pairs) -> Response {
     monitored.requests.count(Path::Healthz);
-    let (status, health) = Healthz::of(&monitored);
+    let wish = match healthz::Wish::read(&Parameters(pairs)) {
+        Ok(wish) => wish,
+        Err(reason) => return refuse(reason),
+    };
+    let (status, health) = Healthz::of(&monitored, wish);
     // In one line: probes compare it as text.
     answer(status, serde_json::to_vec(&health))
 }

@@ -37,6 +37,8 @@ struct Store {
     id: String,
     folder: String,
     last_end: String,
+    /// What was found damaged or missing, by this process and those before it, and is not acknowledged.
+    damage: Vec<String>,
     recovered: Option<Recovered>,
 }
 
@@ -229,6 +231,7 @@ fn store(monitored: &Monitored) -> Store {
         id: folder.store().0.iter().take(4).map(|byte| format!("{byte:02x}")).collect(),
         folder: folder.path().display().to_string(),
         last_end: folder.last_end().to_string(),
+        damage: monitored.shared.damages.findings(),
         recovered: journal.report().map(|report| Recovered {
             records: report.record_count,
             files: report.file_count,

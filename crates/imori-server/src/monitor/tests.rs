@@ -242,12 +242,13 @@ fn answers_have_the_fields_and_types_of_nats_server() {
     check(&running.json("/routez"), &routes);
     check(&running.json("/healthz"), &[("status", Text)]);
     assert_eq!(running.get("/healthz?js-enabled-only=true").1, r#"{"status":"ok"}"#);
+    assert_eq!(running.get("/healthz?damage=1").1, r#"{"status":"ok"}"#);
     let slow = &running.json("/varz")["slow_consumer_stats"];
     check(slow, &[("clients", Whole), ("routes", Whole), ("gateways", Whole), ("leafs", Whole)]);
     assert_eq!(
         running.json("/varz")["http_req_stats"],
         serde_json::json!({
-            "/varz": 3, "/connz": 1, "/subsz": 2, "/routez": 1, "/healthz": 2,
+            "/varz": 3, "/connz": 1, "/subsz": 2, "/routez": 1, "/healthz": 3,
         })
     );
 }
@@ -388,6 +389,7 @@ fn the_store_is_shown_with_what_was_confirmed() {
     assert_eq!(storez["confirms"], serde_json::json!({ "memory": 1, "os": 0, "disk": 3 }), "{storez}");
     assert_eq!(storez["store"]["id"].as_str().map(str::len), Some(8));
     assert_eq!(storez["store"]["last_end"], "never used before");
+    assert_eq!(storez["store"]["damage"], serde_json::json!([]));
     assert_eq!(storez["store"]["recovered"]["records"], 0);
     assert_eq!(storez["store"]["recovered"]["absent"], serde_json::json!([]));
     let journal = &storez["journal"];

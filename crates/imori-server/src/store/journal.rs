@@ -364,7 +364,7 @@ mod tests {
     fn an_end_is_clean_when_all_that_was_appended_is_durable() {
         for (appended, expected) in [(7, LastEnd::Clean), (8, LastEnd::Killed), (u64::MAX, LastEnd::Killed)] {
             let data = tempfile::tempdir().expect("there is a folder for temporary files");
-            let folder = StoreFolder::open(data.path()).expect("it is empty");
+            let folder = StoreFolder::open(data.path(), OnDamage::Quarantine).expect("it is empty");
             let definitions =
                 Definitions::open(&folder.root(), folder.store(), Before::Nothing, OnDamage::Refuse);
             let failure = Arc::new(Failure::new(folder));
@@ -378,7 +378,7 @@ mod tests {
             journal.appended.store(appended, Ordering::Release);
             journal.close();
             drop(journal);
-            let folder = StoreFolder::open(data.path()).expect("nobody has it");
+            let folder = StoreFolder::open(data.path(), OnDamage::Quarantine).expect("nobody has it");
             assert_eq!(folder.last_end(), expected, "{appended} of 7");
         }
     }

@@ -12,12 +12,14 @@ mod page_facts;
 mod room;
 mod journal;
 mod definitions;
+mod damages;
 mod failure;
 mod seldom;
 mod commits;
 mod progress;
 
 pub(crate) use commits::{BOUNDS_US, Commits};
+pub(crate) use damages::Damages;
 pub(crate) use journal::Journal;
 pub use keeper::Keeper;
 pub use open::StoreError;

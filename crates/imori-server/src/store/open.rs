@@ -1,13 +1,13 @@
 //! The store is opened: whose it is, what is declared, what the journal holds, and what follows from that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, io};
 
 use imori_core::confirm::Lsn;
-use imori_core::id::VhostId;
+use imori_core::id::{DurableQueueId, VhostId};
 use imori_core::limits::PAGE_BYTES_GOAL;
 use imori_core::memory::Gauge;
 use imori_core::name::Name;
@@ -22,11 +22,12 @@ use imori_store::open::{OpenError, Opened};
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::RecoverError;
 use imori_store::run_mark::LastEnd;
-use imori_store::segment::{self, SegmentOpenError, SegmentSettings, Segments};
+use imori_store::segment::{self, DamagedPage, SegmentOpenError, SegmentSettings, Segments};
 use imori_store::settings::{FileBytesError, OnDamage, Settings};
 use imori_store::whole_file::ReadFrom;
 use tracing::{info, warn};
 
+use super::damages::Damages;
 use super::definitions::{DefinitionsThread, of_store};
 use super::failure::Failure;
 use super::page_facts::{census_of, page_facts, page_ref};
@@ -60,6 +61,7 @@ pub(crate) struct OpenedStore {
     pub(crate) journal: Journal,
     pub(crate) keeper: Keeper,
     pub(crate) pager: Pager,
+    pub(crate) damages: Arc<Damages>,
     pub(crate) opened: Opened<File>,
     pub(crate) restore: Restore,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
@@ -144,11 +146,16 @@ impl From<DefinitionsError> for StoreError {
 pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let begin = std::time::Instant::now();
     let gauge = opening.gauge;
-    let folder = StoreFolder::open(opening.folder)?;
+    let folder = StoreFolder::open(opening.folder, opening.on_damage)?;
     if folder.is_open_to_others() {
         let folder = folder.path().display();
         warn!(%folder, "others can look into the data folder; take their rights to it away");
     }
+    let damages = Arc::new(Damages::of(folder.path()));
+    for name in folder.missing() {
+        warn!(folder = name, "a folder of the store is missing, with all that stood there; it is made anew");
+    }
+    damages.note(folder.missing().iter().map(|name| format!("the folder `{name}/` was missing")));
     let last_end = folder.last_end();
     let store = folder.store();
     let settings = Settings::new(store, 0, opening.file_bytes, opening.on_damage);
@@ -166,6 +173,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let mut definitions = Definitions::open(&folder.root(), folder.store(), before, opening.on_damage)?;
     if !definitions.damage().is_none() {
         warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
+        damages.note([definitions.damage().to_string()]);
     }
     let lacks_rows = definitions.lacks_rows()?;
     let vhosts = vhosts(&mut definitions, &opening.vhosts, lacks_rows)?;
@@ -191,7 +199,11 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     if !report.is_damaged() {
         info!(%last_end, %report, took_ms = begin.elapsed().as_millis(), "the journal is read");
     } else {
-        warn!(%last_end, %report, "the journal is damaged; the files are set aside, `imori verify` shows them");
+        warn!(
+            %last_end, %report,
+            "the journal is damaged; the files are set aside as `….damaged`, `imori store dump` shows what is in them"
+        );
+        damages.note(report.findings());
     }
     // Those that were applied too: a damaged row comes back as long as its record is there, and what was deleted
     // since has a later record.
@@ -206,18 +218,28 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let checkpoint = last.map_or(&[][..], |record| record.payload.get(8..).unwrap_or_default());
     let checkpoint = Checkpoint::decode(checkpoint)
         .map_err(|error| StoreError::Record { lsn: last.map_or(0, |record| record.lsn.0), error })?;
-    let (segments, pages, report) =
-        Segments::open(folder.segments(), &segment_settings, &census_of(&checkpoint))?;
-    if report.damaged.is_empty() {
-        info!(%report, "the segments are read");
+    let (segments, pages, mut report) =
+        Segments::open(folder.segments(), &segment_settings, &census_of(&checkpoint)).map_err(|error| {
+            let name = |owner| restore.queue_name(DurableQueueId(owner)).map(Name::to_string);
+            StoreError::Segments(error.naming_owners(name))
+        })?;
+    report.name_owners(|owner| restore.queue_name(DurableQueueId(owner)).map(Name::to_string));
+    if report.is_damaged() {
+        warn!(
+            %report,
+            "segments are damaged or missing; what is damaged is set aside as `….damaged` and served as far as it \
+             verifies, `imori verify` and `imori store dump` show more"
+        );
+        damages.note(report.findings());
     } else {
-        warn!(%report, "segments are damaged; they are set aside and what verifies is served");
+        info!(%report, "the segments are read");
     }
     let doubtful = match was_clean {
         true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),
         false => (segments.census().next_segment, Lsn(opened.recovered.next.0)),
     };
     restore.checkpoint(checkpoint);
+    let owners: BTreeMap<_, _> = pages.iter().map(|facts| (facts.page, facts.owner)).collect();
     pages.into_iter().for_each(|facts| restore.page(page_facts(&facts)));
     let settles: Vec<_> = records(&opened, RecordType::Settle).collect();
     read(&settles, |record| restore.settle(&record.payload))?;
@@ -231,7 +253,12 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
         let Ok(page) = page else { continue };
         if let Some(damage) = page.damage {
-            warn!(lost = damage.lost, records = ?damage.lsns, "a page of delayed messages is damaged");
+            let owner = owners.get(&page_ref(place)).copied().unwrap_or_default();
+            let owner_name = restore.queue_name(DurableQueueId(owner)).map(Name::to_string);
+            let name = segments.file_name(page_ref(place));
+            let damage = DamagedPage { name, owner, owner_name, is_gone: false, damage };
+            warn!(%damage, "delayed messages are lost; `imori store dump` shows what there is");
+            damages.note([damage.to_string()]);
         }
         let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
         let first = page.entries.first().map_or(0, |entry| entry.lsn.0);
@@ -265,12 +292,18 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     thread.release(synced);
     let keeper = Keeper::new(opening.files_max, doubtful, restore.gone_pages());
     let waiters = Arc::new(Waiters::new(opening.cells, synced));
-    let pager =
-        Pager::start((segments, messages), Arc::clone(&failure), Arc::clone(&waiters), gauge, opening.cells);
+    let pager = Pager::start(
+        (segments, messages),
+        Arc::clone(&failure),
+        Arc::clone(&waiters),
+        gauge,
+        Arc::clone(&damages),
+        opening.cells,
+    );
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);
-    Ok(OpenedStore { journal, keeper, pager, opened, restore, vhosts })
+    Ok(OpenedStore { journal, keeper, pager, damages, opened, restore, vhosts })
 }
 
 fn records(opened: &Opened<File>, kind: RecordType) -> impl Iterator<Item = &Record> {

@@ -12,7 +12,7 @@ use imori_core::record::{decode_journal_entry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_store::disk::is_scarce;
 use imori_store::limits::SEGMENT_PAGES_MAX;
-use imori_store::segment::{Durability, NewPage, Page, PageEntry, PageError, PageFacts, PageRef};
+use imori_store::segment::{Durability, NewPage, Page, PageDamage, PageEntry, PageError, PageFacts, PageRef};
 use tracing::{debug, warn};
 
 use super::page_facts::{page_ref, place_of};
@@ -83,6 +83,11 @@ pub trait PageHost {
     /// Lets a page go.
     fn discard_page(&self, page: PageRef) -> io::Result<()>;
 
+    /// Tells of a page of which not all verifies.
+    fn tell_damage(&self, _queue: QueueId, damage: &PageDamage) {
+        warn!(%damage, "a page is damaged; what verifies is served");
+    }
+
     /// Ends the broker, whose disk failed.
     fn fail(&self, error: &io::Error);
 
@@ -109,7 +114,7 @@ pub fn do_job<H: PageHost>(host: &H, job: Job) {
         Job::Write(queue, owner, drafts) => write(host, queue, owner, drafts),
         Job::Read(queue, pages) => {
             for (id, source) in pages {
-                let news = match read(host, &source) {
+                let news = match read(host, queue, &source) {
                     Some(entries) => PageNews::Read(queue, id, entries),
                     None => PageNews::Unreadable(queue, id, source),
                 };
@@ -150,20 +155,17 @@ fn write_one<H: PageHost>(
     }
 }
 
-fn read<H: PageHost>(host: &H, source: &PageSource) -> Option<Vec<Entry>> {
+fn read<H: PageHost>(host: &H, queue: QueueId, source: &PageSource) -> Option<Vec<Entry>> {
     match source {
-        PageSource::Segment(place) => read_segment(host, *place),
+        PageSource::Segment(place) => read_segment(host, queue, *place),
         PageSource::Journal(read) => read_journal(host, read),
     }
 }
 
-fn read_segment<H: PageHost>(host: &H, place: PagePlace) -> Option<Vec<Entry>> {
+fn read_segment<H: PageHost>(host: &H, queue: QueueId, place: PagePlace) -> Option<Vec<Entry>> {
     let page = host.read_page(page_ref(place));
     let page = page.inspect_err(|error| warn!(%error, "messages of a page wait for the next start")).ok()?;
-    if let Some(damage) = page.damage {
-        let (segment, index) = (place.segment, place.index);
-        warn!(segment, index, lost = damage.lost, records = ?damage.lsns, "a page is damaged; what verifies is served");
-    }
+    page.damage.iter().for_each(|damage| host.tell_damage(queue, damage));
     let decode = |entry: PageEntry| {
         let lsn = Lsn(entry.lsn.0);
         decode_page_entry(lsn, &entry.payload, host.gauge())
@@ -253,7 +255,8 @@ impl PageNews {
             PageNews::Read(queue, page, entries) => {
                 let lost = broker::page_read(world, queue, page, entries);
                 if lost > 0 {
-                    warn!(lost, "messages of a damaged page are lost");
+                    let queue = world.with_queue(queue, |queue| queue.name().to_string());
+                    warn!(queue, lost, "messages of a damaged page are lost");
                 }
             }
             PageNews::Unreadable(queue, page, source) => {

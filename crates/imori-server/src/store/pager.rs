@@ -14,12 +14,15 @@ use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace};
 use imori_store::disk::{Disk, RealDisk};
 use imori_store::messages::Messages;
-use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef, Segments};
+use imori_store::segment::{
+    Census, DamagedPage, Durability, NewPage, Page, PageDamage, PageError, PageFacts, PageRef, Segments,
+};
 use imori_store::space::Space;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, warn};
 
 use super::Waiters;
+use super::damages::Damages;
 use super::failure::Failure;
 use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, read_journal, write_drafts};
 use super::room::{Purpose, Room};
@@ -50,7 +53,12 @@ struct Desk {
     /// What of the disk is not for segments.
     marks: OnceLock<Space>,
     complaints: Seldom,
+    damages: Arc<Damages>,
+    names: OnceLock<QueueNames>,
 }
+
+/// What a queue is called.
+pub(crate) type QueueNames = Box<dyn Fn(QueueId) -> Option<String> + Send + Sync>;
 
 impl Pager {
     /// Starts the threads, for so many cells.
@@ -59,6 +67,7 @@ impl Pager {
         failure: Arc<Failure>,
         waiters: Arc<Waiters>,
         gauge: Gauge,
+        damages: Arc<Damages>,
         cells: usize,
     ) -> io::Result<Pager> {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..cells.max(1)).map(|_| unbounded_channel()).unzip();
@@ -75,6 +84,8 @@ impl Pager {
             is_closing,
             marks,
             complaints,
+            damages,
+            names: OnceLock::new(),
         });
         let (write, to_write) = channel();
         let (read, to_read) = channel();
@@ -95,6 +106,11 @@ impl Pager {
     /// Says what of the disk is not for segments; said once, before there are any.
     pub(crate) fn leave(&self, marks: Space) {
         let _ = self.desk.marks.set(marks);
+    }
+
+    /// Says what queues are called; said once.
+    pub(crate) fn name_queues(&self, names: QueueNames) {
+        let _ = self.desk.names.set(names);
     }
 
     /// What there is for segments now.
@@ -210,6 +226,14 @@ impl PageHost for Desk {
 
     fn discard_page(&self, page: PageRef) -> io::Result<()> {
         self.segments.discard(page)
+    }
+
+    fn tell_damage(&self, queue: QueueId, damage: &PageDamage) {
+        let name = self.segments.file_name(damage.page);
+        let owner_name = self.names.get().and_then(|names| names(queue));
+        let damage = DamagedPage { name, owner: 0, owner_name, is_gone: false, damage: damage.clone() };
+        warn!(%damage, "what verifies is served; `imori store dump` shows what there is");
+        self.damages.note([damage.to_string()]);
     }
 
     fn fail(&self, error: &io::Error) {

@@ -450,3 +450,62 @@ fn that_rows_were_lost_is_known_until_something_is_made_in_their_place() {
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
     assert!(!open(&disk).expect("it is there").lacks_rows().expect("it is whole"));
 }
+
+#[test]
+fn each_damaged_file_is_set_aside_under_a_name_of_its_own() {
+    let (mut disk, _) = sample(true);
+    for aside in ["definitions.redb.damaged", "definitions.redb.damaged-2", "definitions.redb.damaged-3"] {
+        let mut hurt = disk.state();
+        hurt.damage(NAME, |bytes| bytes.truncate(100));
+        disk = SimDisk::new(hurt);
+        assert!(open(&disk).expect("it is set aside").damage().all.is_some());
+        let names = disk.state().names().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(names.iter().any(|name| name == aside), "{aside} is not among {names:?}");
+    }
+}
+
+#[test]
+fn a_file_from_which_nothing_can_be_read_is_refused_as_it_is() {
+    let mut hurt = sample(true).0.state();
+    hurt.damage(NAME, |bytes| bytes.truncate(0));
+    let disk = SimDisk::new(hurt);
+    let refused = Definitions::open(&disk, STORE, Before::Definitions, OnDamage::Refuse);
+    assert!(matches!(refused, Err(DefinitionsError::Unreadable(_))), "{refused:?}");
+    assert_eq!(disk.state().names(), [NAME]);
+}
+
+#[test]
+fn a_look_shows_the_queues_and_counts_the_others() {
+    let (disk, expected) = sample(true);
+    let look = look(&disk, STORE).expect("it opens").expect("it is there");
+    let queues: Rows = look.queues.into_iter().map(|(key, value)| ((Table::Queues, key), value)).collect();
+    let of = |table: Table| expected.iter().filter(move |((of, _), _)| *of == table);
+    assert!(queues.iter().eq(of(Table::Queues)), "{} queues", queues.len());
+    let counted: Vec<(Table, usize)> =
+        Table::ALL.into_iter().map(|table| (table, of(table).count())).collect();
+    assert_eq!((look.applied, look.rows), (Lsn(40), counted));
+}
+
+#[test]
+fn rows_that_a_file_counts_and_does_not_have_are_gone_without_a_trace() {
+    let disk = SimDisk::default();
+    let mut definitions = open(&disk).expect("the disk is well");
+    let row = |number: u8| Change {
+        table: Table::Queues,
+        key: vec![number].into(),
+        value: Some(vec![number; 9].into()),
+    };
+    definitions.apply(Lsn(7), &[row(1), row(2), row(3)]).expect("the disk is well");
+    // It believes that it has five more.
+    definitions.head.rows = [0, 0, 7, 0, 0];
+    definitions.apply(Lsn(8), &[row(4)]).expect("the disk is well");
+    drop(definitions);
+    let look = look(&disk, STORE).expect("it opens").expect("it is there");
+    assert_eq!((look.damage.missing, look.damage.rows), (vec![(Table::Queues, 4)], Vec::new()));
+    // They are told of once: what goes on knows how many it has.
+    let again = open(&disk).expect("it is mended");
+    assert_eq!(again.damage().missing, [(Table::Queues, 4)]);
+    assert_eq!(again.head.rows[2], 4);
+    drop(again);
+    assert!(open(&disk).expect("it is mended").damage().is_none());
+}

@@ -11,7 +11,7 @@ fn place(name: &str) -> PathBuf {
 }
 
 fn opened(path: &Path) -> StoreFolder {
-    StoreFolder::open(path).expect("the folder is there for us")
+    StoreFolder::open(path, OnDamage::Quarantine).expect("the folder is there for us")
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn who_has_the_folder_is_told_and_a_kill_gives_it_back() {
     let said = io::BufRead::lines(io::BufReader::new(holder.stdout.take().expect("it is piped")));
     let is_held = said.map_while(Result::ok).any(|line| line.contains("held"));
     assert!(is_held);
-    for refused in [StoreFolder::open(&path).err(), FolderLook::open(&path).err()] {
+    for refused in [StoreFolder::open(&path, OnDamage::Quarantine).err(), FolderLook::open(&path).err()] {
         let told = refused.expect("another process has it").to_string();
         let expected = format!("process `{}` has the data folder `{}`; stop it", holder.id(), path.display());
         assert!(told.starts_with(&expected), "{told}");
@@ -137,10 +137,38 @@ fn a_folder_that_cannot_be_a_store_is_refused_in_words() {
         let path = place(name);
         drop(opened(&path));
         hurt(&path);
-        let told = StoreFolder::open(&path).expect_err("it is refused").to_string();
+        let told = StoreFolder::open(&path, OnDamage::Quarantine).expect_err("it is refused").to_string();
         assert!(told.contains(expected), "{name}: {told}");
         let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
     }
+}
+
+#[test]
+fn a_folder_of_a_store_that_is_gone_is_told_and_made_anew_only_to_go_on_without_it() {
+    for gone in [&[JOURNAL][..], &[SEGMENTS], &[JOURNAL, SEGMENTS]] {
+        let path = place("gone");
+        assert!(opened(&path).missing().is_empty(), "a new store has lost nothing");
+        gone.iter().for_each(|name| fs::remove_dir_all(path.join(name)).expect("it is there"));
+
+        let refused = StoreFolder::open(&path, OnDamage::Refuse).expect_err("it is refused").to_string();
+        let names = gone.iter().map(|name| format!("has lost its folder `{name}/`, ")).collect::<String>();
+        assert!(refused.contains(&names) && refused.contains("`journal.on_damage`"), "{refused}");
+        assert_eq!(FolderLook::open(&path).expect("nobody has it").missing, gone);
+        assert!(gone.iter().all(|name| !path.join(name).exists()), "it was made anew");
+
+        assert_eq!(opened(&path).missing(), gone);
+        assert!(StoreFolder::open(&path, OnDamage::Refuse).expect("it is whole").missing().is_empty());
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[test]
+fn a_first_start_that_was_cut_off_is_a_first_one_again() {
+    let path = place("cut-off");
+    fs::create_dir_all(path.join(JOURNAL)).expect("there is none");
+    let folder = opened(&path);
+    assert_eq!((folder.last_end(), folder.missing()), (LastEnd::First, &[][..]));
+    let _ = fs::remove_dir_all(path);
 }
 
 #[test]

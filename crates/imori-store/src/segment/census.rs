@@ -23,6 +23,13 @@ pub struct SegmentCensus {
     pub gone: Vec<u32>,
 }
 
+impl SegmentCensus {
+    /// How many of its pages somebody needs.
+    pub(crate) fn needed_count(&self) -> usize {
+        (self.page_count as usize).saturating_sub(self.gone.len())
+    }
+}
+
 impl Census {
     /// The segment of this number, if it is listed.
     #[must_use]
@@ -35,6 +42,11 @@ impl Census {
     #[must_use]
     pub fn is_gone(&self, segment: u32) -> bool {
         segment < self.next_segment && self.segment(segment).is_none()
+    }
+
+    /// The segments of which a page is needed.
+    pub fn needed(&self) -> impl Iterator<Item = &SegmentCensus> {
+        self.segments.iter().filter(|listed| listed.needed_count() > 0)
     }
 
     /// Tells whether this page of a segment that is listed was gone already.

@@ -223,11 +223,39 @@ fn a_page_whose_rows_are_both_lost_is_told() {
     let (segments, left, report) =
         Segments::open(disk.clone(), &settings, &Census::default()).expect("it is set aside");
     assert_eq!(left, [facts[0], facts[2]]);
-    assert!(report.to_string().ends_with("2 pages are found, 1 are lost"), "{report}");
+    assert!(report.to_string().ends_with("2 pages are found, 1 are lost as a whole"), "{report}");
     // Once nobody needs the others it stays set aside, and they do not come back.
     left.iter().for_each(|facts| segments.discard(facts.page).expect("the disk is well"));
     let (_, left, _) = Segments::open(disk.clone(), &settings, &segments.census()).expect("it opens");
     assert_eq!((left, disk.state().names()), (vec![], vec![ASIDE.to_string()]));
+}
+
+#[test]
+fn what_a_shortened_segment_has_lost_is_told_when_it_is_opened() {
+    let Sample { state, settings, rows, entries, .. } = sample(3, 4, 90, None);
+    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Census::default());
+    let census = segments.expect("the disk is well").0.census();
+    // In the second page only its first entry is left; the table tells of the last.
+    let inside = entries[4].2.end;
+    for (end, gone, found, lost, inside) in [
+        (inside, vec![], 3, vec![], vec![(1, 3), (2, 4)]),
+        (inside, vec![1], 2, vec![], vec![(2, 4)]),
+        (rows[2].offset as usize + ROW_BYTES, vec![], 3, vec![], vec![(2, 4)]),
+        (rows[2].offset as usize + ROW_BYTES, vec![2], 2, vec![], vec![]),
+        (0, vec![], 0, vec![0, 1, 2], vec![]),
+        (0, vec![1], 0, vec![0, 2], vec![]),
+    ] {
+        let (mut state, mut census) = (state.clone(), census.clone());
+        state.damage(NAME, |bytes| bytes.truncate(end));
+        census.segments[0].gone = gone;
+        let opened = Segments::open(SimDisk::new(state), &settings, &census);
+        let (_, _, report) = opened.expect("it is set aside");
+        let damaged = &report.damaged[0];
+        assert_eq!((damaged.page_count, &damaged.lost, damaged.has_lost_count), (found, &lost, false));
+        let pages = report.pages.iter().map(|page| (page.damage.page.index(), page.damage.lost));
+        assert_eq!(pages.collect::<Vec<_>>(), inside, "{report}");
+        assert!(report.pages.iter().all(|page| page.owner == u64::from(page.damage.page.index())));
+    }
 }
 
 #[test]
@@ -238,6 +266,8 @@ fn damage_of_the_table_is_refused_where_that_is_asked_for() {
     let settings = SegmentSettings { on_damage: OnDamage::Refuse, ..settings };
     let refused = Segments::open(disk.clone(), &settings, &Census::default()).map(|_| ());
     assert!(matches!(refused, Err(SegmentOpenError::Damaged(_))), "{refused:?}");
+    // By the name that it has.
+    assert!(refused.expect_err("it is damaged").to_string().contains("in front of `segment-0000000000`:"));
     assert_eq!(disk.state().names(), [NAME], "nothing is changed");
 }
 

@@ -6,6 +6,7 @@
 
 mod segments;
 mod verify;
+mod walk;
 mod last_record;
 mod open;
 mod report;
@@ -26,9 +27,10 @@ pub use self::file::Durability;
 pub use self::header::{SegmentHeader, SegmentHeaderError};
 pub use self::last_record::last_record;
 pub use self::open::SegmentOpenError;
-pub use self::page::{NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
-pub use self::report::{DamagedSegment, SegmentReport};
+pub use self::page::{EntryPlace, NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
+pub use self::report::{AbsentSegment, DamagedPage, DamagedSegment, SegmentReport};
 pub use self::row::{PageFacts, PageRef, Place, ROW_BYTES, Row};
 pub use self::segments::{PageError, Segments, Writing};
 pub use self::settings::SegmentSettings;
-pub use self::verify::{DamagedPage, SegmentsLook, verify};
+pub use self::verify::{SegmentsLook, verify};
+pub use self::walk::{SegmentPlace, files, walk};

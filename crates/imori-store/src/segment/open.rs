@@ -14,10 +14,11 @@ use crate::limits::{PAGE_ALIGN_BYTES, SEGMENT_HEAD_BYTES, SEGMENT_PAGES_MAX};
 use crate::planted::Fault;
 use crate::settings::OnDamage;
 
-use super::census::Census;
+use super::census::{Census, SegmentCensus};
 use super::file::{self, FileKind};
 use super::header::{HEADER_BYTES, SegmentHeader, SegmentHeaderError};
-use super::report::{DamagedSegment, SegmentReport};
+use super::page::{self, PageDamage};
+use super::report::{AbsentSegment, DamagedPage, DamagedSegment, SegmentReport};
 use super::row::{PageRef, Place, ROW_BYTES, Row};
 use super::segment::Segment;
 use super::settings::SegmentSettings;
@@ -39,8 +40,19 @@ pub enum SegmentOpenError {
         /// Its version.
         version: u32,
     },
-    /// There is damage, and the settings say that it is not to be opened then. Nothing was changed.
+    /// There is damage, or a segment is missing, and the settings say that it is not to be opened then. Nothing was changed.
     Damaged(Box<SegmentReport>),
+}
+
+impl SegmentOpenError {
+    /// The same, which says what the owners of damaged pages are called, as far as that is known.
+    #[must_use]
+    pub fn naming_owners(mut self, name: impl Fn(u64) -> Option<String>) -> SegmentOpenError {
+        if let SegmentOpenError::Damaged(report) = &mut self {
+            report.name_owners(name);
+        }
+        self
+    }
 }
 
 impl fmt::Display for SegmentOpenError {
@@ -56,7 +68,11 @@ impl fmt::Display for SegmentOpenError {
                 write!(f, "`{name}` has version `{version}`; open it with the release that wrote it")
             }
             SegmentOpenError::Damaged(report) => {
-                write!(f, "segments are damaged; restore them, or choose to set the files aside\n{report}")
+                write!(
+                    f,
+                    "segments are damaged or missing; restore the whole folder from a copy, or {}\n{report}",
+                    OnDamage::TO_GO_ON
+                )
             }
         }
     }
@@ -116,13 +132,15 @@ pub(crate) fn find<D: Disk>(
             continue;
         }
         let mut looked = look(disk, settings, number, &name)?;
-        for index in census.segment(number).into_iter().flat_map(|listed| &listed.gone) {
-            looked.discard(*index);
+        if let Some(listed) = census.segment(number) {
+            looked.know(listed);
+            listed.gone.iter().for_each(|index| looked.discard(*index));
         }
         let kind = if looked.is_whole { kind } else { FileKind::Damaged };
         if !looked.is_whole {
             damaged.push((number, name.clone()));
-            report.damaged.push(looked.report(file::name(number, kind), &name));
+            report.damaged.push(looked.report(&name));
+            report.pages.append(&mut looked.damaged_pages(&name));
         }
         let segment = Segment::new(kind, looked.rows);
         if segment.is_gone() && kind != FileKind::Damaged {
@@ -134,11 +152,9 @@ pub(crate) fn find<D: Disk>(
     }
     report.segment_count = found.segments.len();
     report.page_count = found.segments.values().map(|segment| segment.facts().count()).sum();
-    let listed = census.segments.iter().filter(|listed| listed.gone.len() < listed.page_count as usize);
-    report.absent =
-        listed.map(|listed| listed.segment).filter(|number| !found.segments.contains_key(number)).collect();
+    report.absent = absent(census, |number| found.segments.contains_key(&number));
     report.took = begin.elapsed();
-    if !report.damaged.is_empty() && settings.on_damage == OnDamage::Refuse {
+    if report.is_damaged() && settings.on_damage == OnDamage::Refuse {
         return Err(SegmentOpenError::Damaged(Box::new(report)));
     }
     removed.iter().try_for_each(|name| disk.remove(name))?;
@@ -152,11 +168,23 @@ pub(crate) fn find<D: Disk>(
     Ok(found)
 }
 
+/// The segments that a checkpoint needs and that are not there.
+pub(super) fn absent(census: &Census, is_there: impl Fn(u32) -> bool) -> Vec<AbsentSegment> {
+    let absent = census.needed().filter(|listed| !is_there(listed.segment)).map(|listed| AbsentSegment {
+        segment: listed.segment,
+        name: file::name(listed.segment, FileKind::Durable),
+        page_count: listed.needed_count(),
+    });
+    absent.collect()
+}
+
 /// What was seen in one file.
 pub(super) struct Looked {
     /// By index; none where neither row of a page verifies, or where it is gone.
     pub(super) rows: Vec<Option<Row>>,
     lost: Vec<u32>,
+    /// What is lost inside of pages, each with whose it is: known only where the file is not whole.
+    hurt: Vec<(u64, PageDamage)>,
     pub(super) is_whole: bool,
     has_lost_count: bool,
 }
@@ -165,21 +193,42 @@ impl Looked {
     fn new(header: Option<SegmentHeader>, rows: Vec<Option<Row>>, is_whole: bool) -> Looked {
         let lost = (0..).zip(&rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
         let has_lost_count = header.is_none() && rows.iter().all(Option::is_none);
-        Looked { rows, lost, is_whole, has_lost_count }
+        Looked { rows, lost, hurt: Vec::new(), is_whole, has_lost_count }
+    }
+
+    /// Takes what a checkpoint knows: how many pages there were, and which of them nobody needs.
+    pub(super) fn know(&mut self, listed: &SegmentCensus) {
+        self.rows.resize(self.rows.len().max(listed.page_count as usize), None);
+        self.has_lost_count = false;
+        let lost = (0..).zip(&self.rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index);
+        self.lost = lost.filter(|index| listed.gone.binary_search(index).is_err()).collect();
     }
 
     fn discard(&mut self, index: u32) {
         self.lost.retain(|lost| *lost != index);
+        self.hurt.retain(|(_, damage)| damage.page.index() != index);
         if let Some(row) = usize::try_from(index).ok().and_then(|index| self.rows.get_mut(index)) {
             *row = None;
         }
     }
 
-    pub(super) fn report(&self, aside: String, name: &str) -> DamagedSegment {
+    pub(super) fn report(&self, name: &str) -> DamagedSegment {
         let page_count = u32::try_from(self.rows.iter().flatten().count()).expect("the limit of pages fits");
-        let is_known = aside == name;
+        let is_known = file::parse_name(name).is_some_and(|(_, kind)| kind == FileKind::Damaged);
         let (lost, has_lost_count) = (self.lost.clone(), self.has_lost_count);
-        DamagedSegment { name: aside, is_known, page_count, lost, has_lost_count }
+        DamagedSegment { name: name.to_string(), is_known, page_count, lost, has_lost_count }
+    }
+
+    fn damaged_pages(&mut self, name: &str) -> Vec<DamagedPage> {
+        let hurt = std::mem::take(&mut self.hurt).into_iter();
+        let page = |(owner, damage)| DamagedPage {
+            name: name.to_string(),
+            owner,
+            owner_name: None,
+            is_gone: false,
+            damage,
+        };
+        hurt.map(page).collect()
     }
 }
 
@@ -202,10 +251,28 @@ pub(super) fn look<D: Disk>(
         None => false,
     };
     let is_whole = is_long_enough && rows.iter().all(Option::is_some);
+    let mut hurt = Vec::new();
     if !is_whole && !settings.seal.planted.has(Fault::TableNotSalvaged) {
-        salvage(&disk::read_all(&file)?, settings, segment, &mut rows);
+        let bytes = disk::read_all(&file)?;
+        salvage(&bytes, settings, segment, &mut rows);
+        hurt = hurt_in(&bytes, settings, &rows);
     }
-    Ok(Looked::new(header, rows, is_whole))
+    Ok(Looked { hurt, ..Looked::new(header, rows, is_whole) })
+}
+
+/// What is lost inside of the pages of a file that was read whole.
+fn hurt_in(bytes: &[u8], settings: &SegmentSettings, rows: &[Option<Row>]) -> Vec<(u64, PageDamage)> {
+    let damage = |row: &Row| {
+        let damage = page::decode_lsns(bytes_of(bytes, row), row, settings.seal).damage;
+        damage.filter(|damage| damage.lost > 0).map(|damage| (row.facts.owner, damage))
+    };
+    rows.iter().flatten().filter_map(damage).collect()
+}
+
+/// What is there of a page.
+pub(super) fn bytes_of<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
+    let place = |at| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    bytes.get(place(row.offset)..place(row.end())).unwrap_or_default()
 }
 
 /// Looks at all bytes of a file.

@@ -4,11 +4,12 @@
 //! The sum covers the fields before it, the page and the place in it: an entry verifies nowhere else.
 //! An entry that does not verify loses itself alone, for the next is looked for at every step of 8.
 
+use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::limits::PAGE_ALIGN_BYTES;
+use crate::limits::{PAGE_ALIGN_BYTES, REPORTED_RANGES_MAX};
 use crate::lsn::{self, Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::seal::Seal;
@@ -59,6 +60,23 @@ pub struct PageDamage {
     pub lost: u32,
     /// Their numbers are among these, which is more than they are where an entry's own is lost.
     pub lsns: Vec<LsnRange>,
+}
+
+impl fmt::Display for PageDamage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lost {
+            0 => f.write_str("no entry is lost")?,
+            1 => f.write_str("1 entry is lost")?,
+            lost => write!(f, "{lost} entries are lost")?,
+        }
+        for (at, range) in self.lsns.iter().take(REPORTED_RANGES_MAX).enumerate() {
+            write!(f, "{} {range}", if at == 0 { ", among numbers" } else { "," })?;
+        }
+        match self.lsns.len().saturating_sub(REPORTED_RANGES_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more ranges"),
+        }
+    }
 }
 
 /// The bytes that an entry takes in a page with a payload of `len` bytes.
@@ -122,6 +140,32 @@ pub(crate) fn decode_lsns(bytes: &[u8], row: &Row, seal: Seal) -> Page<Lsn> {
     let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
     let damage = walk(bytes, row, seal, |head, _| entries.push(head.lsn));
     Page { entries, damage }
+}
+
+/// An entry where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryPlace<'a> {
+    /// The number of the record.
+    pub lsn: Lsn,
+    /// Its place in the order of its queue.
+    pub sequence: u64,
+    /// What the record says.
+    pub payload: &'a [u8],
+}
+
+/// Reads a page and says where in it each entry begins.
+pub(crate) fn places<'a>(
+    bytes: &'a [u8],
+    row: &Row,
+    seal: Seal,
+) -> (Vec<(usize, EntryPlace<'a>)>, Option<PageDamage>) {
+    let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
+    let damage = walk(bytes, row, seal, |head, place| {
+        let at = place.start.saturating_sub(HEAD_BYTES);
+        let payload = bytes.get(place).unwrap_or_default();
+        entries.push((at, EntryPlace { lsn: head.lsn, sequence: head.sequence, payload }));
+    });
+    (entries, damage)
 }
 
 impl Row {

@@ -3,19 +3,47 @@
 use std::fmt;
 use std::time::Duration;
 
-/// A segment whose header or table does not verify as a whole.
+use super::page::PageDamage;
+
+/// A segment whose header or table does not verify as a whole, or that is cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedSegment {
-    /// The name of its file, which is set aside under it.
+    /// The name of its file as it was found.
     pub name: String,
     /// It was set aside earlier.
     pub is_known: bool,
-    /// Pages of it that are served.
+    /// Pages of it of which a row verifies.
     pub page_count: u32,
     /// The indexes of pages of which neither row verifies, as far as is known how many there were.
     pub lost: Vec<u32>,
     /// It is not known how many there were.
     pub has_lost_count: bool,
+}
+
+/// A segment of which the last checkpoint lists pages that somebody needs, and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentSegment {
+    /// Its number.
+    pub segment: u32,
+    /// What its file was called.
+    pub name: String,
+    /// How many of its pages were needed.
+    pub page_count: usize,
+}
+
+/// A page of which not all verifies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedPage {
+    /// The name of its segment.
+    pub name: String,
+    /// Whose entries these are.
+    pub owner: u64,
+    /// What that is called, if whoever looks knows it.
+    pub owner_name: Option<String>,
+    /// Nobody needs it any more.
+    pub is_gone: bool,
+    /// What does not verify.
+    pub damage: PageDamage,
 }
 
 /// What was found in a folder of segments.
@@ -31,39 +59,100 @@ pub struct SegmentReport {
     pub transient: usize,
     /// Segments that the checkpoint knows as gone, and which are removed.
     pub gone: usize,
-    /// Segments of which the checkpoint lists pages, and that are not there: they went after it, or are lost.
-    pub absent: Vec<u32>,
+    /// Segments that are lost with all their pages: none goes before a checkpoint says that nobody needs it.
+    pub absent: Vec<AbsentSegment>,
     /// Segments with damage in front of their pages.
     pub damaged: Vec<DamagedSegment>,
+    /// What is lost inside of the pages of those; other pages are not looked into by an opening.
+    pub pages: Vec<DamagedPage>,
     /// How long it took.
     pub took: Duration,
+}
+
+impl SegmentReport {
+    /// Tells whether something is damaged or missing.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        !self.damaged.is_empty() || !self.absent.is_empty()
+    }
+
+    /// Each damage that was not known before, in words.
+    #[must_use]
+    pub fn findings(&self) -> Vec<String> {
+        let new = || self.damaged.iter().filter(|segment| !segment.is_known);
+        let pages = self.pages.iter().filter(|page| new().any(|segment| segment.name == page.name));
+        let absent = self.absent.iter().map(ToString::to_string);
+        new().map(ToString::to_string).chain(pages.map(ToString::to_string)).chain(absent).collect()
+    }
+
+    /// Says what the owners of damaged pages are called, as far as that is known.
+    pub fn name_owners(&mut self, name: impl Fn(u64) -> Option<String>) {
+        self.pages.iter_mut().for_each(|page| page.owner_name = name(page.owner));
+    }
+}
+
+impl fmt::Display for DamagedSegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "damage in front of `{}`: {} are found", self.name, pages(self.page_count as usize))?;
+        match (self.has_lost_count, self.lost.len()) {
+            (true, _) => f.write_str(", how many are lost is not known")?,
+            (false, 0) => f.write_str(", none is lost as a whole")?,
+            (false, lost) => write!(f, ", {lost} are lost as a whole")?,
+        }
+        match self.is_known {
+            true => f.write_str("; it was set aside earlier: remove it once nobody needs it"),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for AbsentSegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AbsentSegment { name, page_count, .. } = self;
+        write!(f, "damage: `{name}` is missing, with {} that somebody needed", pages(*page_count))
+    }
+}
+
+impl fmt::Display for DamagedPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DamagedPage { name, owner, owner_name, is_gone, damage } = self;
+        write!(f, "damage in page {} of `{name}`, of the queue ", damage.page.index())?;
+        match owner_name {
+            Some(owner_name) => write!(f, "`{owner_name}`")?,
+            None => write!(f, "with id {owner}")?,
+        }
+        match is_gone {
+            true => f.write_str(", which nobody needs any more"),
+            false => write!(f, ": {damage}"),
+        }
+    }
+}
+
+fn pages(count: usize) -> String {
+    match count {
+        1 => String::from("1 page"),
+        count => format!("{count} pages"),
+    }
 }
 
 impl fmt::Display for SegmentReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SegmentReport { segment_count, page_count, .. } = self;
         write!(f, "{page_count} pages in {segment_count} segments, read in {} ms", self.took.as_millis())?;
-        for segment in &self.damaged {
-            write!(f, "\ndamage in front of `{}`: {} pages are found", segment.name, segment.page_count)?;
-            match (segment.has_lost_count, segment.lost.len()) {
-                (true, _) => f.write_str(", how many are lost is not known")?,
-                (false, 0) => f.write_str(", none is lost")?,
-                (false, lost) => write!(f, ", {lost} are lost")?,
-            }
-            if segment.is_known {
-                f.write_str("; it was set aside earlier: remove it once nobody needs it")?;
-            }
-        }
-        Ok(())
+        self.damaged.iter().try_for_each(|segment| write!(f, "\n{segment}"))?;
+        self.pages.iter().try_for_each(|page| write!(f, "\n{page}"))?;
+        self.absent.iter().try_for_each(|segment| write!(f, "\n{segment}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lsn::{Lsn, LsnRange};
+    use crate::segment::PageRef;
 
     #[test]
-    fn a_report_names_files_and_counts_pages() {
+    fn a_report_names_files_and_counts_what_is_lost() {
         let damaged = |name: &str, is_known, lost: &[u32], has_lost_count| DamagedSegment {
             name: name.to_string(),
             is_known,
@@ -72,19 +161,67 @@ mod tests {
             has_lost_count,
         };
         let damaged = vec![
-            damaged("segment-0000000001.damaged", false, &[3], false),
+            damaged("segment-0000000001", false, &[3], false),
             damaged("segment-0000000002.damaged", true, &[], false),
-            damaged("segment-0000000003.damaged", false, &[], true),
+            damaged("segment-0000000003", false, &[], true),
         ];
+        let lsns = vec![LsnRange { first: Lsn(14), last: Lsn(15) }, LsnRange::one(Lsn(19))];
+        let page = |name: &str, owner_name: Option<&str>, is_gone, lost, lsns| DamagedPage {
+            name: name.to_string(),
+            owner: 7,
+            owner_name: owner_name.map(String::from),
+            is_gone,
+            damage: PageDamage { page: PageRef::new(1, 2), lost, lsns },
+        };
+        let pages = vec![
+            page("segment-0000000001", Some("old"), false, 3, lsns.clone()),
+            page("segment-0000000001", None, false, 0, Vec::new()),
+            page("segment-0000000001", None, true, 3, lsns),
+        ];
+        let absent = |segment, page_count| AbsentSegment {
+            segment,
+            name: format!("segment-{segment:010}"),
+            page_count,
+        };
+        let absent = vec![absent(5, 1), absent(6, 9)];
         let took = Duration::from_millis(4);
-        let report =
-            SegmentReport { segment_count: 3, page_count: 12, damaged, took, ..SegmentReport::default() };
+        let (segment_count, page_count) = (3, 12);
+        let report = SegmentReport {
+            segment_count,
+            page_count,
+            damaged,
+            pages,
+            absent,
+            took,
+            ..SegmentReport::default()
+        };
         let expected = "12 pages in 3 segments, read in 4 ms\n\
-            damage in front of `segment-0000000001.damaged`: 4 pages are found, 1 are lost\n\
-            damage in front of `segment-0000000002.damaged`: 4 pages are found, none is lost; \
+            damage in front of `segment-0000000001`: 4 pages are found, 1 are lost as a whole\n\
+            damage in front of `segment-0000000002.damaged`: 4 pages are found, none is lost as a whole; \
             it was set aside earlier: remove it once nobody needs it\n\
-            damage in front of `segment-0000000003.damaged`: 4 pages are found, \
-            how many are lost is not known";
+            damage in front of `segment-0000000003`: 4 pages are found, how many are lost is not known\n\
+            damage in page 2 of `segment-0000000001`, of the queue `old`: 3 entries are lost, \
+            among numbers 14-15, 19\n\
+            damage in page 2 of `segment-0000000001`, of the queue with id 7: no entry is lost\n\
+            damage in page 2 of `segment-0000000001`, of the queue with id 7, which nobody needs any more\n\
+            damage: `segment-0000000005` is missing, with 1 page that somebody needed\n\
+            damage: `segment-0000000006` is missing, with 9 pages that somebody needed";
         assert_eq!(report.to_string(), expected);
+    }
+
+    #[test]
+    fn what_is_damaged_or_absent_makes_a_report_one_of_damage() {
+        let whole = SegmentReport::default();
+        let segment = DamagedSegment {
+            name: String::from("segment-0000000001"),
+            is_known: true,
+            page_count: 1,
+            lost: Vec::new(),
+            has_lost_count: false,
+        };
+        let absent = AbsentSegment { segment: 1, name: String::from("segment-0000000001"), page_count: 1 };
+        let damaged = SegmentReport { damaged: vec![segment], ..whole.clone() };
+        let missing = SegmentReport { absent: vec![absent], ..whole.clone() };
+        assert_eq!([whole, damaged, missing].map(|report| report.is_damaged()), [false, true, true]);
     }
 }

@@ -164,6 +164,14 @@ impl<D: Disk> Segments<D> {
         Ok(page::decode_lsns(&bytes, &row, self.settings.seal))
     }
 
+    /// What the file is called in which a page is, or was.
+    #[must_use]
+    pub fn file_name(&self, page: PageRef) -> String {
+        let state = self.lock();
+        let kind = state.segments.get(&page.segment()).map_or(FileKind::Durable, |segment| segment.kind);
+        file::name(page.segment(), kind)
+    }
+
     /// Tells that nobody needs the page any more; the file of a segment goes with the last of its pages.
     ///
     /// After an error the file is still there and the segment is listed with nothing left, so that the

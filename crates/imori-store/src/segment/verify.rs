@@ -1,5 +1,6 @@
 //! Reads every segment whole, past the page cache, and changes nothing.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::disk::Disk;
@@ -11,24 +12,9 @@ use crate::whole_file::ReadFrom;
 use super::census::Census;
 use super::file::{self, FileKind};
 use super::open::{self, SegmentOpenError};
-use super::page::{self, PageDamage};
-use super::report::DamagedSegment;
+use super::page;
+use super::report::{AbsentSegment, DamagedPage, DamagedSegment};
 use super::settings::SegmentSettings;
-
-/// A page of which not all verifies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DamagedPage {
-    /// The name of its segment.
-    pub name: String,
-    /// Whose entries these are.
-    pub owner: u64,
-    /// What that is called, if whoever looks knows it.
-    pub owner_name: Option<String>,
-    /// Nobody needs it any more.
-    pub is_gone: bool,
-    /// What does not verify.
-    pub damage: PageDamage,
-}
 
 /// What a folder of segments holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,13 +31,15 @@ pub struct SegmentsLook {
     pub damaged: Vec<DamagedSegment>,
     /// Pages with damage inside.
     pub pages: Vec<DamagedPage>,
+    /// Segments that are not there and that the last checkpoint needs.
+    pub absent: Vec<AbsentSegment>,
 }
 
 impl SegmentsLook {
     /// How many places are damaged that somebody needs.
     #[must_use]
     pub fn damage_count(&self) -> usize {
-        self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
+        self.absent.len() + self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
     }
 }
 
@@ -62,30 +50,9 @@ impl fmt::Display for SegmentsLook {
         if self.given_back_count > 0 {
             write!(f, ", the space of {} pages more is given back", self.given_back_count)?;
         }
-        for segment in &self.damaged {
-            write!(f, "\ndamage in front of `{}`: {} pages are found", segment.name, segment.page_count)?;
-            match (segment.has_lost_count, segment.lost.len()) {
-                (true, _) => f.write_str(", how many are lost is not known")?,
-                (false, lost) => write!(f, ", {lost} are lost")?,
-            }
-        }
-        for DamagedPage { name, owner, owner_name, is_gone, damage } in &self.pages {
-            let (index, lost) = (damage.page.index(), damage.lost);
-            write!(f, "\ndamage in page {index} of `{name}`, of the queue ")?;
-            match owner_name {
-                Some(owner_name) => write!(f, "`{owner_name}`")?,
-                None => write!(f, "with id {owner}")?,
-            }
-            if *is_gone {
-                f.write_str(", which nobody needs any more")?;
-                continue;
-            }
-            write!(f, ": {lost} entries are lost")?;
-            for (at, range) in damage.lsns.iter().enumerate() {
-                write!(f, "{} {range}", if at == 0 { ", among numbers" } else { "," })?;
-            }
-        }
-        Ok(())
+        self.damaged.iter().try_for_each(|segment| write!(f, "\n{segment}"))?;
+        self.pages.iter().try_for_each(|page| write!(f, "\n{page}"))?;
+        self.absent.iter().try_for_each(|segment| write!(f, "\n{segment}"))
     }
 }
 
@@ -94,17 +61,21 @@ impl fmt::Display for SegmentsLook {
 pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<SegmentsLook, SegmentOpenError> {
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
     let bytes_max = usize::try_from(SEGMENT_BYTES_MAX).unwrap_or(usize::MAX);
-    let mut seen = SegmentsLook::default();
+    let (mut seen, mut there) = (SegmentsLook::default(), BTreeSet::new());
     for name in disk.list()? {
         let Some((number, kind)) = file::parse_name(&name) else { continue };
         if matches!(kind, FileKind::New | FileKind::Transient) {
             continue;
         }
         let bytes = disk.read(&name, ReadFrom::Device, bytes_max)?;
-        let looked = open::look_at(&bytes, &settings, number, &name)?;
+        let mut looked = open::look_at(&bytes, &settings, number, &name)?;
+        if let Some(listed) = census.segment(number) {
+            looked.know(listed);
+        }
         seen.segment_count += 1;
+        there.insert(number);
         if !looked.is_whole && !census.is_gone(number) {
-            seen.damaged.push(looked.report(name.clone(), &name));
+            seen.damaged.push(looked.report(&name));
         }
         for row in looked.rows.iter().flatten() {
             let begin = usize::try_from(row.offset).unwrap_or(usize::MAX).min(bytes.len());
@@ -114,7 +85,7 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
                 seen.given_back_count += 1;
                 continue;
             }
-            let page = page::decode_lsns(bytes.get(begin..end).unwrap_or_default(), row, settings.seal);
+            let page = page::decode_lsns(open::bytes_of(&bytes, row), row, settings.seal);
             seen.page_count += 1;
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
@@ -123,6 +94,7 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
             seen.pages.extend(page.damage.map(damaged));
         }
     }
+    seen.absent = open::absent(census, |number| there.contains(&number));
     Ok(seen)
 }
 

@@ -46,7 +46,7 @@ fn an_error_says_what_to_do_and_keeps_what_the_disk_said() {
         ),
         (
             Box::new(RecoverError::Damaged(Box::<Report>::default())),
-            "the journal is damaged; restore it, or choose to set the files aside\n0 records in 0 files",
+            "the journal is damaged; restore the whole folder from a copy, or set `journal.on_damage` to `quarantine`",
             None,
         ),
         (
@@ -77,7 +77,7 @@ fn an_error_says_what_to_do_and_keeps_what_the_disk_said() {
         ),
         (
             Box::new(SegmentOpenError::Damaged(Box::<SegmentReport>::default())),
-            "segments are damaged; restore them, or choose to set the files aside\n0 pages in 0 segments",
+            "segments are damaged or missing; restore the whole folder from a copy, or set `journal.on_damage` to",
             None,
         ),
         (Box::new(PageError::Disk(disk())), "a page cannot be read: it is gone; check the disk", cause),
@@ -98,6 +98,11 @@ fn an_error_says_what_to_do_and_keeps_what_the_disk_said() {
             Box::new(FolderError::Identity { path: path.clone(), error: IdentityError::Damaged }),
             "data folder `data`: `store`, which says which store this is, does not verify",
             Some("restore this file from a copy of the folder"),
+        ),
+        (
+            Box::new(FolderError::Missing { path: path.clone(), names: vec!["segments"] }),
+            "data folder `data` has lost its folder `segments/`, with all that stood there; restore",
+            None,
         ),
         (
             Box::new(FolderError::Held { path, process: None }),

@@ -3,18 +3,22 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use imori_store::folder::{FolderLook, JOURNAL};
+use imori_store::damage_note;
+use imori_store::folder::{FolderLook, JOURNAL, SEGMENTS};
+use imori_store::identity;
 use imori_store::lsn::{Lsn, LsnRange};
 use imori_store::read_only_disk::ReadOnlyDisk;
 use imori_store::record::RecordType;
+use imori_store::seal::StoreId;
+use imori_store::segment::{self, SegmentPlace};
 use imori_store::walk::{self, Place};
 
 use super::argument::DataFolder;
 use crate::output::print;
 
-/// Look into what a broker stored, while it is stopped.
+/// Look into what a broker stored.
 #[derive(Debug, Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
@@ -23,11 +27,15 @@ pub(crate) struct Store {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Print the journal, a line for each record, and one for each place that is damaged.
+    /// Print the journal and the segments, a line for each record, and one for each place that is damaged. The broker is
+    /// stopped for it; nothing is changed.
     ///
     /// A line of a record is its number, the file, the offset there, the type, `group` or `-`, the length of
     /// the payload, `ok` or `alone` where the batch around it does not verify, and the first bytes of the
     /// payload. A line of damage begins with `-`. Files come by name; `sort -n` brings records into their order.
+    ///
+    /// Segments come behind the journal: a line for each page, which begins with `-` and names its queue by the number
+    /// of its definition, and one for each entry, the record of a message, of type `entry` with its place in the queue.
     Dump {
         #[command(flatten)]
         folder: DataFolder,
@@ -37,6 +45,14 @@ enum Action {
         /// The last number to print.
         #[arg(long, value_name = "LSN", default_value_t = u64::MAX, hide_default_value = true)]
         to: u64,
+    },
+    /// Say that you know of the damage that was found: prints it and takes it out of the monitor, without a restart.
+    ///
+    /// Damage is listed in `/storez` and counted by `/healthz?damage=1` and `imori_store_damages` until this is done.
+    /// Files that were set aside stay.
+    Acknowledge {
+        #[command(flatten)]
+        folder: DataFolder,
     },
 }
 
@@ -48,28 +64,125 @@ const PRINTED_BYTES: usize = 64 << 10;
 
 impl Store {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let Action::Dump { folder, from, to } = self.action;
-        dump(&folder.path()?, LsnRange { first: Lsn(from), last: Lsn(to) })
+        match self.action {
+            Action::Dump { folder, from, to } => {
+                dump(&folder.path()?, LsnRange { first: Lsn(from), last: Lsn(to) })
+            }
+            Action::Acknowledge { folder } => acknowledge(&folder.path()?),
+        }
     }
+}
+
+fn acknowledge(path: &Path) -> anyhow::Result<()> {
+    if identity::read(&ReadOnlyDisk::new(path.to_owned()))?.is_none() {
+        bail!("there is no store in `{}`; give the folder of a broker", path.display());
+    }
+    let known = damage_note::acknowledge(path)
+        .with_context(|| format!("`{}` cannot be taken away", path.join(damage_note::NAME).display()))?;
+    let mut lines = known.join("\n");
+    lines.push_str(if known.is_empty() { "no damage is noted\n" } else { "\nacknowledged\n" });
+    print(lines.as_bytes())
 }
 
 fn dump(path: &Path, range: LsnRange) -> anyhow::Result<()> {
     let folder = FolderLook::open(path)?;
-    let disk = ReadOnlyDisk::new(path.join(JOURNAL));
     let mut lines = String::new();
-    for name in walk::files(&disk).context("the journal cannot be read")? {
-        let bytes = walk::read(&disk, &name).with_context(|| format!("`{name}` cannot be read"))?;
-        walk::walk(&bytes, folder.store, &mut |offset, place| {
-            if is_within(&place, range) {
-                line(&mut lines, &name, offset, &place);
-            }
-            match lines.len() < PRINTED_BYTES {
-                true => Ok(()),
-                false => print(std::mem::take(&mut lines).as_bytes()),
-            }
-        })?;
+    for name in &folder.missing {
+        // Writing to a string succeeds.
+        let _ = writeln!(lines, "- {name}/ 0 damage: the folder is missing");
+    }
+    if !folder.missing.contains(&JOURNAL) {
+        dump_journal(path, folder.store, range, &mut lines)?;
+    }
+    if !folder.missing.contains(&SEGMENTS) {
+        dump_segments(path, folder.store, range, &mut lines)?;
     }
     print(lines.as_bytes())
+}
+
+fn dump_segments(path: &Path, store: StoreId, range: LsnRange, lines: &mut String) -> anyhow::Result<()> {
+    let disk = ReadOnlyDisk::new(path.join(SEGMENTS));
+    for name in segment::files(&disk).context("the segments cannot be read")? {
+        segment::walk(&disk, store, &name, &mut |offset, place| {
+            if is_in_segment_within(&place, range) {
+                segment_line(lines, &name, offset, &place);
+            }
+            print_some(lines)
+        })
+        .with_context(|| format!("`{name}` cannot be read"))?;
+    }
+    Ok(())
+}
+
+fn is_in_segment_within(place: &SegmentPlace<'_>, range: LsnRange) -> bool {
+    let meets = |first: Lsn, last: Lsn| first <= range.last && last >= range.first;
+    match place {
+        SegmentPlace::Page(facts) => meets(facts.first, facts.last),
+        SegmentPlace::Entry(entry) => meets(entry.lsn, entry.lsn),
+        SegmentPlace::Damage(damage) => {
+            damage.lsns.is_empty() || damage.lsns.iter().any(|lsns| meets(lsns.first, lsns.last))
+        }
+        SegmentPlace::Header(_) | SegmentPlace::Foreign | SegmentPlace::Lost(_) => true,
+    }
+}
+
+fn segment_line(lines: &mut String, name: &str, offset: u64, place: &SegmentPlace<'_>) {
+    let _ = match place {
+        SegmentPlace::Header(error) => writeln!(lines, "- {name} {offset} damage: {error}"),
+        SegmentPlace::Foreign => {
+            writeln!(lines, "- {name} {offset} damage: the file belongs to another store")
+        }
+        SegmentPlace::Lost(index) => {
+            writeln!(lines, "- {name} {offset} damage: nothing tells where page {index} is")
+        }
+        SegmentPlace::Damage(damage) => {
+            writeln!(lines, "- {name} {offset} damage: in page {}, {damage}", damage.page.index())
+        }
+        SegmentPlace::Page(facts) => {
+            let lsns = LsnRange { first: facts.first, last: facts.last };
+            writeln!(
+                lines,
+                "- {name} {offset} page {} of queue {} at priority {}: {} entries, numbers {lsns}",
+                facts.page.index(),
+                facts.owner,
+                facts.level,
+                facts.count
+            )
+        }
+        SegmentPlace::Entry(entry) => {
+            let shown = entry.payload.get(..SHOWN_BYTES).unwrap_or(entry.payload);
+            writeln!(
+                lines,
+                "{} {name} {offset} entry {} {} ok {}",
+                entry.lsn,
+                entry.sequence,
+                entry.payload.len(),
+                shown.escape_ascii()
+            )
+        }
+    };
+}
+
+/// Prints lines once there are many.
+fn print_some(lines: &mut String) -> anyhow::Result<()> {
+    match lines.len() < PRINTED_BYTES {
+        true => Ok(()),
+        false => print(std::mem::take(lines).as_bytes()),
+    }
+}
+
+fn dump_journal(path: &Path, store: StoreId, range: LsnRange, lines: &mut String) -> anyhow::Result<()> {
+    let disk = ReadOnlyDisk::new(path.join(JOURNAL));
+    for name in walk::files(&disk).context("the journal cannot be read")? {
+        let bytes = walk::read(&disk, &name).with_context(|| format!("`{name}` cannot be read"))?;
+        walk::walk(&bytes, store, &mut |offset, place| {
+            if is_within(&place, range) {
+                line(lines, &name, offset, &place);
+            }
+            print_some(lines)
+        })?;
+    }
+    Ok(())
 }
 
 /// Tells whether a place has to do with these numbers; of damage without numbers nobody knows.

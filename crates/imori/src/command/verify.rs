@@ -221,7 +221,10 @@ fn look_at_segments(
 ) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
-        findings.damage(&format!("the folder `{SEGMENTS}` is missing; restore it"));
+        let count = census.needed().count();
+        findings.damage(&format!(
+            "the folder `{SEGMENTS}` is missing, with {count} segments that the journal knows; restore it"
+        ));
         return Ok(());
     }
     match segment::verify(&ReadOnlyDisk::new(folder), store, census) {

@@ -35,7 +35,7 @@ fn every_command_has_help_with_an_example_of_its_arguments() {
         ("respond", &["--command <COMMAND>", "--echo", "--add-one"]),
         ("config", &["check", "show"]),
         ("verify", &["--data-dir <DIR>", "Exit codes: 0 sound, 1 damage, 2 it cannot be looked at"]),
-        ("store", &["dump"]),
+        ("store", &["dump", "acknowledge"]),
     ] {
         let run = run(&[command, "--help"]);
         assert_eq!(run.code, Some(0), "{command}");

@@ -49,7 +49,7 @@ fn store(name: &str) -> PathBuf {
 fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&path);
-    let folder = StoreFolder::open(&path).unwrap();
+    let folder = StoreFolder::open(&path, OnDamage::Quarantine).unwrap();
     let settings = Settings::new(folder.store(), 0, 1 << 20, OnDamage::Refuse).unwrap();
     let opened = open::open(&folder.journal(), &settings).unwrap();
     let (sender, told) = channel();
@@ -188,7 +188,7 @@ fn damage_is_told_with_what_is_lost() {
                 });
             },
             &[
-                "damage in page 0 of `segment-0000000000`, of the queue with id 3: 1 entries are lost, among numbers 2",
+                "damage in page 0 of `segment-0000000000`, of the queue with id 3: 1 entry is lost, among numbers 2",
                 "damaged: 1 finding\n",
             ],
         ),
@@ -196,7 +196,7 @@ fn damage_is_told_with_what_is_lost() {
             "front-of-a-segment",
             |path| change(path, SEGMENT, |bytes| bytes[30] ^= 1),
             &[
-                "damage in front of `segment-0000000000`: 2 pages are found, 0 are lost",
+                "damage in front of `segment-0000000000`: 2 pages are found, none is lost as a whole",
                 "damaged: 1 finding\n",
             ],
         ),
@@ -210,14 +210,14 @@ fn damage_is_told_with_what_is_lost() {
             },
             &[
                 "segments: 9 entries in 2 pages in 1 segments\n",
-                "of the queue `invoices`: 1 entries are lost, among numbers 5\n",
+                "of the queue `invoices`: 1 entry is lost, among numbers 5\n",
                 "damaged: 2 findings\n",
             ],
         ),
         (
             "no-segments",
             |path| fs::remove_dir_all(path.join("segments")).unwrap(),
-            &["the folder `segments` is missing"],
+            &["the folder `segments` is missing, with 0 segments that the journal knows; restore it"],
         ),
         (
             "mixed-journal",
@@ -336,9 +336,35 @@ fn damage_of_what_a_checkpoint_has_as_gone_is_told_and_does_not_count() {
 }
 
 #[test]
+fn a_segment_that_a_checkpoint_needs_and_that_is_missing_is_damage() {
+    let checkpoint = |gone: &[u32]| Checkpoint {
+        next_segment: 1,
+        segments: vec![SegmentState { segment: 0, page_count: 2, gone: gone.to_vec() }],
+        ..Checkpoint::default()
+    };
+    let missing = "damage: `segment-0000000000` is missing, with";
+    for (name, gone, what, expected) in [
+        ("absent", &[][..], SEGMENT, format!("{missing} 2 pages that somebody needed\n")),
+        ("absent-in-part", &[1], SEGMENT, format!("{missing} 1 page that somebody needed\n")),
+        ("absent-and-gone", &[0, 1], SEGMENT, String::from("sound\n")),
+        ("no-folder", &[], "segments", String::from("is missing, with 1 segments that the journal knows")),
+        ("nothing-absent", &[], "segments/segment-0000000009", String::from("sound\n")),
+    ] {
+        let path = store_with(name, Some(&checkpoint(gone)));
+        let gone = path.join(what);
+        let _ = fs::remove_file(&gone).or_else(|_| fs::remove_dir_all(&gone));
+        let verified = verify(&path);
+        let verdict = if expected.contains("missing") { "damaged: 1 finding\n" } else { "sound\n" };
+        assert!(verified.stdout.contains(&expected), "{name}: {}", verified.stdout);
+        assert!(verified.stdout.ends_with(verdict), "{name}: {}", verified.stdout);
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+#[test]
 fn a_store_that_cannot_be_looked_at_is_another_exit_code() {
     let path = store("held");
-    let folder = StoreFolder::open(&path).unwrap();
+    let folder = StoreFolder::open(&path, OnDamage::Quarantine).unwrap();
     let told =
         format!("imori: process `{}` has the data folder `{}`; stop it", std::process::id(), path.display());
     let verified = verify(&path);
@@ -379,7 +405,8 @@ fn each_record_and_each_damaged_place_is_a_line() {
         dumped.stdout.lines().map(str::to_owned).collect()
     };
     let all = lines(&[]);
-    assert_eq!(all.len(), RECORDS as usize);
+    // Behind the journal stands a segment of two pages with five entries each.
+    assert_eq!(all.len(), RECORDS as usize + 12);
     assert_eq!(all[6], format!("7 journal-0000000001 {} message - 10 ok message 7\\n", 7 * BLOCK + 40));
     assert_eq!(lines(&["--from", "7", "--to", "9"]), all[6..9]);
     change(&path, FILE, |bytes| bytes[8 * BLOCK + 70] ^= 4);
@@ -389,4 +416,58 @@ fn each_record_and_each_damaged_place_is_a_line() {
     let bytes = format!("{within}no record verifies in 32 bytes");
     assert_eq!(lines(&["--from", "7", "--to", "9"]), [all[6].clone(), batch, bytes, all[8].clone()]);
     let _ = fs::remove_dir_all(path);
+}
+
+#[test]
+fn each_page_and_each_entry_of_a_segment_is_a_line() {
+    let path = store("dumped-segments");
+    let name = "segment-0000000000";
+    let lines = |more: &[&str]| -> Vec<String> {
+        let dumped = dump(&path, more);
+        assert_eq!((dumped.code, dumped.stderr.as_str()), (Some(0), ""), "{dumped:?}");
+        dumped.stdout.lines().filter(|line| line.contains(name)).map(str::to_owned).collect()
+    };
+    let all = lines(&[]);
+    let (page, entry) = (BLOCK, BLOCK + 72);
+    assert_eq!(all[0], format!("- {name} {page} page 0 of queue 3 at priority 4: 5 entries, numbers 1-5"));
+    let payload = "\\x01".repeat(32);
+    assert_eq!(all[1], format!("1 {name} {entry} entry 1 100 ok {payload}"));
+    assert!(all[6].contains(" page 1 of queue 8 at priority 4: 5 entries, numbers 1-5"), "{}", all[6]);
+    let within = lines(&["--from", "2", "--to", "2"]);
+    assert_eq!(within, [&all[0], &all[2], &all[6], &all[8]].map(String::clone));
+    assert!(lines(&["--from", "6"]).is_empty());
+
+    // The second entry of the first page, then the header of the file too, whose name changes when it is set aside.
+    change(&path, SEGMENT, |bytes| {
+        let at = bytes.windows(50).position(|bytes| bytes == [2; 50]).unwrap();
+        bytes[at] ^= 1;
+        bytes[30] ^= 1;
+    });
+    fs::rename(path.join(SEGMENT), path.join(format!("{SEGMENT}.damaged"))).unwrap();
+    let damaged = lines(&[]);
+    assert_eq!(damaged.len(), all.len() + 1);
+    assert_eq!(damaged[0], format!("- {name}.damaged 0 damage: the segment header does not verify"));
+    let told = format!("- {name}.damaged {page} damage: in page 0, 1 entry is lost, among numbers 2");
+    assert_eq!(damaged[6], told, "{damaged:?}");
+
+    fs::remove_dir_all(path.join("journal")).unwrap();
+    let dumped = dump(&path, &[]);
+    assert!(dumped.stdout.starts_with("- journal/ 0 damage: the folder is missing\n"), "{}", dumped.stdout);
+    let _ = fs::remove_dir_all(path);
+}
+
+#[test]
+fn damage_that_is_acknowledged_is_printed_and_noted_no_more() {
+    let path = store("acknowledged");
+    let acknowledge = || run(&["store", "acknowledge", "--data-dir", path.to_str().unwrap()]);
+    assert_eq!(acknowledge().stdout, "no damage is noted\n");
+    let findings = [String::from("one is lost"), String::from("two is lost")];
+    imori_store::damage_note::add(&path, &findings).unwrap();
+    let acknowledged = acknowledge();
+    assert_eq!((acknowledged.code, acknowledged.stderr.as_str()), (Some(0), ""), "{acknowledged:?}");
+    assert_eq!(acknowledged.stdout, "one is lost\ntwo is lost\nacknowledged\n");
+    assert_eq!(acknowledge().stdout, "no damage is noted\n");
+    let _ = fs::remove_dir_all(&path);
+    let refused = acknowledge();
+    assert!(refused.code != Some(0) && refused.stderr.contains("there is no store in"), "{refused:?}");
 }

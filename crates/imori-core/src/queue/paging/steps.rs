@@ -13,9 +13,9 @@ use crate::message::{Address, AddressView, Head, OriginId, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
 
-const NOW: Time = Time(1_000_000);
+pub(super) const NOW: Time = Time(1_000_000);
 
-const READER: Reader = Reader {
+pub(super) const READER: Reader = Reader {
     connection: ConnectionId { cell: 0, slot: 0, generation: 0 },
     id: ReaderId { slot: 0, generation: 0 },
 };
@@ -23,18 +23,18 @@ const READER: Reader = Reader {
 /// A share that can be halved often.
 const SHARE: usize = 160_000;
 
-fn queue_with(settings: QueueSettings) -> Queue {
+pub(super) fn queue_with(settings: QueueSettings) -> Queue {
     let mut queue = Queue::new(VhostId(0), Name::from("q"), settings, Gauge::default(), NOW);
     queue.make_durable(DurableQueueId(1));
     queue
 }
 
-fn queue() -> Queue {
+pub(super) fn queue() -> Queue {
     queue_with(QueueSettings { is_durable: true, priority_max: Some(1), ..QueueSettings::default() })
 }
 
 /// Takes a message with this record.
-fn enqueue(queue: &mut Queue, lsn: Lsn, priority: u8, len: usize) {
+pub(super) fn enqueue(queue: &mut Queue, lsn: Lsn, priority: u8, len: usize) {
     let mut head = Head::new(OriginId::BROKER);
     (head.is_persistent, head.priority) = (lsn != Lsn::NONE, Some(priority));
     let body = vec![b'x'; len];
@@ -45,7 +45,7 @@ fn enqueue(queue: &mut Queue, lsn: Lsn, priority: u8, len: usize) {
 }
 
 /// Takes messages with rising records until so many bytes of memory are in use; gives what one takes.
-fn fill(queue: &mut Queue, priority: u8, bytes: usize) -> usize {
+pub(super) fn fill(queue: &mut Queue, priority: u8, bytes: usize) -> usize {
     let (before, mut lsn) = (queue.ready.memory(), 10_000 * u64::from(priority));
     let mut one = 0;
     while queue.ready.memory() < bytes {
@@ -59,14 +59,14 @@ fn fill(queue: &mut Queue, priority: u8, bytes: usize) -> usize {
 }
 
 /// The pages that are to be written.
-fn drafts(work: Vec<PageWork>) -> Vec<PageDraft> {
+pub(super) fn drafts(work: Vec<PageWork>) -> Vec<PageDraft> {
     work.into_iter()
         .filter_map(|work| if let PageWork::Write(drafts) = work { Some(drafts) } else { None })
         .flatten()
         .collect()
 }
 
-fn place(segment: u32) -> PagePlace {
+pub(super) fn place(segment: u32) -> PagePlace {
     PagePlace { segment, index: 0 }
 }
 
@@ -77,12 +77,12 @@ fn write(queue: &mut Queue, drafts: &[PageDraft]) {
     }
 }
 
-fn lsns(draft: &PageDraft) -> Vec<u64> {
+pub(super) fn lsns(draft: &PageDraft) -> Vec<u64> {
     draft.entries.iter().map(|entry| entry.envelope.lsn.0).collect()
 }
 
 /// Gives out so many and accepts them.
-fn consume(queue: &mut Queue, count: usize) -> usize {
+pub(super) fn consume(queue: &mut Queue, count: usize) -> usize {
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
     let (mut left, mut given) = (count, Vec::new());
@@ -226,6 +226,7 @@ fn a_queue_without_records_copies_nothing() {
             queue_with(QueueSettings { is_durable: true, level: Some(level), ..QueueSettings::default() });
         (1..=3).for_each(|lsn| enqueue(&mut queue, Lsn(lsn), 0, 100));
         assert_eq!(queue.keeps_records(), expected > 0, "{level}");
+        assert_eq!(queue.floor().is_some(), expected > 0, "{level}");
         assert_eq!(queue.spill(Lsn(9), usize::MAX).len(), expected, "{level}");
         let mut of_none = queue_with(QueueSettings { level: Some(level), ..QueueSettings::default() });
         enqueue(&mut of_none, Lsn::NONE, 0, 100);
@@ -234,7 +235,7 @@ fn a_queue_without_records_copies_nothing() {
 }
 
 /// Cuts all that is in memory of one priority; what is alike is one page.
-fn cut_all(queue: &mut Queue) -> Vec<PageDraft> {
+pub(super) fn cut_all(queue: &mut Queue) -> Vec<PageDraft> {
     let keeps = queue.keeps_records();
     let Queue { ready, pages, gauge, .. } = queue;
     let (mut drafts, mut dropped) = (Vec::new(), Vec::new());
@@ -249,7 +250,7 @@ fn cut_all(queue: &mut Queue) -> Vec<PageDraft> {
 }
 
 /// A queue with one page on disk, which holds all of it; and what stood in that.
-fn on_disk(settings: QueueSettings) -> (Queue, PageId, Vec<Entry>) {
+pub(super) fn on_disk(settings: QueueSettings) -> (Queue, PageId, Vec<Entry>) {
     let mut queue = queue_with(settings);
     (1..=10).for_each(|lsn| enqueue(&mut queue, Lsn(lsn), 0, 100));
     let drafts = cut_all(&mut queue);

@@ -5,7 +5,8 @@ use super::*;
 use crate::limits::SEGMENT_PAGES_MAX;
 use crate::segment::crash::{entry, settings};
 use crate::segment::page::PageEntry;
-use crate::segment::verify;
+use crate::segment::{AbsentSegment, verify};
+use crate::settings::OnDamage;
 use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
 
 fn opened(disk: &SimDisk) -> Segments<SimDisk> {
@@ -155,8 +156,32 @@ fn what_a_checkpoint_lists_and_is_not_there_is_told() {
     let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
     let census = segments.census();
     segments.discard(facts[0].page).expect("the disk is well");
-    let (_, _, report) = Segments::open(disk, &settings(None), &census).expect("it opens");
-    assert_eq!(report.absent, [0]);
+    let refuse = SegmentSettings { on_damage: OnDamage::Refuse, ..settings(None) };
+    let refused = Segments::open(disk.clone(), &refuse, &census).map(drop).expect_err("it is missing");
+    assert!(matches!(refused, SegmentOpenError::Damaged(_)), "{refused}");
+    for words in ["`journal.on_damage`", "`segment-0000000000` is missing, with 1 page that"] {
+        assert!(refused.to_string().contains(words), "{refused}");
+    }
+    let (_, _, report) = Segments::open(disk.clone(), &settings(None), &census).expect("it opens");
+    let (segment, name) = (0, String::from("segment-0000000000"));
+    let absent = AbsentSegment { segment, name, page_count: 1 };
+    assert_eq!((report.is_damaged(), &report.absent), (true, &vec![absent]));
+    let looked = verify(&disk, settings(None).store, &census).expect("the disk is well");
+    assert_eq!((looked.damage_count(), looked.absent), (1, report.absent));
+}
+
+#[test]
+fn a_segment_that_goes_as_its_checkpoint_says_is_not_missed() {
+    let disk = SimDisk::default();
+    let segments = opened(&disk);
+    let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
+    let mut census = segments.census();
+    census.segments[0].gone = vec![0];
+    segments.discard(facts[0].page).expect("the disk is well");
+    let (_, _, report) = Segments::open(disk.clone(), &settings(None), &census).expect("it opens");
+    assert!(!report.is_damaged(), "{report}");
+    let looked = verify(&disk, settings(None).store, &census).expect("the disk is well");
+    assert_eq!(looked.damage_count(), 0, "{looked}");
 }
 
 #[test]
