@@ -54,7 +54,8 @@ impl Host for CellWorld<'_> {
         let mut slot = slot.borrow_mut();
         let generation = if shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
         let link = slot.of(generation)?;
-        if self.ending.get() == Some(id) {
+        let is_gone = self.turn_of.get() == Some(id) && shared.network.pipe(link.wire.pipe).is_reset;
+        if self.ending.get() == Some(id) || is_gone {
             // Each time until it is closed: others may have something for it until then.
             self.keep_unsent(link);
         }

@@ -57,7 +57,9 @@ impl Task {
         let (waits, woken) = (&mut self.waits, &*self.woken);
         let mut transport = PipeTurn { cell, pipe: self.pipe, waits, woken, reads: 0 };
         cell.shared.network.pipe(self.pipe).turn_began = Some(cell.now());
+        cell.turn_of.set(Some(self.task.id()));
         let turn = self.task.poll(cell, &mut transport);
+        cell.turn_of.set(None);
         cell.shared.network.pipe(self.pipe).turn_began = None;
         if cell.shared.has(Bug::CreditTwice) {
             let first = ReaderId { slot: 0, generation: 0 };

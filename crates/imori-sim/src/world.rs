@@ -41,6 +41,8 @@ pub(crate) struct CellWorld<'a> {
     table: RefCell<Arc<Table>>,
     /// The connection that is ending: what it has unsent is kept for the checks.
     pub(crate) ending: Cell<Option<ConnectionId>>,
+    /// The connection that has its turn: if its client is gone it may give back what that had, and go on without.
+    pub(crate) turn_of: Cell<Option<ConnectionId>>,
     /// It has written, and not yet put back what it took for that.
     pub(crate) has_written: Cell<bool>,
     /// The socket did not take all of what it wrote last.
@@ -59,6 +61,7 @@ impl<'a> CellWorld<'a> {
             router: RefCell::default(),
             table: RefCell::new(Arc::clone(&shared.table.borrow())),
             ending: Cell::new(None),
+            turn_of: Cell::new(None),
             has_written: Cell::new(false),
             is_blocked: Cell::new(false),
             is_waking: Cell::new(false),

@@ -96,7 +96,7 @@ impl<F: DiskFile> Journal<F> {
 
     /// Takes what was appended behind what is left, if there is any: where no file is to be had, a checkpoint among it
     /// may change that.
-    pub(crate) fn stage_more(&mut self, intake: &mut Intake) -> bool {
+    pub fn stage_more(&mut self, intake: &mut Intake) -> bool {
         let mut more = VecDeque::new();
         intake.hand_over(&mut more);
         let has_more = !more.is_empty();

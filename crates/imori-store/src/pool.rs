@@ -312,7 +312,7 @@ fn length(free_bytes: u64, settings: &Settings, wanted: Option<Wanted>, may_be_s
     }
     let whole = |bytes: usize| (bytes + BLOCK_BYTES).next_multiple_of(BLOCK_BYTES).min(settings.file_bytes);
     let small = whole(unit_bytes).max(SMALL_FILE_BYTES.min(settings.file_bytes));
-    if may_be_small && free_bytes >= small as u64 + CHECKPOINT_SPACE_BYTES {
+    if may_be_small && free_bytes >= small as u64 + CHECKPOINT_SPACE_BYTES.min(file_bytes) {
         return Some(small);
     }
     freeing_bytes.map(whole).filter(|bytes| free_bytes >= *bytes as u64)

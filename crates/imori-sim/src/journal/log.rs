@@ -59,6 +59,8 @@ pub(crate) struct Log {
     job: Option<Job<DeviceFile>>,
     /// No file is ready for what is next.
     waits_for_file: bool,
+    /// What was appended then.
+    waited_with: Lsn,
     pub(crate) progress: Progress,
     pub(crate) definitions: Definitions,
     bug: Option<Bug>,
@@ -100,6 +102,7 @@ impl Log {
             commit: Commit::Idle,
             job,
             waits_for_file: false,
+            waited_with: Lsn::NONE,
             progress: Progress { written: last, synced: last },
             definitions,
             bug,
@@ -224,7 +227,9 @@ impl Log {
             return steps;
         }
         let is_idle = matches!(self.commit, Commit::Idle);
-        if !is_idle || !self.waits_for_file && self.last() > self.progress.synced && self.has_queued() {
+        // A checkpoint among what came since may get a file.
+        let may_go_on = !self.waits_for_file || self.last() > self.waited_with;
+        if !is_idle || may_go_on && self.last() > self.progress.synced && self.has_queued() {
             steps.push(Step::Commit);
         }
         if self.job.is_some() {
@@ -302,8 +307,10 @@ impl Log {
         self.commit = match std::mem::replace(&mut self.commit, Commit::Idle) {
             Commit::Idle => {
                 self.journal.stage(&mut self.intake);
-                if self.journal.needs_file() && !self.journal.roll(&mut self.pool) {
-                    self.waits_for_file = true;
+                if self.journal.needs_file() {
+                    let has_rolled = self.journal.roll(&mut self.pool)
+                        || self.journal.stage_more(&mut self.intake) && self.journal.roll(&mut self.pool);
+                    (self.waits_for_file, self.waited_with) = (!has_rolled, self.last());
                 }
                 self.job = self.job.take().or_else(|| self.pool.next_job());
                 match self.journal.take_batch() {
