@@ -148,6 +148,8 @@ pub(crate) struct Shared {
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
     /// Sessions whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
     pub(crate) remains: RefCell<Vec<usize>>,
+    /// A command has the room that there is for dead letters.
+    pub(crate) is_room_taken: Cell<bool>,
     /// Who waits for records so as to write pages has waited for too long.
     pub(crate) gives_up: Cell<bool>,
 }
@@ -202,6 +204,7 @@ impl Shared {
             points: Cell::new(0),
             delayed: RefCell::default(),
             remains: RefCell::default(),
+            is_room_taken: Cell::default(),
             gives_up: Cell::new(false),
         }
     }

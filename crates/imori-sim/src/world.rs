@@ -277,6 +277,22 @@ impl World for CellWorld<'_> {
         self.shared.log.borrow().appended()
     }
 
+    /// Also where the disk is behind, which comes and goes.
+    fn is_room_scarce(&self) -> bool {
+        let is_behind = self.shared.paging.is_space_low && self.shared.random.chance(1, 3);
+        is_behind || self.shared.log.borrow().is_space_low
+    }
+
+    /// Nothing, less than most of them take, or enough for all.
+    fn take_room(&self) -> Option<usize> {
+        let is_free = !self.shared.is_room_taken.replace(true);
+        is_free.then(|| *self.shared.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]))
+    }
+
+    fn give_room_back(&self) {
+        self.shared.is_room_taken.set(false);
+    }
+
     fn group_bytes_max(&self) -> usize {
         if self.shared.has(Bug::LengthUnlimited) || self.shared.has(Bug::LongRecordsCut) {
             return usize::MAX;

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::definitions_damage::DefinitionsDamage;
 use crate::disk;
+use crate::settings::OnDamage;
 
 /// What the file is called.
 pub const NAME: &str = "definitions.redb";
@@ -47,10 +48,11 @@ impl fmt::Display for DefinitionsError {
             DefinitionsError::Unreadable(why) => write!(
                 f,
                 "`{NAME}` is damaged so that nothing can be read from it: {why}; restore the whole folder from a \
-                 copy, or choose to set it aside: messages then come back in queues that are named by number"
+                 copy, or {}: messages then come back in queues that are named by number",
+                OnDamage::TO_GO_ON
             ),
             DefinitionsError::Damaged(damage) => {
-                write!(f, "`{NAME}` is damaged; restore it, or choose to set it aside\n{damage}")
+                write!(f, "`{NAME}` is damaged; restore it, or {}\n{damage}", OnDamage::TO_GO_ON)
             }
         }
     }

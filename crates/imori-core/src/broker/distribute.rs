@@ -174,7 +174,7 @@ pub(super) fn bury<W: World>(world: &W, vhost: VhostId, dead: Vec<Dead>) {
 
 /// Moves a dead letter from where it was to all of its route. What the journal does not take as one goes in two: a
 /// crash between them leaves it in its old queue, and in some of the new ones too. What it does not take at all, as
-/// its files are smaller than when it was published, is dropped.
+/// its files are smaller than when it was published, or its deaths have made it longer, is dropped.
 fn send_move<W: World>(
     world: &W,
     route: &Route,
