@@ -277,10 +277,8 @@ impl World for CellWorld<'_> {
         self.shared.log.borrow().appended()
     }
 
-    /// Also where the disk is behind, which comes and goes.
     fn is_room_scarce(&self) -> bool {
-        let is_behind = self.shared.paging.is_space_low && self.shared.random.chance(1, 3);
-        is_behind || self.shared.log.borrow().is_space_low
+        self.shared.log.borrow().is_space_low
     }
 
     /// Nothing, less than most of them take, or enough for all.

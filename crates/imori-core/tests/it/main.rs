@@ -18,6 +18,7 @@ mod lost;
 mod returned;
 mod pages;
 mod press;
+mod scarce;
 mod anything;
 mod lifetime;
 mod limited;

@@ -71,6 +71,11 @@ pub(crate) struct TestWorld {
     identity: Identity,
     /// Bytes of memory that a queue may keep.
     pub(crate) share: Cell<usize>,
+    /// Bytes of the disk for dead letters, where there is little; nobody has them twice.
+    pub(crate) room: Cell<Option<usize>>,
+    pub(crate) is_room_taken: Cell<bool>,
+    /// There is room for what is declared.
+    pub(crate) may_declare: Cell<bool>,
     /// What queues asked of the disk.
     pub(crate) work: RefCell<Vec<PageWork>>,
 }
@@ -102,6 +107,9 @@ impl TestWorld {
             group_bytes_max: Cell::new(1 << 20),
             identity: Identity::guest(),
             share: Cell::new(usize::MAX),
+            room: Cell::default(),
+            is_room_taken: Cell::default(),
+            may_declare: Cell::new(true),
             work: RefCell::default(),
         }
     }
@@ -251,6 +259,22 @@ impl World for TestWorld {
 
     fn group_bytes_max(&self) -> usize {
         self.group_bytes_max.get()
+    }
+
+    fn is_room_scarce(&self) -> bool {
+        self.room.get().is_some()
+    }
+
+    fn take_room(&self) -> Option<usize> {
+        if self.is_room_taken.replace(true) { None } else { self.room.get() }
+    }
+
+    fn give_room_back(&self) {
+        assert!(self.is_room_taken.replace(false), "it was taken");
+    }
+
+    fn has_room_to_declare(&self) -> bool {
+        self.may_declare.get()
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -6,7 +6,7 @@ use imori_core::confirm::Lsn;
 use imori_core::delivery::{Holding, Seen};
 use imori_core::id::DurableQueueId;
 use imori_core::queue::PagePlace;
-use imori_core::record::{Definition, MessageRecord, Row, Table, decode_seen, decode_settle};
+use imori_core::record::{Definition, MessageRecord, Row, Table, decode_counts, decode_seen, decode_settle};
 use imori_store::record::RecordType;
 use imori_store::recover::{Recovered, recover};
 use imori_store::segment::Segments;
@@ -28,6 +28,8 @@ struct Image {
     /// Messages of which there is a record for a queue that they were sent to.
     recorded: BTreeMap<usize, Lsn>,
     settled: BTreeSet<Holding>,
+    /// What nobody is given again, though it is there.
+    rejected: BTreeSet<Holding>,
     /// What is in a page: what the journal has of it is not counted.
     paged: BTreeSet<Holding>,
     /// What is in a page, and not settled there.
@@ -65,6 +67,15 @@ impl Image {
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Settle) {
             let read = decode_settle(&record.payload, &mut |holding| {
                 image.settled.insert(holding);
+            });
+            read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
+        }
+        for record in recovered.records.iter().filter(|record| record.kind == RecordType::Count) {
+            let read = decode_counts(&record.payload, &mut |count| {
+                // So many failures has one that was rejected and waits for room where the dead go.
+                if count.failures == u32::MAX {
+                    image.rejected.insert(count.holding);
+                }
             });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
         }
@@ -266,8 +277,17 @@ impl Image {
     fn check_settled(&self, shared: &Shared, model: &Model, kind: Kind) {
         for ((queue, number), lsn) in &self.waiting {
             let fate = model.fates.get(&(*number, *queue));
-            let is_over = fate.is_some_and(|fate| {
-                fate.is_processed && matches!(fate.outcome, Outcome::Accept | Outcome::Reject)
+            let is_rejected = || {
+                let of_queue = self.queues.iter().filter(|(_, named)| *named == queue);
+                of_queue
+                    .map(|(id, _)| Holding { queue: *id, lsn: *lsn })
+                    .any(|held| self.rejected.contains(&held))
+            };
+            let is_over = fate.is_some_and(|fate| match fate.outcome {
+                Outcome::Accept => fate.is_processed,
+                // It may wait there until the dead have room.
+                Outcome::Reject => fate.is_processed && !is_rejected(),
+                _ => false,
             });
             let is_cancelled =
                 model.messages.get(*number).is_some_and(|message| message.cancel == Cancel::Done);
