@@ -166,6 +166,10 @@ pub(crate) const FILES_MAX_WHEN_SHORT: usize = 1;
 /// memory, and only what consumers take meanwhile makes room.
 pub(crate) const SPILL_AGAIN: Duration = Duration::from_millis(250);
 
+/// Connections whose peers are gone and that wait for the disk, to publish what these sent. Each keeps a place and a
+/// descriptor. What one more has sent is dropped, as nothing was promised of it.
+pub(crate) const LEFT_BEHIND_MAX: usize = 1024;
+
 /// How long after a checkpoint that was larger than a file of the journal the next is tried: all queues are looked at
 /// for each, and what they count is written again.
 pub(crate) const CHECKPOINT_AGAIN: Duration = Duration::from_secs(1);

@@ -172,6 +172,9 @@ impl Task {
     pub fn end<H: Host>(&mut self, host: &H) -> bool {
         host.desk().begin_turn_of(self.id, host.now());
         flush_of_others(host, self.id);
+        if self.legacy.take().is_some() {
+            host.memory().forget();
+        }
         self.protocol.disconnect(host)
     }
 
@@ -253,7 +256,7 @@ impl Task {
 
     /// Goes on without the peer, which is gone; false where there is no reason to.
     fn leaves_behind<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
-        if self.is_ending() || !self.outlives(host) {
+        if self.is_ending() || !self.outlives(host) || !host.memory().leave_behind() {
             return false;
         }
         // As far as it was read; the rest is read when the alarm is over.
