@@ -4,6 +4,7 @@ Each row runs on a disk that remembers its writes. After the end what was never 
 it is when the kernel drops the pages of a failed flush, and a new broker starts on what is left.
 """
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +63,8 @@ def broken_by(
     return broken(folder, disk, program, fault, load, patience_s=patience_s)
 
 
-RESULTS = ("error=EIO", "error=ENOSPC")
+NO_SPACE = "error=ENOSPC"
+RESULTS = ("error=EIO", NO_SPACE)
 JOURNAL_FAULTS = [
     Fault(JOURNAL, calls, result, when)
     for calls in (WRITES, SYNCS)
@@ -82,12 +84,25 @@ DEFINITIONS_FAULTS = [
     for calls in (WRITES, SYNCS)
     for result in RESULTS
     for when in ("1", "4", "1+")
+    if (calls, result) != (WRITES, NO_SPACE)
 ]
 
 
 @pytest.mark.parametrize("fault", DEFINITIONS_FAULTS, ids=str)
 def test_the_definitions_fail(tmp_path: Path, disk: Path, fault: Fault) -> None:
     check_ended(broken_by(tmp_path, disk, IMORI, fault), fault)
+
+
+@pytest.mark.parametrize("when", ["1", "4", "1+"])
+def test_definitions_without_space_stay_in_the_journal(
+    tmp_path: Path, disk: Path, when: str
+) -> None:
+    fault = Fault(DEFINITIONS, WRITES, NO_SPACE, when)
+    outcome = broken_by(tmp_path, disk, IMORI, fault)
+    assert outcome.faults > 0, f"no {fault} came"
+    assert outcome.status == -signal.SIGKILL, f"it ended by itself: {outcome.log[-2000:]}"
+    assert "definitions stay in the journal" in outcome.log, outcome.log[-2000:]
+    assert not outcome.violations, outcome.violations
 
 
 READS = ("read", "pread64", "preadv", "preadv2")
