@@ -68,6 +68,11 @@ pub struct Count {
     pub is_redelivered: bool,
 }
 
+impl Count {
+    /// Failures of a message that was rejected and waits in its queue for room where the dead go: no other has so many.
+    pub const REJECTED: u32 = u32::MAX;
+}
+
 /// The id of a message that a queue took, within a window of time in which it takes none of that id again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {

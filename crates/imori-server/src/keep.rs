@@ -65,8 +65,8 @@ pub struct Pauses {
 enum NotMade {
     /// What was to be copied first was not, and nothing goes.
     NothingGoes,
-    /// It is larger than a file of the journal.
-    TooLarge,
+    /// The journal does not take it: it is larger than a file, or the disk has failed.
+    Refused,
     /// The journal took it, and ended before it was durable.
     NotSynced,
 }
@@ -93,7 +93,7 @@ pub fn keep_once<H: KeeperHost>(host: &H, pauses: &mut Pauses) {
         Ok(()) | Err(NotMade::NotSynced) => {}
         Err(NotMade::NothingGoes) => pauses.spills = host.now().after(SPILL_AGAIN),
         // It becomes smaller only with what consumers take.
-        Err(NotMade::TooLarge) => pauses.checkpoints = host.now().after(CHECKPOINT_AGAIN),
+        Err(NotMade::Refused) => pauses.checkpoints = host.now().after(CHECKPOINT_AGAIN),
     }
 }
 
@@ -135,7 +135,7 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     let payload = payload(host, &gathered).encode();
     let Some(lsn) = host.append_checkpoint(floor, &payload) else {
         host.keeper().keep_gone(gathered.gone);
-        return Err(NotMade::TooLarge);
+        return Err(NotMade::Refused);
     };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
     // A disk without room may never have it; what it does not have the next start does without.

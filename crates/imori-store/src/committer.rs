@@ -320,10 +320,7 @@ impl<D: Disk> Shared<D> {
         if journal.needs_file() {
             self.wait(|state| {
                 let is_hopeless = state.is_ending && state.pool.is_hopeless();
-                let mut has_rolled = journal.roll(&mut state.pool);
-                if !has_rolled && journal.stage_more(&mut state.intake) {
-                    has_rolled = journal.roll(&mut state.pool);
-                }
+                let has_rolled = journal.roll_for(&mut state.intake, &mut state.pool);
                 if !has_rolled {
                     // None is being made perhaps, for want of space that this one may have.
                     self.room.notify_one();

@@ -94,9 +94,14 @@ impl<F: DiskFile> Journal<F> {
         }
     }
 
-    /// Takes what was appended behind what is left, if there is any: where no file is to be had, a checkpoint among it
-    /// may change that.
-    pub fn stage_more(&mut self, intake: &mut Intake) -> bool {
+    /// As [`Journal::roll`], but where no file is to be had what was appended meanwhile is taken too: a checkpoint among
+    /// it may get one.
+    pub fn roll_for(&mut self, intake: &mut Intake, pool: &mut Pool<F>) -> bool {
+        self.roll(pool) || self.stage_more(intake) && self.roll(pool)
+    }
+
+    /// Takes what was appended behind what is left, if there is any.
+    fn stage_more(&mut self, intake: &mut Intake) -> bool {
         let mut more = VecDeque::new();
         intake.hand_over(&mut more);
         let has_more = !more.is_empty();

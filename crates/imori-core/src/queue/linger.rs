@@ -8,12 +8,10 @@ use super::entry::Entry;
 use super::leave::Effects;
 use super::lingering::Lingering;
 use super::queue::Queue;
+use crate::delivery::Count;
 use crate::limits::{LINGERING_BYTES_MAX, RECORD_SLACK_BYTES};
 use crate::message::{DeathReason, Deaths};
 use crate::time::Time;
-
-/// Failures that a message has which was rejected and lingers: no other has so many.
-const REJECTED: u32 = u32::MAX;
 
 /// Bytes of which a move takes a multiple, where it is written without others.
 const MOVED_BYTES: usize = 4096;
@@ -32,7 +30,7 @@ impl Queue {
             return;
         }
         if reason == DeathReason::Rejected {
-            entry.envelope.failures = REJECTED;
+            entry.envelope.failures = Count::REJECTED;
         }
         if matches!(reason, DeathReason::Rejected | DeathReason::DeliveryLimit) {
             effects.lingering.extend(self.count(&entry, entry.envelope.failures));
@@ -76,7 +74,7 @@ impl Queue {
 
     /// Why a message with so many failures is not given out again, if that is so.
     pub(super) fn doom(&self, failures: u32) -> Option<DeathReason> {
-        if failures == REJECTED {
+        if failures == Count::REJECTED {
             return Some(DeathReason::Rejected);
         }
         let limit = self.settings().delivery_limit?;

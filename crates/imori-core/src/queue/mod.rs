@@ -50,3 +50,5 @@ pub use publish::{Arrival, Published, QueueFull};
 pub use queue::{Durability, Queue};
 pub use ranges::Ranges;
 pub use settings::{DeadLetter, Overflow, QueueSettings};
+#[cfg(test)]
+pub(crate) use test_stage::entry;

@@ -52,7 +52,7 @@ pub(super) fn dead_lettering() -> QueueSettings {
 }
 
 /// A message that is in no queue yet.
-pub(super) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
+pub(crate) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
     let message = Message::store(&Publication::new(&head(), b"", body).view(), None, &Gauge::default());
     let envelope = Envelope {
         address: Arc::new(Address::new(b"", b"q")),

@@ -1,8 +1,5 @@
-use std::sync::Arc;
-
 use super::*;
-use crate::memory::Gauge;
-use crate::message::{Address, Envelope, Head, Message, OriginId, Publication};
+use crate::queue::entry;
 use crate::time::Time;
 
 fn page(segment: u32) -> PageFacts {
@@ -17,22 +14,6 @@ fn page(segment: u32) -> PageFacts {
         first_position: lsn,
         last_position: lsn + 2,
     }
-}
-
-fn entry(lsn: Lsn) -> Entry {
-    let head = Head::new(OriginId::BROKER);
-    let message = Message::store(&Publication::new(&head, b"", b"body").view(), None, &Gauge::default());
-    let envelope = Envelope {
-        address: Arc::new(Address::new(b"", b"q")),
-        sequence: 0,
-        lsn,
-        deadline: None,
-        deaths: None,
-        failures: 0,
-        is_redelivered: false,
-        priority: 0,
-    };
-    Entry::new(message, envelope)
 }
 
 #[test]
@@ -106,7 +87,7 @@ fn what_waited_behind_a_page_comes_back_behind_it() {
             ..page(4)
         };
         let page = FoundPage { facts, live: 1, settled: Ranges::default(), is_doubtful: false };
-        let found = put_in_order(vec![page], vec![Waiting::Entry(entry(Lsn(other)))]);
+        let found = put_in_order(vec![page], vec![Waiting::Entry(entry(Lsn(other), b"body"))]);
         let is_first = matches!(found.first(), Some(Found::Entry(_)));
         assert_eq!(is_first, is_before, "{other} beside {in_page:?}");
     }

@@ -308,8 +308,7 @@ impl Log {
             Commit::Idle => {
                 self.journal.stage(&mut self.intake);
                 if self.journal.needs_file() {
-                    let has_rolled = self.journal.roll(&mut self.pool)
-                        || self.journal.stage_more(&mut self.intake) && self.journal.roll(&mut self.pool);
+                    let has_rolled = self.journal.roll_for(&mut self.intake, &mut self.pool);
                     (self.waits_for_file, self.waited_with) = (!has_rolled, self.last());
                 }
                 self.job = self.job.take().or_else(|| self.pool.next_job());

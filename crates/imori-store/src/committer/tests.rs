@@ -9,6 +9,7 @@ use crate::limits::SPARE_FILES_MAX;
 use crate::open;
 use crate::record::RecordType;
 use crate::recover;
+use crate::settings::Settings;
 use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, Trouble};
 
 #[derive(Debug, PartialEq, Eq)]
@@ -57,7 +58,11 @@ fn message(len: usize) -> NewRecord {
 }
 
 fn start(disk: &SimDisk) -> (Committer<SimDisk>, Receiver<Told>) {
-    let opened = open::open(disk, &settings(None)).expect("the disk is well");
+    start_with(disk, &settings(None))
+}
+
+fn start_with(disk: &SimDisk, settings: &Settings) -> (Committer<SimDisk>, Receiver<Told>) {
+    let opened = open::open(disk, settings).expect("the disk is well");
     let (sender, told) = channel();
     let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
     (committer.expect("a thread can be made"), told)
@@ -200,11 +205,7 @@ fn a_checkpoint_frees_the_files_below_its_floor() {
 fn a_full_disk_is_no_failure_and_what_waits_is_committed_when_there_is_space() {
     for has_space_again in [true, false] {
         let disk = SimDisk::default();
-        let settings = settings(None).keeping_free(1 << 20);
-        let opened = open::open(&disk, &settings).expect("the disk is well");
-        let (sender, told) = channel();
-        let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
-        let committer = committer.expect("a thread can be made");
+        let (committer, told) = start_with(&disk, &settings(None).keeping_free(1 << 20));
         let bytes = committer.append([message(100)]).map(|_| committer.queued_bytes());
         assert_eq!(bytes, Ok(128));
         let mut space = Space::new(1 << 20, 4 * 4096);
@@ -229,11 +230,7 @@ fn a_full_disk_is_no_failure_and_what_waits_is_committed_when_there_is_space() {
 fn a_file_that_somebody_waits_for_may_have_what_is_left_to_others() {
     let disk = SimDisk::default();
     disk.set_free_bytes(8 * 4096);
-    let settings = settings(None).keeping_free(1 << 20);
-    let opened = open::open(&disk, &settings).expect("the disk is well");
-    let (sender, told) = channel();
-    let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
-    let committer = committer.expect("a thread can be made");
+    let (committer, told) = start_with(&disk, &settings(None).keeping_free(1 << 20));
     committer.append([message(100)]).expect("it fits");
     assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
     // Those that nobody waits for are not made.
@@ -248,11 +245,7 @@ fn a_file_that_somebody_waits_for_may_have_what_is_left_to_others() {
 fn what_is_left_of_a_full_disk_is_for_a_checkpoint_and_what_is_before_it() {
     let disk = SimDisk::default();
     disk.set_free_bytes(4 * 4096);
-    let settings = settings(None).keeping_free(1 << 20);
-    let opened = open::open(&disk, &settings).expect("the disk is well");
-    let (sender, told) = channel();
-    let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
-    let committer = committer.expect("a thread can be made");
+    let (committer, told) = start_with(&disk, &settings(None).keeping_free(1 << 20));
     committer.append([message(100)]).expect("it fits");
     while !committer.shared.lock().pool.is_hopeless() {
         std::thread::yield_now();
@@ -272,11 +265,7 @@ fn moves_leave_a_file_to_what_settles() {
     for (reserve, free_files, first, then) in [(0, 9, usable, usable), (1 << 20, 2, 0, 0)] {
         let disk = SimDisk::default();
         disk.set_free_bytes(free_files * 4 * 4096);
-        let settings = settings(None).keeping_free(reserve);
-        let opened = open::open(&disk, &settings).expect("the disk is well");
-        let (sender, told) = channel();
-        let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
-        let committer = committer.expect("a thread can be made");
+        let (committer, told) = start_with(&disk, &settings(None).keeping_free(reserve));
         assert_eq!(committer.room_for_moves().expect("it has an end"), first, "{free_files} files");
         committer.append([message(100)]).expect("it fits");
         assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
