@@ -24,7 +24,7 @@ use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared, queue_
 use crate::slots::unpoisoned;
 use crate::start_error::StartError;
 use crate::thread;
-use crate::watch::{Marks, keep_watch};
+use crate::watch::{Marks, SpaceWatch, keep_watch};
 
 /// A running broker.
 pub struct Server {
@@ -92,12 +92,13 @@ impl Server {
         let ends = Arc::downgrade(&shared);
         let end = move |why: &str| ends.upgrade().into_iter().for_each(|shared| shared.fail_of_disk(why));
         shared.journal.start(opened, Box::new(end)).map_err(StartError::Thread)?;
+        let space = SpaceWatch::begin(&shared, config.journal.reserve_bytes.as_usize() as u64);
         let settings =
             Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
         let mut server =
             Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None, keeper: None };
         server.start_cells(count, config, &settings, sockets, awakenings)?;
-        server.start_watch(config)?;
+        server.start_watch(config, space)?;
         server.start_keeper()?;
         server.start_monitor(config, &settings, server_id, client_address, monitors)?;
         Ok(server)
@@ -206,14 +207,13 @@ impl Server {
         Ok(())
     }
 
-    fn start_watch(&mut self, config: &Config) -> Result<(), StartError> {
+    fn start_watch(&mut self, config: &Config, space: SpaceWatch) -> Result<(), StartError> {
         let shared = Arc::clone(&self.shared);
         let marks = Marks {
             slow_flush: config.journal.slow_flush_ms.duration(),
             stalled_flush: config.journal.stalled_flush_ms.duration(),
-            reserve_bytes: config.journal.reserve_bytes.as_usize() as u64,
         };
-        match Builder::new().name(String::from("watch")).spawn(move || keep_watch(&shared, &marks)) {
+        match Builder::new().name(String::from("watch")).spawn(move || keep_watch(&shared, &marks, space)) {
             Ok(thread) => self.watch = Some(thread),
             Err(error) => {
                 self.shared.phase.send_replace(Phase::Ended);

@@ -204,14 +204,22 @@ class Ledger:
         sent = dict.fromkeys(queue for _, _, queue in self._states)
         return [*sent, *self.graves]
 
+    def missing(self) -> list[Copy]:
+        """What is confirmed, has to be in its queue, and did not come to be accepted."""
+        return [
+            copy
+            for copy, state in self._states.items()
+            if state.is_confirmed and state.accepting < 0 and not state.move
+        ]
+
     def verdict(self) -> list[tuple[Kind, str]]:
         """All that went wrong, once all queues were drained."""
         found = list(self.violations)
-        for copy, state in self._states.items():
-            if state.is_confirmed and state.accepting < 0 and not state.move:
-                came = "did not come again" if state.received >= 0 else "never came"
-                text = f"{copy} was confirmed in life {state.life} and {came}"
-                found.append((Kind.LOST, text))
+        for copy in self.missing():
+            state = self._states[copy]
+            came = "did not come again" if state.received >= 0 else "never came"
+            text = f"{copy} was confirmed in life {state.life} and {came}"
+            found.append((Kind.LOST, text))
         for name, move in self._moves.items():
             if not move.is_confirmed:
                 found += self._unanswered(name, move)

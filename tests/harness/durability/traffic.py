@@ -14,6 +14,10 @@ from harness.durability.roles import Address, Durable, Names, Reader, Role
 from harness.durability.rpc import Rpc
 from harness.durability.wire import Connection, Connections, Headers
 
+# For how long what dies on a disk with little room may be on its way to its grave.
+LINGERS_S = 2.0
+LOOK_AGAIN_S = 0.2
+
 
 @dataclass
 class Traffic:
@@ -79,8 +83,20 @@ class Traffic:
                     async with asyncio.timeout(DEADLINE_S):
                         drains = [self._drain_queue(connections, queue) for queue in together]
                         await asyncio.gather(*drains)
+                await self._look_again(connections, graves)
         finally:
             self._note(connections)
+
+    async def _look_again(self, connections: Connections, graves: Sequence[str]) -> None:
+        """Drains graves again to which something may still be on its way."""
+        for _ in range(round(LINGERS_S / LOOK_AGAIN_S)):
+            late = {queue for _, _, queue in self.ledger.missing()}
+            awaited = [grave for grave in graves if {grave, self.ledger.graves.get(grave)} & late]
+            if not awaited:
+                return
+            await asyncio.sleep(LOOK_AGAIN_S)
+            for grave in awaited:
+                await self._drain_queue(connections, grave)
 
     async def _drain_queue(self, connections: Connections, queue: str) -> None:
         # What no role knows was made by one that makes queues.

@@ -550,3 +550,11 @@ fn only_proper_requests_are_answered() {
     assert_eq!(head, (200, String::new()));
     assert!(running.get("/").1.contains("<a href=\"connz\">"));
 }
+
+#[test]
+fn the_space_on_the_disk_is_known_before_anybody_can_ask() {
+    for start in 0..3 {
+        let storez = Running::start().json("/storez");
+        assert!(storez["journal"]["free_bytes"].is_u64(), "start {start}: {}", storez["journal"]);
+    }
+}

@@ -159,7 +159,7 @@ impl Journal {
 
     /// Tells whether dead letters have to ask for room: there is little on the disk, or much waits for it.
     pub(crate) fn is_room_scarce(&self) -> bool {
-        // Before the first look nobody knows.
+        // Where the disk cannot be asked nobody knows.
         self.free_bytes().is_none() || self.is_space_low() || self.is_behind()
     }
 

@@ -4,4 +4,5 @@ mod watch;
 mod lateness;
 mod space;
 
+pub(crate) use space::SpaceWatch;
 pub(crate) use watch::{Marks, keep_watch};

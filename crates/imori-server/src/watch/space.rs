@@ -11,7 +11,7 @@ use crate::limits::{SPACE_LOOK, SPACE_LOOK_LOW};
 use crate::shared::Shared;
 
 /// The space under the data folder.
-pub(super) struct SpaceWatch {
+pub(crate) struct SpaceWatch {
     space: Space,
     next: Instant,
     was_high: bool,
@@ -19,10 +19,12 @@ pub(super) struct SpaceWatch {
 }
 
 impl SpaceWatch {
-    /// Of a journal with files of this size, on a disk of which so much is left to others.
-    pub(super) fn new(file_bytes: u64, reserve_bytes: u64) -> SpaceWatch {
-        let space = Space::new(reserve_bytes, file_bytes);
-        SpaceWatch { space, next: Instant::now(), was_high: false, was_unknown: false }
+    /// Looks for the first time, before anybody asks, at a disk of which so much is left to others.
+    pub(crate) fn begin(shared: &Shared, reserve_bytes: u64) -> SpaceWatch {
+        let space = Space::new(reserve_bytes, shared.journal.file_bytes());
+        let mut watch = SpaceWatch { space, next: Instant::now(), was_high: false, was_unknown: false };
+        watch.look(shared);
+        watch
     }
 
     /// Looks, if it is time.

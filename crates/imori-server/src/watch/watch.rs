@@ -20,12 +20,10 @@ pub(crate) struct Marks {
     pub(crate) slow_flush: Duration,
     /// One that takes longer makes the broker unready.
     pub(crate) stalled_flush: Duration,
-    /// Bytes of the disk that are left to others.
-    pub(crate) reserve_bytes: u64,
 }
 
 /// Runs until the broker ends.
-pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks) {
+pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks, space: SpaceWatch) {
     let device = Device::of(shared.journal.folder().path());
     let cells = shared.cells.get().map_or(0, |cells| cells.len());
     let mut watch = Watch {
@@ -34,7 +32,7 @@ pub(crate) fn keep_watch(shared: &Arc<Shared>, marks: &Marks) {
         flush: Lateness::new("journal", device),
         is_told_unready: false,
         cells: (0..cells).map(|cell| Lateness::new(&format!("cell-{cell}"), device)).collect(),
-        space: SpaceWatch::new(shared.journal.file_bytes(), marks.reserve_bytes),
+        space,
         second_ends: Instant::now() + Duration::from_secs(1),
     };
     while *shared.phase.borrow() < Phase::Ended {
