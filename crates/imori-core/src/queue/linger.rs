@@ -43,7 +43,7 @@ impl Queue {
     }
 
     /// Buries what lingers, as far as there is room.
-    pub(super) fn bury_lingering(&mut self, now: Time, effects: &mut Effects) {
+    pub fn bury_lingering(&mut self, now: Time, effects: &mut Effects) {
         let Some(mut lingering) = self.lingering.take() else { return };
         while let Some((sequence, reason)) = lingering.first() {
             let bytes = self.unsettled.get(&sequence).map_or(0, moved_bytes);

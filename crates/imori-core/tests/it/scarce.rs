@@ -12,7 +12,7 @@ use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::World;
 
 use crate::durable::{durable, durable_dying_to, journal};
-use crate::restored::{ready, restored};
+use crate::restored::{beginning, ready, restored};
 use crate::world::{Client, Mail, TestWorld};
 
 const REJECT: Outcome = Outcome::Reject;
@@ -89,4 +89,44 @@ fn what_is_rejected_is_in_one_queue_with_room_or_without() {
             check(&world, [0, 1 + published], [0, 1 + published], &format!("{how}, {room:?}, later"));
         }
     }
+}
+
+/// A message that died for want of anything else, and lingers; the client who rejected it is still there.
+fn one_lingers<'w>(world: &'w TestWorld, settings: &QueueSettings) -> Client<'w> {
+    let client = world.connect(1);
+    client.declare_with("dead", &durable()).expect("it is new");
+    client.declare_with("q", settings).expect("it is new");
+    let reader = client.consume("q", "c", 9);
+    client.mail("", "q", &Mail { body: "m", ..Mail::default() });
+    world.room.set(Some(0));
+    assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
+    assert_eq!(world.depth("q"), Some((0, 1)), "it lingers");
+    client.cancel(reader);
+    client
+}
+
+#[test]
+fn what_lingers_in_a_queue_that_is_deleted_goes_before_it() {
+    let world = TestWorld::new();
+    let client = one_lingers(&world, &durable_dying_to("", Some("dead")));
+    assert_eq!(broker::delete_queue(&world, &client.actor(), b"q"), Ok(0));
+    assert_eq!(world.depth("dead"), Some((1, 0)));
+    let all = journal(&world);
+    let back = restored(&all, world.now());
+    assert_eq!((ready(&back, "dead").len(), world.queue("q")), (1, None));
+    // Of the deletion and the move the move comes first: after a crash between them it is there.
+    let back = restored(&beginning(&all, all.len() - 1), world.now());
+    assert_eq!((ready(&back, "dead").len(), ready(&back, "q").len()), (1, 0));
+}
+
+#[test]
+fn a_queue_in_which_something_lingers_is_not_idle() {
+    let world = TestWorld::new();
+    let expires = Some(Duration::from_millis(80));
+    one_lingers(&world, &QueueSettings { expires, ..durable_dying_to("", Some("dead")) });
+    assert!(world.pass(Duration::from_secs(1)) < 40, "it is woken to try again, and for nothing else");
+    assert_eq!((world.depth("q"), world.depth("dead")), (Some((0, 1)), Some((0, 0))));
+    world.room.set(None);
+    world.pass(Duration::from_millis(100));
+    assert_eq!((world.depth("q"), world.depth("dead")), (None, Some((1, 0))));
 }
