@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use imori_core::broker::{self, Step};
+use imori_core::confirm::Level;
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, Message, MessageView};
@@ -13,7 +14,7 @@ use imori_core::world::World;
 
 use crate::durable::{durable, durable_dying_to, journal};
 use crate::restored::{beginning, ready, restored};
-use crate::world::{Client, Mail, TestWorld};
+use crate::world::{Client, Mail, TestWorld, dying_to};
 
 const REJECT: Outcome = Outcome::Reject;
 
@@ -129,4 +130,34 @@ fn a_queue_in_which_something_lingers_is_not_idle() {
     world.room.set(None);
     world.pass(Duration::from_millis(100));
     assert_eq!((world.depth("q"), world.depth("dead")), (None, Some((1, 0))));
+}
+
+#[test]
+fn what_has_no_record_here_takes_room_for_the_one_that_it_gets() {
+    let of_memory = QueueSettings { level: Some(Level::Memory), ..durable_dying_to("", Some("dead")) };
+    for (settings, is_transient, lingers) in [
+        (dying_to("", Some("dead")), false, true),
+        (of_memory, false, true),
+        (dying_to("", Some("dead")), true, false),
+        (durable_dying_to("", Some("dead")), true, false),
+    ] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        client.declare_with("dead", &durable()).unwrap();
+        client.declare_with("q", &settings).unwrap();
+        client.consume("q", "c", 9);
+        client.mail("", "q", &Mail { body: "m", is_transient, ..Mail::default() });
+        world.room.set(Some(0));
+        let before = journal(&world).len();
+        assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
+        let now = [usize::from(lingers), usize::from(!lingers)];
+        let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
+        let case = format!("{settings:?}, transient: {is_transient}");
+        assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{case}");
+        assert_eq!(journal(&world).len(), before, "nothing is written without room: {case}");
+        world.room.set(None);
+        world.pass(Duration::from_millis(50));
+        assert_eq!((world.depth("q"), world.depth("dead")), (Some((0, 0)), Some((1, 0))), "{case}");
+        assert_eq!(journal(&world).len(), before + usize::from(!is_transient), "{case}");
+    }
 }
