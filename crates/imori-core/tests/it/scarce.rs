@@ -161,3 +161,29 @@ fn what_has_no_record_here_takes_room_for_the_one_that_it_gets() {
         assert_eq!(journal(&world).len(), before + usize::from(!is_transient), "{case}");
     }
 }
+
+#[test]
+fn what_dies_at_once_moves_by_and_by() {
+    // Where there is room: bytes of each message, how many died, and how many of them move at once and later.
+    for (body_bytes, count, moved) in [(9, 7, [2, 4, 6, 7]), (9, 2, [2, 2, 2, 2]), (20_000, 3, [1, 2, 3, 3])]
+    {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        world.moves_bytes_max.set(8192);
+        client.declare_with("dead", &durable()).unwrap();
+        let expires = Some(Duration::from_secs(1));
+        client
+            .declare_with("q", &QueueSettings { message_ttl: expires, ..durable_dying_to("", Some("dead")) })
+            .unwrap();
+        let body = "m".repeat(body_bytes);
+        for _ in 0..count {
+            client.mail("", "q", &Mail { body: &body, ..Mail::default() });
+        }
+        let mut pauses = [1000, 50, 50, 50].map(Duration::from_millis).into_iter();
+        let found = moved.map(|_| {
+            world.pass(pauses.next().expect("as many"));
+            world.depth("dead").expect("it is there").0
+        });
+        assert_eq!(found, moved, "{count} of {body_bytes} bytes");
+    }
+}
