@@ -279,7 +279,8 @@ impl Journal {
         self.told.failure.end_clean();
     }
 
-    fn mark_bytes(&self) -> usize {
+    /// Bytes that may wait for the disk before it is behind; dead letters of one command are no more either.
+    pub(crate) fn mark_bytes(&self) -> usize {
         QUEUED_BYTES_MARK.min(self.file_bytes / 2)
     }
 

@@ -18,7 +18,7 @@ const ONE: usize = MOVED_BYTES;
 fn durable(settings: QueueSettings) -> Stage {
     let mut stage = Stage::with_reader(settings, UNLIMITED);
     stage.queue.make_durable(DurableQueueId(7));
-    stage.effects = Effects::within(Some(0));
+    stage.effects = Effects::within(0);
     stage
 }
 
@@ -32,7 +32,7 @@ fn publish(stage: &mut Stage, lsn: u64, head: &Head, body: &[u8]) {
 
 /// Gives so much room, and lets the queue be woken when it asked for it.
 fn room(stage: &mut Stage, bytes: Option<usize>) -> String {
-    stage.effects = Effects::within(bytes);
+    stage.effects = bytes.map_or_else(Effects::default, Effects::within);
     stage.now = stage.now.after(Duration::from_millis(50));
     assert!(stage.queue.new_wake_up().is_none_or(|at| at <= stage.now));
     stage.queue.woken(stage.now);
@@ -85,7 +85,7 @@ fn nothing_overtakes_what_lingers() {
         publish(&mut stage, lsn, &head(), b"a");
     }
     stage.settle(1, Outcome::Reject);
-    stage.effects = Effects::within(None);
+    stage.effects = Effects::default();
     // The second dies before the first has had its turn.
     assert!(stage.queue.settle(2, Outcome::Reject, stage.now, &mut stage.effects));
     assert_eq!(stage.effects.dead.len(), 0);
@@ -105,7 +105,7 @@ fn nothing_overtakes_what_lingers() {
 fn a_queue_in_which_too_much_lingers_gives_out_nothing_until_there_is_room() {
     let mut stage = Stage::new(dead_lettering());
     stage.queue.make_durable(DurableQueueId(7));
-    stage.effects = Effects::within(Some(0));
+    stage.effects = Effects::within(0);
     let body = vec![7; LINGERING_BYTES_MAX / 4];
     for lsn in 1..=8 {
         publish(&mut stage, lsn, &head_with(None, Some(1_000)), &body);
