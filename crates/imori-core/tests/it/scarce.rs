@@ -23,6 +23,9 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
     let world = TestWorld::new();
     let client = world.connect(1);
     let there = client.declare_with("there", &durable()).unwrap();
+    client.bind("amq.topic", "bound", there).unwrap();
+    let fleeting = Settings { is_durable: true, is_auto_delete: true, ..Settings::default() };
+    broker::declare_exchange(&world, &client.actor(), b"fleeting", ExchangeKind::Topic, fleeting).unwrap();
     world.may_declare.set(false);
     let full = |name: &str| Err(BrokerError::DiskFull(name.into()));
     assert_eq!(client.declare_with("new", &durable()).map(drop), full("new"));
@@ -38,6 +41,10 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
     assert_eq!(exchange("x", false), Ok(()), "nothing is left of the one that was refused");
     assert_eq!(client.bind("amq.topic", "t", there), full("amq.topic"));
     assert_eq!(client.publish("amq.topic", "t", "m").receivers, 0, "it is not bound");
+    assert!(client.bind("amq.topic", "bound", there).is_ok(), "it takes nothing");
+    for time in ["first", "second"] {
+        assert_eq!(client.bind("fleeting", "t", there), full("fleeting"), "the {time} time: it is there");
+    }
     assert_eq!(broker::delete_queue(&world, &client.actor(), b"there"), Ok(0));
 }
 
