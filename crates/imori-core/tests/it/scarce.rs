@@ -62,6 +62,7 @@ fn one_out(world: &TestWorld) -> Client<'_> {
 fn check(world: &TestWorld, now: [usize; 2], later: [usize; 2], how: &str) {
     let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
     assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{how}");
+    assert!(!world.is_room_taken.get(), "others have the room after it: {how}");
     let back = restored(&journal(world), world.now());
     assert_eq!(["q", "dead"].map(|name| ready(&back, name).len()), later, "{how}, after a start");
 }
@@ -192,5 +193,24 @@ fn what_dies_at_once_moves_by_and_by() {
             world.depth("dead").expect("it is there").0
         });
         assert_eq!(found, moved, "{count} of {body_bytes} bytes");
+    }
+}
+
+#[test]
+fn what_an_arrival_pushes_out_moves_as_the_queue_is_woken() {
+    for (room, moves) in [(None, true), (Some(1 << 20), false)] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        client.declare_with("dead", &durable()).unwrap();
+        let settings = QueueSettings { length_max: Some(1), ..durable_dying_to("", Some("dead")) };
+        client.declare_with("q", &settings).unwrap();
+        world.room.set(room);
+        for body in ["first", "second"] {
+            client.mail("", "q", &Mail { body, ..Mail::default() });
+        }
+        let (moved, stays) = (usize::from(moves), usize::from(!moves));
+        check(&world, [1 + stays, moved], [1 + stays, moved], &format!("at once, {room:?}"));
+        world.pass(Duration::from_millis(50));
+        check(&world, [1, 1], [1, 1], &format!("later, {room:?}"));
     }
 }

@@ -1,14 +1,16 @@
 //! Deaths with and without room for where the dead go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::settings::QueueSettings;
-use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head, head_with};
+use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, entry, head, head_with};
 use super::*;
 use crate::confirm::Lsn;
 use crate::delivery::Outcome;
 use crate::id::DurableQueueId;
 use crate::message::{Address, AddressView, Head, Publication};
+use crate::name::Name;
 use crate::queue::Arrival;
 
 /// Bytes of disk that one dead letter of these tests takes.
@@ -127,4 +129,30 @@ fn what_was_rejected_is_rejected_after_a_restart_too() {
     let limited = durable(QueueSettings { delivery_limit: Some(1), ..dead_lettering() });
     let reasons = [0, 1, 2, u32::MAX].map(|failures| limited.queue.doom(failures));
     assert_eq!(reasons, [None, None, Some(DeathReason::DeliveryLimit), Some(DeathReason::Rejected)]);
+}
+
+#[test]
+fn a_move_takes_room_for_what_is_written_and_for_each_death() {
+    let address = Arc::new(Address::new(b"", b"q"));
+    let died = |deaths: usize| {
+        (0..deaths).fold(Deaths::default(), |before, number| {
+            let queue = Name::from(format!("q{number}").as_str());
+            before.and(&queue, DeathReason::Expired, &address, Time(0))
+        })
+    };
+    let beside = entry(Lsn(1), b"").written_bytes() + DEATH_BYTES + 2 * RECORD_SLACK_BYTES;
+    let fits = MOVED_BYTES - beside;
+    for (body_bytes, deaths, blocks) in [
+        (0, 0, 1),
+        (fits, 0, 1),
+        (fits + 1, 0, 2),
+        (fits - DEATH_BYTES, 1, 1),
+        (fits - DEATH_BYTES + 1, 1, 2),
+        (fits + MOVED_BYTES - 4 * DEATH_BYTES, 4, 2),
+        (fits + MOVED_BYTES - 4 * DEATH_BYTES + 1, 4, 3),
+    ] {
+        let mut entry = entry(Lsn(1), &vec![7; body_bytes]);
+        entry.envelope.deaths = (deaths > 0).then(|| Arc::new(died(deaths)));
+        assert_eq!(moved_bytes(&entry), blocks * MOVED_BYTES, "{body_bytes} bytes, {deaths} deaths");
+    }
 }
