@@ -41,13 +41,15 @@ impl Model {
         let spec = self.queue(origin);
         let (has_ttl, has_length, has_limit) =
             (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
+        // Of what a full queue refused no more is known after an end of the broker.
+        let may_be_refused = spec.refuses && !self.crashes.is_empty();
         let fate = self.fates.get(&(message, origin)).copied();
         let has_ttl = has_ttl || self.message(message).has_ttl;
         let is_allowed = match reason {
             "expired" => has_ttl,
             "maxlen" => has_length,
             "delivery_limit" => has_limit,
-            "rejected" => fate.is_some_and(|fate| fate.outcome == Outcome::Reject),
+            "rejected" => may_be_refused || fate.is_some_and(|fate| fate.outcome == Outcome::Reject),
             _ => false,
         };
         let is_with_consumer = fate.is_some_and(|fate| match fate.outcome {
