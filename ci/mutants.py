@@ -35,9 +35,9 @@ os.environ["PATH"] = f"{ROOT / '.tools/bin'}:{os.environ['PATH']}"
 AREAS = {
     "store": {
         "journal": "journal intake batch record lsn file_header",
-        "commits": "committer pool space",
+        "commits": "committer pool space disk_room",
         "recovery": "open recover read_files scan chain window messages walk damage report run_mark replace whole_file"
-        " folder folder_lock",
+        " folder folder_lock damage_note",
         "segments": "segment/*",
         "definitions": "definitions definition_rows definitions_file definitions_damage",
     },
@@ -45,7 +45,7 @@ AREAS = {
         "records": "confirm record/* broker/record broker/letter broker/once broker/page queue/dedup",
         "start": "restore restore_pages restore_lost",
         "settling": "broker/commit broker/steps broker/settle broker/distribute broker/deliver broker/asked queue/leave"
-        " queue/ready queue/run queue/deliver queue/publish queue/ripen",
+        " broker/move_room queue/linger queue/lingering queue/ready queue/run queue/deliver queue/publish queue/ripen",
         "paging": "queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
         " queue/delayed_pages queue/level queue/journal_pages queue/in_journal queue/position",
     },

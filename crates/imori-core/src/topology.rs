@@ -91,10 +91,18 @@ impl Topology {
         self.table.bind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue))
     }
 
-    /// Takes a binding out again.
-    pub(crate) fn unbind_queue(&mut self, vhost: VhostId, exchange: &[u8], key: &BindingKey, queue: QueueId) {
-        // It was made only just.
-        let _ = self.table.unbind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue));
+    /// Tells whether a queue is bound so.
+    pub(crate) fn has_binding(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        key: &BindingKey,
+        queue: QueueId,
+    ) -> bool {
+        // A snapshot shares all that it does not change.
+        let mut snapshot = self.table.clone();
+        let is_new = snapshot.bind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue));
+        matches!(is_new, Ok(false))
     }
 
     pub(crate) fn subscribe(

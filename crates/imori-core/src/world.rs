@@ -132,6 +132,12 @@ pub trait World {
         false
     }
 
+    /// Bytes of the disk that the dead letters of one command may fill where there is room. The rest goes by and by: it
+    /// is seen in time that there is none any more.
+    fn moves_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Gives the bytes of the disk that dead letters may fill now, to one who has them until
     /// [`World::give_room_back`]; `None` while somebody has.
     fn take_room(&self) -> Option<usize> {

@@ -224,6 +224,11 @@ impl Connection {
         !self.parked.is_empty()
     }
 
+    /// Bytes of the frames that wait.
+    pub fn parked_bytes(&self) -> usize {
+        self.parked.bytes()
+    }
+
     /// Says that what waits does so for a queue, not for the end of an alarm: the world's `relieve` says when
     /// [`Connection::relieved`] is to be called.
     pub fn waits_for_queue(&self) -> bool {

@@ -139,7 +139,7 @@ impl Admission {
 }
 
 /// How many connections leave the journal, its files and the monitor their descriptors.
-fn descriptors_max() -> usize {
+pub(crate) fn descriptors_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     limit.saturating_sub(DESCRIPTORS_KEPT).max(1)

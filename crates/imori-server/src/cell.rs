@@ -310,6 +310,10 @@ impl World for Cell {
         self.shared.journal.is_room_scarce()
     }
 
+    fn moves_bytes_max(&self) -> usize {
+        self.shared.journal.mark_bytes()
+    }
+
     fn take_room(&self) -> Option<usize> {
         self.shared.journal.take_room()
     }

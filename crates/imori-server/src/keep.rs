@@ -5,12 +5,14 @@
 //! until every cell has ended what it was at: before it looks at the queues, so that they have all that the
 //! journal has below the floor, and before the checkpoint, so that the journal has all that they have.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
 use imori_core::id::{DurableQueueId, QueueId};
+use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue, Ranges};
 use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
 use imori_core::time::Time;
@@ -81,7 +83,7 @@ pub fn keep_once<H: KeeperHost>(host: &H, pauses: &mut Pauses) {
     let is_short = host.is_space_low() || host.is_out_of_space();
     let (files_max, spared_min) =
         if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (keeper.files_max, CHECKPOINT_PAGES) };
-    let is_full = host.live_files() > files_max;
+    let is_full = host.live_files() > files_max && !are_ids_in_the_way(host);
     let made = if keeper.spared() >= spared_min || is_full && frees_a_file(host) {
         checkpoint(host, Spills::Nothing)
     } else if is_full && now >= pauses.spills {
@@ -103,6 +105,19 @@ fn frees_a_file<H: KeeperHost>(host: &H) -> bool {
     let is_above = |floor: Option<Lsn>| floor.is_none_or(|floor| floor > oldest);
     let of_queue = |key| host.with_queue(key, |queue| queue.floor()).flatten();
     is_above(host.first_definition()) && host.queues().into_iter().all(|key| is_above(of_queue(key)))
+}
+
+/// Tells whether the oldest file has ids that queues remember, and there is no room for another record of them.
+fn are_ids_in_the_way<H: KeeperHost>(host: &H) -> bool {
+    let Some(oldest) = host.oldest_sealed() else { return false };
+    host.with_room_for_ids(|bytes| bytes == 0) && ids_floor(host).is_some_and(|floor| floor <= oldest)
+}
+
+/// The first record that the ids need which queues remember.
+fn ids_floor<H: KeeperHost>(host: &H) -> Option<Lsn> {
+    let now = host.now();
+    let of_queue = |key| host.with_queue(key, |queue| queue.dedup_floor(now)).flatten();
+    host.queues().into_iter().filter_map(of_queue).min()
 }
 
 /// What was gathered from all queues.
@@ -130,7 +145,7 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     let mut gathered = gather(host);
     gathered.gone.append(&mut host.keeper().gone());
     let floor = [gathered.floor, host.first_definition()].into_iter().flatten().fold(next, Lsn::min);
-    renew_seen(host, floor);
+    let floor = host.with_room_for_ids(|bytes| renew_seen(host, floor, bytes));
     host.pass();
     let payload = payload(host, &gathered).encode();
     let Some(lsn) = host.append_checkpoint(floor, &payload) else {
@@ -169,14 +184,22 @@ fn gather<H: KeeperHost>(host: &H) -> Gathered {
     gathered
 }
 
-/// Records anew the ids that queues have seen and that stand below the floor.
-fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn) {
-    let now = host.now();
+/// Records anew the ids that queues have seen and that stand below the floor, about so many bytes of them. Gives the
+/// floor that the journal has then: the rest is needed where it is.
+fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn {
+    let (now, left) = (host.now(), Cell::new(bytes_max));
+    let append = |record: NewRecord| {
+        left.set(left.get().saturating_sub(record.payload.len() + RECORD_SLACK_BYTES));
+        host.append(record)
+    };
     for key in host.queues() {
-        let append = |record| host.append(record);
         // Others have the queue between two records.
-        while host.with_queue(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
+        while left.get() > 0
+            && host.with_queue(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true)
+        {
+        }
     }
+    ids_floor(host).map_or(floor, |needed| needed.min(floor))
 }
 
 fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
@@ -251,6 +274,10 @@ impl KeeperHost for Shared {
 
     fn append(&self, record: NewRecord) -> Lsn {
         self.journal.append(vec![record]).first
+    }
+
+    fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R {
+        self.journal.with_room(renew)
     }
 
     fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {

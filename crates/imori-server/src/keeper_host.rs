@@ -48,6 +48,11 @@ pub trait KeeperHost {
     /// Hands a record to the journal; gives its number.
     fn append(&self, record: NewRecord) -> Lsn;
 
+    /// Lends the bytes of the journal that may be taken by ids which are recorded anew, so that files go.
+    fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R {
+        renew(usize::MAX)
+    }
+
     /// Says that nothing below `floor` is needed once this is durable; gives its number.
     fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn>;
 

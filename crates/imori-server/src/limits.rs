@@ -170,6 +170,13 @@ pub(crate) const SPILL_AGAIN: Duration = Duration::from_millis(250);
 /// descriptor. What one more has sent is dropped, as nothing was promised of it.
 pub(crate) const LEFT_BEHIND_MAX: usize = 1024;
 
+/// The part of all places, as one through this, that they may take: who comes to drain the disk needs one.
+pub(crate) const LEFT_BEHIND_SHARE_OF_PLACES: usize = 4;
+
+/// The part of the memory mark, as one through this, that what they sent may take: at the mark everybody would wait, and
+/// for the disk. More: as beyond their number.
+pub(crate) const LEFT_BEHIND_SHARE_OF_MARK: usize = 8;
+
 /// How long after a checkpoint that was larger than a file of the journal the next is tried: all queues are looked at
 /// for each, and what they count is written again.
 pub(crate) const CHECKPOINT_AGAIN: Duration = Duration::from_secs(1);

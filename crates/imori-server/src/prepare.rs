@@ -20,7 +20,7 @@ use imori_store::space::Space;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::admission::{Admission, AdmissionLimits};
+use crate::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
@@ -59,7 +59,8 @@ pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartEr
     let memory_bytes = memory_limit();
     let mark_bytes = memory_bytes / 100 * usize::from(config.broker.memory_mark_percent);
     info!(memory_bytes, mark_bytes, "memory mark is set");
-    let (clock, memory) = (Clock::start(), Memory::new(mark_bytes));
+    let places = descriptors_max().min(config.limits.connections as usize);
+    let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
     let OpenedStore { journal, keeper, pager, damages, opened, restore, vhosts } =
         open_store(config, cells, &clock, &memory)?;
     let of_store = restore.vhosts();

@@ -118,6 +118,14 @@ impl Protocol {
         }
     }
 
+    /// Bytes of the frames that wait.
+    pub fn parked_bytes(&self) -> usize {
+        match self {
+            Protocol::Stomp(stomp) => stomp.parked_bytes(),
+            Protocol::Nats(nats) => nats.parked_bytes(),
+        }
+    }
+
     /// Says that what waits does so for a queue, which tells when it is shorter.
     pub fn waits_for_queue(&self) -> bool {
         match self {

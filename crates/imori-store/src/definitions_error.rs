@@ -33,6 +33,25 @@ impl DefinitionsError {
     }
 }
 
+/// A sync failed, for whatever reason: never a lack of space that comes back.
+#[derive(Debug)]
+pub(crate) struct SyncFailed(io::Error);
+
+impl SyncFailed {
+    /// The error as redb is told of it, which says the same.
+    pub(crate) fn told(error: io::Error) -> io::Error {
+        io::Error::other(SyncFailed(error))
+    }
+}
+
+impl fmt::Display for SyncFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for SyncFailed {}
+
 impl fmt::Display for DefinitionsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,8 +94,10 @@ impl From<io::Error> for DefinitionsError {
 
 impl From<redb::Error> for DefinitionsError {
     fn from(error: redb::Error) -> DefinitionsError {
-        let is_of_disk =
-            |error: &io::Error| error.raw_os_error().is_some() || error.kind() == io::ErrorKind::WriteZero;
+        let is_of_disk = |error: &io::Error| {
+            let is_sync = error.get_ref().is_some_and(|inner| inner.is::<SyncFailed>());
+            is_sync || error.raw_os_error().is_some() || error.kind() == io::ErrorKind::WriteZero
+        };
         match error {
             redb::Error::Io(error) if is_of_disk(&error) => DefinitionsError::Disk(error),
             redb::Error::PreviousIo => DefinitionsError::Disk(io::Error::other("it failed before")),

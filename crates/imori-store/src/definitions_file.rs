@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redb::StorageBackend;
 
+use crate::definitions_error::SyncFailed;
 use crate::disk::{self, DiskFile};
 use crate::limits::SECTOR_BYTES;
 
@@ -37,8 +38,7 @@ impl<F: DiskFile> StorageBackend for ChangedFile<F> {
 
     /// A sync that fails is no lack of space that could come back: what it was to make durable may be gone.
     fn sync_data(&self) -> io::Result<()> {
-        let final_one = |error: io::Error| io::Error::new(io::ErrorKind::WriteZero, error.to_string());
-        self.0.sync_data().map_err(|error| if disk::is_scarce(&error) { final_one(error) } else { error })
+        self.0.sync_data().map_err(SyncFailed::told)
     }
 
     /// The head of the file, 320 bytes, is all that redb writes in less than pages: it is filled up to

@@ -255,7 +255,7 @@ impl StoreFolder {
         if self.has_failed.load(Ordering::Acquire) {
             return Err(FolderError::DiskFailed);
         }
-        let marked = self.mark.end_clean(&self.root());
+        let marked = self.mark.end_clean();
         marked.map_err(|error| FolderError::Disk { path: self.path.clone(), error })
     }
 

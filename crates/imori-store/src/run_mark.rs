@@ -85,22 +85,31 @@ pub fn begin<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<RunMark<D::F
     let before = replace::content(disk, NAME)?.as_deref().and_then(decode);
     let is_same_failure = before.is_some_and(|(word, then)| word == Word::DiskFailed && then == boot);
     let word = if is_same_failure { Word::DiskFailed } else { Word::Running };
-    let file = replace::replace(disk, NAME, &encode(word, boot))?;
+    let content = encode(word, boot);
+    let file = match disk.open(NAME) {
+        Ok(file) if file.size()? == content.len() as u64 => overwrite(&file, &content).map(|()| file)?,
+        _ => replace::replace(disk, NAME, &content)?,
+    };
     Ok(RunMark { file, boot })
 }
 
 impl<F: DiskFile> RunMark<F> {
     /// Marks, durably, that all is written and nobody has the store.
-    pub fn end_clean<D: Disk<File = F>>(&self, disk: &D) -> io::Result<()> {
-        replace::replace(disk, NAME, &encode(Word::Clean, self.boot)).map(drop)
+    pub fn end_clean(&self) -> io::Result<()> {
+        overwrite(&self.file, &encode(Word::Clean, self.boot))
     }
 
-    /// Marks that the disk failed, in the sector that is there: no name, no space and no other sector is
-    /// needed for it.
+    /// Marks that the disk failed.
     pub fn disk_failed(&self) -> io::Result<()> {
-        disk::write_all(&self.file, &encode(Word::DiskFailed, self.boot), 0)?;
-        self.file.sync_data()
+        overwrite(&self.file, &encode(Word::DiskFailed, self.boot))
     }
+}
+
+/// Writes over the sector that is there: no name, no space and no other sector is needed for it, so that a store on a
+/// full disk can be opened and drained. After a crash there is the old mark, the new one, or one that says nothing.
+fn overwrite(file: &impl DiskFile, content: &[u8; SECTOR_BYTES]) -> io::Result<()> {
+    disk::write_all(file, content, 0)?;
+    file.sync_data()
 }
 
 fn encode(word: Word, boot: Option<BootId>) -> [u8; SECTOR_BYTES] {
@@ -149,7 +158,7 @@ mod tests {
                 "begin" => mark = Some(begin(&disk, HERE).expect("the disk is well")),
                 "begin-elsewhere" => mark = Some(begin(&disk, ELSEWHERE).expect("the disk is well")),
                 "begin-nowhere" => mark = Some(begin(&disk, None).expect("the disk is well")),
-                "clean" => held().end_clean(&disk).expect("the disk is well"),
+                "clean" => held().end_clean().expect("the disk is well"),
                 "failed" => held().disk_failed().expect("the disk takes the mark"),
                 other => unreachable!("{other}"),
             }
@@ -211,7 +220,7 @@ mod tests {
             let disk = marked(steps);
             disk.watch();
             let end = match next {
-                "clean" => begin(&disk, HERE).and_then(|mark| mark.end_clean(&disk)),
+                "clean" => begin(&disk, HERE).and_then(|mark| mark.end_clean()),
                 "failed" => begin(&disk, HERE).and_then(|mark| mark.disk_failed()),
                 _ => begin(&disk, HERE).map(drop),
             };

@@ -43,7 +43,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
         let mut messages = keep((&ids, queues), &publishes, &sifted, now);
         let records = messages.iter().filter_map(|kept| kept.record.as_ref());
         let records = records.chain(moves.values().filter_map(|moved| moved.record.as_ref()));
-        refuse_large(world, (&ids, queues), records, &settles, room.is_scarce())?;
+        refuse_large(world, (&ids, queues), records, &settles)?;
         // Nothing can be refused from here on.
         applied.settle(world, actor, (&ids, queues), steps, &mut moves, now);
         let lsns = applied.record(world, &mut messages, &sifted);
@@ -115,14 +115,14 @@ fn refuse_large<'r, W: World>(
     (ids, queues): Locked<'_, '_>,
     records: impl Iterator<Item = &'r NewRecord>,
     settles: &Settles,
-    is_room_scarce: bool,
 ) -> Result<(), BrokerError> {
     let mut is_kept =
         |place: &Place| find((ids, queues), place.queue).is_some_and(|queue| queue.durability().is_some());
-    let settles_kept = settles.iter().filter(|(place, _)| is_kept(place)).count();
-    // Where room is scarce, of each of them it is said that it lingers, or that it does not.
-    let lingering = if is_room_scarce { counts_bytes_max(settles_kept) } else { 0 };
-    let bytes = group_bytes(records) + settles_bytes_max(settles_kept) + lingering;
+    let kept: Vec<Outcome> =
+        settles.iter().filter(|(place, _)| is_kept(place)).map(|(_, outcome)| *outcome).collect();
+    // Of each that may die it may be said that it lingers.
+    let dying = kept.iter().filter(|outcome| **outcome != Outcome::Accept).count();
+    let bytes = group_bytes(records) + settles_bytes_max(kept.len()) + counts_bytes_max(dying);
     let bytes_max = world.group_bytes_max();
     if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
 }

@@ -163,12 +163,14 @@ pub fn bind_queue<W: World>(
         let found = topology.table().exchange(actor.vhost, exchange);
         let is_durable = found.is_some_and(|exchange| exchange.settings().is_durable);
         let durability = world.with_queue(queue, |queue| queue.durability()).flatten().filter(|_| is_durable);
-        let is_new = topology.bind_queue(actor.vhost, exchange, key, queue)?;
-        let Some(Durability { id, .. }) = durability else { return Ok(Confirm::NOW) };
-        if is_new && let Err(full) = check_room(world, &Name::new(exchange)) {
-            topology.unbind_queue(actor.vhost, exchange, key, queue);
+        if durability.is_some()
+            && let Err(full) = check_room(world, &Name::new(exchange))
+            && !topology.has_binding(actor.vhost, exchange, key, queue)
+        {
             return Err(full);
         }
+        let is_new = topology.bind_queue(actor.vhost, exchange, key, queue)?;
+        let Some(Durability { id, .. }) = durability else { return Ok(Confirm::NOW) };
         let definition = Definition::Binding { queue: id, exchange: Name::new(exchange), key: key.clone() };
         let lsn = if is_new { define(world, &definition) } else { world.appended() };
         Ok(Confirm::of(Level::Disk, lsn))

@@ -3,11 +3,13 @@
 use super::actor::Actor;
 use super::asked::{give_up, relieve};
 use super::declare::{define, find_queue};
+use super::distribute::bury;
+use super::record::record_effects;
 use crate::authorize::{Action, Object, authorize};
 use crate::error::BrokerError;
-use crate::id::QueueId;
+use crate::id::{QueueId, VhostId};
 use crate::name::Name;
-use crate::queue::{Durability, Queue};
+use crate::queue::{Dead, Durability, Effects, Queue};
 use crate::record::Definition;
 use crate::world::World;
 
@@ -23,10 +25,13 @@ pub fn delete_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Resu
 
 /// Takes a queue away and tells its consumers; `None` where it is gone already.
 pub(super) fn remove_queue<W: World>(world: &W, id: QueueId) -> Option<usize> {
+    // Before it is recorded that the queue is gone, and with it all that it holds.
+    world.with_queue(id, |queue| Lingered::of(world, queue))?.bury(world);
     let mut queue = world.with_topology(|topology| {
         topology.forget_queue(id);
         note_gone(world, world.remove_queue(id))
     })?;
+    Lingered::of(world, &mut queue).bury(world);
     give_up(world, id, queue.take_pages());
     relieve(world, queue.relieve());
     for reader in queue.consumers() {
@@ -64,6 +69,7 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
     });
     // Its messages go after everybody else can go on.
     if let Some(mut queue) = queue {
+        Lingered::of(world, &mut queue).bury(world);
         give_up(world, id, queue.take_pages());
         relieve(world, queue.relieve());
     }
@@ -76,4 +82,25 @@ fn note_gone<W: World>(world: &W, queue: Option<Queue>) -> Option<Queue> {
         define(world, &Definition::QueueGone { queue: id });
     }
     queue
+}
+
+/// Dead letters that lingered in a queue which ends. They died before it, and go wherever the dead go, room or not:
+/// what else the queue has gives back more.
+struct Lingered {
+    vhost: VhostId,
+    dead: Vec<Dead>,
+}
+
+impl Lingered {
+    fn of<W: World>(world: &W, queue: &mut Queue) -> Lingered {
+        let mut effects = Effects::default();
+        queue.bury_lingering(world.now(), &mut effects);
+        Lingered { vhost: queue.vhost(), dead: record_effects(world, effects) }
+    }
+
+    fn bury<W: World>(self, world: &W) {
+        if !self.dead.is_empty() {
+            bury(world, self.vhost, self.dead);
+        }
+    }
 }

@@ -6,8 +6,8 @@ use crate::world::World;
 /// What of the disk a change of a queue may fill with dead letters; given back once their records are appended.
 pub(super) struct MoveRoom<'w, W: World> {
     world: &'w W,
-    /// None where there is enough for all.
-    bytes: Option<usize>,
+    bytes: usize,
+    is_scarce: bool,
     is_taken: bool,
 }
 
@@ -16,20 +16,15 @@ impl<'w, W: World> MoveRoom<'w, W> {
     #[inline]
     pub(super) fn of(world: &'w W) -> MoveRoom<'w, W> {
         if !world.is_room_scarce() {
-            return MoveRoom { world, bytes: None, is_taken: false };
+            return MoveRoom { world, bytes: world.moves_bytes_max(), is_scarce: false, is_taken: false };
         }
         let taken = world.take_room();
-        MoveRoom { world, bytes: Some(taken.unwrap_or(0)), is_taken: taken.is_some() }
-    }
-
-    /// Tells whether it has an end.
-    pub(super) fn is_scarce(&self) -> bool {
-        self.bytes.is_some()
+        MoveRoom { world, bytes: taken.unwrap_or(0), is_scarce: true, is_taken: taken.is_some() }
     }
 
     /// What follows from a change with this room.
     pub(super) fn effects(&self) -> Effects {
-        Effects::within(self.bytes)
+        if self.is_scarce { Effects::within(self.bytes) } else { Effects::at_once(self.bytes) }
     }
 }
 
@@ -44,5 +39,5 @@ impl<W: World> Drop for MoveRoom<'_, W> {
 /// What follows from an arrival: where room is scarce nothing moves by it, but as soon as the queue is woken.
 #[inline]
 pub(super) fn effects_of_arrival<W: World>(world: &W) -> Effects {
-    Effects::within(world.is_room_scarce().then_some(0))
+    if world.is_room_scarce() { Effects::within(0) } else { Effects::at_once(world.moves_bytes_max()) }
 }

@@ -4,11 +4,12 @@
 //! A look at the ids, the record and the place in the queue are one step, under the locks of all queues of the
 //! route, taken by rising id: else one of two publishers could be confirmed what the other then is refused.
 
+use super::asked::Asked;
 use super::distribute::PublishReport;
 use super::letter::Letter;
 use super::move_room::effects_of_arrival;
 use super::offer::offer;
-use super::record::{Keepers, message_record, record_counts, record_effects};
+use super::record::{Keepers, message_record, record_effects};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
@@ -84,7 +85,7 @@ pub(super) fn enqueue_once<W: World>(
     let message = view.property(Property::MessageId);
     let mut ids = route.queues.clone();
     ids.sort_unstable();
-    let (mut effects, mut wake_ups) = (effects_of_arrival(world), Vec::new());
+    let (mut effects, mut asked) = (effects_of_arrival(world), Vec::new());
     let confirm = world.with_queues(&ids, |queues| {
         let Sifted { mut takers, had_by, confirm } = sift((&ids, queues), &ids, message, now);
         report.receivers += had_by;
@@ -123,15 +124,17 @@ pub(super) fn enqueue_once<W: World>(
             report.receivers += 1;
             note(queue, message, now, keepers.lsn_in(queue, arrival.lsn));
         }
-        record_counts(world, &mut effects);
-        wake_ups.extend(ids.iter().filter_map(|id| Some((*id, find((&ids, queues), *id)?.new_wake_up()?))));
+        for id in &ids {
+            let queue = find((&ids, queues), *id);
+            asked.extend(queue.map(|queue| (*id, Asked::by(world, queue, &mut effects, now))));
+        }
         match confirm {
             Some(confirm) if takers.is_empty() => confirm,
             Some(confirm) => confirm.and(appended),
             None => appended,
         }
     });
-    wake_ups.into_iter().for_each(|(id, at)| world.wake_queue_at(id, at));
+    asked.into_iter().for_each(|(id, asked)| asked.answer(world, id));
     let dead = record_effects(world, effects);
     if !dead.is_empty() {
         bury(dead);

@@ -25,18 +25,26 @@ pub struct Effects {
     pub lingering: Vec<Count>,
     /// Bytes that may be written where dead letters go; none where there is enough for all of them.
     room: Option<usize>,
+    /// The first of them moves, however much it takes.
+    has_first: bool,
 }
 
 impl Effects {
     /// Nothing yet, of what has so many bytes of the disk for dead letters.
-    pub fn within(room: Option<usize>) -> Effects {
-        Effects { room, ..Effects::default() }
+    pub fn within(room: usize) -> Effects {
+        Effects { room: Some(room), ..Effects::default() }
+    }
+
+    /// The same where the disk has more than that, for which others wait meanwhile.
+    pub fn at_once(room: usize) -> Effects {
+        Effects { has_first: true, ..Effects::within(room) }
     }
 
     /// Takes room for a dead letter, if there is as much.
     pub(super) fn take_room(&mut self, bytes: usize) -> bool {
         let Some(left) = &mut self.room else { return true };
-        let after = left.checked_sub(bytes);
+        let has_first = std::mem::take(&mut self.has_first);
+        let after = left.checked_sub(bytes).or(has_first.then_some(0));
         *left = after.unwrap_or(*left);
         after.is_some()
     }

@@ -22,7 +22,10 @@ const DEATH_BYTES: usize = 128;
 impl Queue {
     /// Lets an entry go that is neither ready nor out any more: it is buried, as soon as there is room for that.
     pub(super) fn die(&mut self, mut entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
-        let moves = self.settings().dead_letter.is_some() && self.holding(entry.envelope.lsn).is_some();
+        // It has a record here, or may get one where it goes.
+        let is_kept =
+            || self.holding(entry.envelope.lsn).is_some() || entry.message.view().head.is_persistent;
+        let moves = self.settings().dead_letter.is_some() && is_kept();
         // Nothing overtakes what lingers.
         if !moves || self.lingering.is_none() && effects.take_room(moved_bytes(&entry)) {
             self.leave(&entry);
@@ -43,7 +46,7 @@ impl Queue {
     }
 
     /// Buries what lingers, as far as there is room.
-    pub(super) fn bury_lingering(&mut self, now: Time, effects: &mut Effects) {
+    pub fn bury_lingering(&mut self, now: Time, effects: &mut Effects) {
         let Some(mut lingering) = self.lingering.take() else { return };
         while let Some((sequence, reason)) = lingering.first() {
             let bytes = self.unsettled.get(&sequence).map_or(0, moved_bytes);

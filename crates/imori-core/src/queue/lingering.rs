@@ -63,3 +63,33 @@ impl Lingering {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_came_first_go_first_and_give_their_memory_back() {
+        let mut lingering = Lingering::new(Time(0));
+        for (sequence, memory) in [(7, 70), (3, 30), (5, 50)] {
+            lingering.add(sequence, DeathReason::Rejected, memory);
+        }
+        // It is not one of them.
+        lingering.remove(4, 40);
+        let is_there = |lingering: &Lingering| [3, 4, 5, 7].map(|sequence| lingering.has(sequence));
+        assert_eq!((lingering.memory(), is_there(&lingering)), (150, [true, false, true, true]));
+        lingering.remove(3, 30);
+        assert_eq!(lingering.first(), Some((5, DeathReason::Rejected)));
+        assert_eq!((lingering.memory(), is_there(&lingering)), (120, [false, false, true, true]));
+    }
+
+    #[test]
+    fn a_queue_tries_again_after_a_while_and_not_for_each_command_before() {
+        let after = |ms| Time(0).after(Duration::from_millis(ms));
+        let mut lingering = Lingering::new(Time(0));
+        for (tried, retry) in [(0, 50), (49, 50), (50, 100), (70, 100), (130, 180)] {
+            lingering.tried(after(tried));
+            assert_eq!(lingering.retry(), after(retry), "tried after {tried} ms");
+        }
+    }
+}

@@ -260,7 +260,9 @@ impl Queue {
     }
 
     fn idle_deadline(&self) -> Option<Time> {
-        let expires = self.settings.expires.filter(|_| self.consumers.is_empty())?;
+        // What died and is still here goes first.
+        let is_unused = self.consumers.is_empty() && self.lingering.is_none();
+        let expires = self.settings.expires.filter(|_| is_unused)?;
         Some(self.last_used.after(expires)).filter(|deadline| *deadline < Time::NEVER)
     }
 

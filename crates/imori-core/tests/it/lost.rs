@@ -111,3 +111,23 @@ fn messages_of_queues_that_nobody_declares_come_back_under_a_number() {
     let (found, made) = back(&journal, &["done"], &pages, true);
     assert_eq!((found, made), (expected, vec![77, number]));
 }
+
+#[test]
+fn a_queue_is_known_by_name_before_its_messages_come() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let ids = ["there", "gone"].map(|name| {
+        let id = client.declare_with(name, &durable()).unwrap();
+        world.with_queue(id, |queue| queue.durability()).flatten().expect("it is durable").id
+    });
+    broker::delete_queue(&world, &client.actor(), b"gone").unwrap();
+    let mut restore = Restore::new(world.gauge().clone(), world.now(), false);
+    for (lsn, record, _) in
+        journal(&world).iter().filter(|(_, record, _)| record.kind == RecordKind::Definition)
+    {
+        restore.definition(*lsn, &record.payload).expect(READABLE);
+    }
+    restore.define().expect(READABLE);
+    let names = ids.map(|id| restore.queue_name(id).map(ToString::to_string));
+    assert_eq!(names, [Some(String::from("there")), None]);
+}

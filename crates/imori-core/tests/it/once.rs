@@ -6,7 +6,7 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, Message, MessageView, Publication};
 use imori_core::outbound::Numbers;
-use imori_core::queue::{Overflow, QueueSettings};
+use imori_core::queue::{Overflow, PageWork, QueueSettings};
 use imori_core::record::{MessageRecord, RecordKind};
 use imori_core::world::World;
 
@@ -286,4 +286,18 @@ fn the_journal_need_not_keep_the_messages_for_their_ids() {
     }
     world.pass(100 * MS);
     assert_eq!((floor(&world), world.charged()), (None, 0));
+}
+
+#[test]
+fn a_queue_that_takes_ids_once_asks_the_disk_as_others_do() {
+    let world = TestWorld::new();
+    world.share.set(16 << 10);
+    let client = world.connect(1);
+    client.declare_with("q", &once(1000)).unwrap();
+    let body = "m".repeat(1000);
+    for number in 0..100 {
+        client.mail("", "q", &Mail { body: &body, id: &number.to_string(), ..Mail::default() });
+    }
+    let work = world.work.borrow();
+    assert!(work.iter().any(|work| matches!(work, PageWork::Write(_))), "{work:?}");
 }

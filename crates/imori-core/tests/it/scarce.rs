@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use imori_core::broker::{self, Step};
+use imori_core::confirm::Level;
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, Message, MessageView};
@@ -12,8 +13,8 @@ use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::World;
 
 use crate::durable::{durable, durable_dying_to, journal};
-use crate::restored::{ready, restored};
-use crate::world::{Client, Mail, TestWorld};
+use crate::restored::{beginning, ready, restored};
+use crate::world::{Client, Mail, TestWorld, dying_to};
 
 const REJECT: Outcome = Outcome::Reject;
 
@@ -22,6 +23,9 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
     let world = TestWorld::new();
     let client = world.connect(1);
     let there = client.declare_with("there", &durable()).unwrap();
+    client.bind("amq.topic", "bound", there).unwrap();
+    let fleeting = Settings { is_durable: true, is_auto_delete: true, ..Settings::default() };
+    broker::declare_exchange(&world, &client.actor(), b"fleeting", ExchangeKind::Topic, fleeting).unwrap();
     world.may_declare.set(false);
     let full = |name: &str| Err(BrokerError::DiskFull(name.into()));
     assert_eq!(client.declare_with("new", &durable()).map(drop), full("new"));
@@ -37,6 +41,10 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
     assert_eq!(exchange("x", false), Ok(()), "nothing is left of the one that was refused");
     assert_eq!(client.bind("amq.topic", "t", there), full("amq.topic"));
     assert_eq!(client.publish("amq.topic", "t", "m").receivers, 0, "it is not bound");
+    assert!(client.bind("amq.topic", "bound", there).is_ok(), "it takes nothing");
+    for time in ["first", "second"] {
+        assert_eq!(client.bind("fleeting", "t", there), full("fleeting"), "the {time} time: it is there");
+    }
     assert_eq!(broker::delete_queue(&world, &client.actor(), b"there"), Ok(0));
 }
 
@@ -54,6 +62,7 @@ fn one_out(world: &TestWorld) -> Client<'_> {
 fn check(world: &TestWorld, now: [usize; 2], later: [usize; 2], how: &str) {
     let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
     assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{how}");
+    assert!(!world.is_room_taken.get(), "others have the room after it: {how}");
     let back = restored(&journal(world), world.now());
     assert_eq!(["q", "dead"].map(|name| ready(&back, name).len()), later, "{how}, after a start");
 }
@@ -109,5 +118,120 @@ fn what_a_full_queue_refused_is_given_to_nobody_after_a_start() {
         world.room.set(None);
         world.pass(Duration::from_millis(50));
         check(&world, [1, 1], [1, 1], &format!("{delay_ms}, later"));
+    }
+}
+
+/// A message that died for want of anything else, and lingers; the client who rejected it is still there.
+fn one_lingers<'w>(world: &'w TestWorld, settings: &QueueSettings) -> Client<'w> {
+    let client = world.connect(1);
+    client.declare_with("dead", &durable()).expect("it is new");
+    client.declare_with("q", settings).expect("it is new");
+    let reader = client.consume("q", "c", 9);
+    client.mail("", "q", &Mail { body: "m", ..Mail::default() });
+    world.room.set(Some(0));
+    assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
+    assert_eq!(world.depth("q"), Some((0, 1)), "it lingers");
+    client.cancel(reader);
+    client
+}
+
+#[test]
+fn what_lingers_in_a_queue_that_is_deleted_goes_before_it() {
+    let world = TestWorld::new();
+    let client = one_lingers(&world, &durable_dying_to("", Some("dead")));
+    assert_eq!(broker::delete_queue(&world, &client.actor(), b"q"), Ok(0));
+    assert_eq!(world.depth("dead"), Some((1, 0)));
+    let all = journal(&world);
+    let back = restored(&all, world.now());
+    assert_eq!((ready(&back, "dead").len(), world.queue("q")), (1, None));
+    // Of the deletion and the move the move comes first: after a crash between them it is there.
+    let back = restored(&beginning(&all, all.len() - 1), world.now());
+    assert_eq!((ready(&back, "dead").len(), ready(&back, "q").len()), (1, 0));
+}
+
+#[test]
+fn a_queue_in_which_something_lingers_is_not_idle() {
+    let world = TestWorld::new();
+    let expires = Some(Duration::from_millis(80));
+    one_lingers(&world, &QueueSettings { expires, ..durable_dying_to("", Some("dead")) });
+    assert!(world.pass(Duration::from_secs(1)) < 40, "it is woken to try again, and for nothing else");
+    assert_eq!((world.depth("q"), world.depth("dead")), (Some((0, 1)), Some((0, 0))));
+    world.room.set(None);
+    world.pass(Duration::from_millis(100));
+    assert_eq!((world.depth("q"), world.depth("dead")), (None, Some((1, 0))));
+}
+
+#[test]
+fn what_has_no_record_here_takes_room_for_the_one_that_it_gets() {
+    let of_memory = QueueSettings { level: Some(Level::Memory), ..durable_dying_to("", Some("dead")) };
+    for (settings, is_transient, lingers) in [
+        (dying_to("", Some("dead")), false, true),
+        (of_memory, false, true),
+        (dying_to("", Some("dead")), true, false),
+        (durable_dying_to("", Some("dead")), true, false),
+    ] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        client.declare_with("dead", &durable()).unwrap();
+        client.declare_with("q", &settings).unwrap();
+        client.consume("q", "c", 9);
+        client.mail("", "q", &Mail { body: "m", is_transient, ..Mail::default() });
+        world.room.set(Some(0));
+        let before = journal(&world).len();
+        assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
+        let now = [usize::from(lingers), usize::from(!lingers)];
+        let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
+        let case = format!("{settings:?}, transient: {is_transient}");
+        assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{case}");
+        assert_eq!(journal(&world).len(), before, "nothing is written without room: {case}");
+        world.room.set(None);
+        world.pass(Duration::from_millis(50));
+        assert_eq!((world.depth("q"), world.depth("dead")), (Some((0, 0)), Some((1, 0))), "{case}");
+        assert_eq!(journal(&world).len(), before + usize::from(!is_transient), "{case}");
+    }
+}
+
+#[test]
+fn what_dies_at_once_moves_by_and_by() {
+    // Where there is room: bytes of each message, how many died, and how many of them move at once and later.
+    for (body_bytes, count, moved) in [(9, 7, [2, 4, 6, 7]), (9, 2, [2, 2, 2, 2]), (20_000, 3, [1, 2, 3, 3])]
+    {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        world.moves_bytes_max.set(8192);
+        client.declare_with("dead", &durable()).unwrap();
+        let expires = Some(Duration::from_secs(1));
+        client
+            .declare_with("q", &QueueSettings { message_ttl: expires, ..durable_dying_to("", Some("dead")) })
+            .unwrap();
+        let body = "m".repeat(body_bytes);
+        for _ in 0..count {
+            client.mail("", "q", &Mail { body: &body, ..Mail::default() });
+        }
+        let mut pauses = [1000, 50, 50, 50].map(Duration::from_millis).into_iter();
+        let found = moved.map(|_| {
+            world.pass(pauses.next().expect("as many"));
+            world.depth("dead").expect("it is there").0
+        });
+        assert_eq!(found, moved, "{count} of {body_bytes} bytes");
+    }
+}
+
+#[test]
+fn what_an_arrival_pushes_out_moves_as_the_queue_is_woken() {
+    for (room, moves) in [(None, true), (Some(1 << 20), false)] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        client.declare_with("dead", &durable()).unwrap();
+        let settings = QueueSettings { length_max: Some(1), ..durable_dying_to("", Some("dead")) };
+        client.declare_with("q", &settings).unwrap();
+        world.room.set(room);
+        for body in ["first", "second"] {
+            client.mail("", "q", &Mail { body, ..Mail::default() });
+        }
+        let (moved, stays) = (usize::from(moves), usize::from(!moves));
+        check(&world, [1 + stays, moved], [1 + stays, moved], &format!("at once, {room:?}"));
+        world.pass(Duration::from_millis(50));
+        check(&world, [1, 1], [1, 1], &format!("later, {room:?}"));
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct TestWorld {
     /// Bytes of the disk for dead letters, where there is little; nobody has them twice.
     pub(crate) room: Cell<Option<usize>>,
     pub(crate) is_room_taken: Cell<bool>,
+    /// The same for one command, where there is more.
+    pub(crate) moves_bytes_max: Cell<usize>,
     /// There is room for what is declared.
     pub(crate) may_declare: Cell<bool>,
     /// What queues asked of the disk.
@@ -109,6 +111,7 @@ impl TestWorld {
             share: Cell::new(usize::MAX),
             room: Cell::default(),
             is_room_taken: Cell::default(),
+            moves_bytes_max: Cell::new(usize::MAX),
             may_declare: Cell::new(true),
             work: RefCell::default(),
         }
@@ -263,6 +266,10 @@ impl World for TestWorld {
 
     fn is_room_scarce(&self) -> bool {
         self.room.get().is_some()
+    }
+
+    fn moves_bytes_max(&self) -> usize {
+        self.moves_bytes_max.get()
     }
 
     fn take_room(&self) -> Option<usize> {

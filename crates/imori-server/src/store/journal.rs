@@ -178,6 +178,20 @@ impl Journal {
         Some(committer.room_for_moves().unwrap_or(0))
     }
 
+    /// Lends the bytes that may be written of what only moves or repeats something: where room is scarce, what nobody
+    /// else has of it, else what may wait for the disk.
+    pub(crate) fn with_room<R>(&self, write: impl FnOnce(usize) -> R) -> R {
+        if !self.is_room_scarce() {
+            return write(self.mark_bytes());
+        }
+        let room = self.take_room();
+        let written = write(room.unwrap_or(0));
+        if room.is_some() {
+            self.give_room_back();
+        }
+        written
+    }
+
     /// What was taken of the room is appended.
     pub(crate) fn give_room_back(&self) {
         self.is_room_taken.store(false, Ordering::Release);
@@ -279,7 +293,8 @@ impl Journal {
         self.told.failure.end_clean();
     }
 
-    fn mark_bytes(&self) -> usize {
+    /// Bytes that may wait for the disk before it is behind; dead letters of one command are no more either.
+    pub(crate) fn mark_bytes(&self) -> usize {
         QUEUED_BYTES_MARK.min(self.file_bytes / 2)
     }
 

@@ -5,6 +5,8 @@
 //! waited for it. A failing disk ends the broker.
 
 mod open;
+mod declared;
+mod found_pages;
 mod keeper;
 mod pager;
 mod page_jobs;
@@ -14,6 +16,7 @@ mod journal;
 mod definitions;
 mod damages;
 mod failure;
+mod store_error;
 mod seldom;
 mod commits;
 mod progress;
@@ -22,7 +25,6 @@ pub(crate) use commits::{BOUNDS_US, Commits};
 pub(crate) use damages::Damages;
 pub(crate) use journal::Journal;
 pub use keeper::Keeper;
-pub use open::StoreError;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub use page_facts::{census_of, page_facts};
 pub use page_jobs::{
@@ -31,3 +33,4 @@ pub use page_jobs::{
 pub(crate) use pager::Pager;
 pub(crate) use progress::Waiters;
 pub use room::{Purpose, Room};
+pub use store_error::StoreError;

@@ -87,6 +87,11 @@ impl Input {
         Poll::Ready(Read::Worked(self.work(host, protocol), has_more))
     }
 
+    /// Bytes of memory that it keeps.
+    pub(super) fn bytes(&self) -> usize {
+        self.carry.capacity()
+    }
+
     /// Lets the protocol work on what was read before, or goes on with what it let wait.
     pub(super) fn work<H: Host>(&mut self, host: &H, protocol: &mut Protocol) -> Next {
         if self.carry.is_empty() && !protocol.waits_for_memory() {

@@ -2,13 +2,13 @@
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use imori_core::id::ConnectionId;
 use imori_core::memory::Gauge;
 use tracing::{info, warn};
 
-use crate::limits::LEFT_BEHIND_MAX;
+use super::left_behind::LeftBehind;
 
 /// What is charged, from where on that is too much, and who waits for it to become less.
 #[derive(Debug)]
@@ -18,8 +18,7 @@ pub struct Memory {
     is_alarmed: AtomicBool,
     is_disk_alarmed: AtomicBool,
     parked: Mutex<Vec<ConnectionId>>,
-    /// Connections that go on without their peers.
-    left_behind: AtomicUsize,
+    left_behind: LeftBehind,
 }
 
 impl Memory {
@@ -31,8 +30,14 @@ impl Memory {
             is_alarmed: AtomicBool::new(false),
             is_disk_alarmed: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
-            left_behind: AtomicUsize::new(0),
+            left_behind: LeftBehind::new(mark_bytes, usize::MAX),
         }
+    }
+
+    /// The same, of a broker that has so many places for connections.
+    #[must_use]
+    pub fn with_places(self, places: usize) -> Memory {
+        Memory { left_behind: LeftBehind::new(self.mark_bytes, places), ..self }
     }
 
     /// What everything that waits is charged to.
@@ -68,16 +73,9 @@ impl Memory {
         }
     }
 
-    /// Tells whether a connection may go on without its peer until the disk has room; then it is counted, until
-    /// [`Memory::forget`]. Who drains the disk needs a place too.
-    pub fn leave_behind(&self) -> bool {
-        let one_more = |count: usize| (count < LEFT_BEHIND_MAX).then_some(count + 1);
-        self.left_behind.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
-    }
-
-    /// Forgets one of those.
-    pub fn forget(&self) {
-        self.left_behind.fetch_sub(1, Ordering::Relaxed);
+    /// Those that go on without their peers.
+    pub fn left_behind(&self) -> &LeftBehind {
+        &self.left_behind
     }
 
     /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.
@@ -105,19 +103,5 @@ impl Memory {
         }
         parked.push(connection);
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn so_many_go_on_without_their_peers_and_no_more() {
-        let memory = Memory::new(1 << 20);
-        let admitted = (0..LEFT_BEHIND_MAX + 3).filter(|_| memory.leave_behind()).count();
-        assert_eq!(admitted, LEFT_BEHIND_MAX);
-        memory.forget();
-        assert!(memory.leave_behind() && !memory.leave_behind());
     }
 }

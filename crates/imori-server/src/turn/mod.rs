@@ -14,6 +14,7 @@ mod host;
 mod link;
 mod desk;
 mod memory;
+mod left_behind;
 mod signal;
 
 pub use confirm::{await_journal, release_confirms};

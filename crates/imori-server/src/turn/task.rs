@@ -28,6 +28,8 @@ pub struct Task {
     waits_for_memory: bool,
     /// The peer is gone; what it sent before is published once the disk has room.
     legacy: Option<Legacy>,
+    /// Bytes of that, as it was counted.
+    left_bytes: usize,
 }
 
 /// What a peer that is gone has left.
@@ -95,6 +97,7 @@ impl Task {
             was_logged_in: false,
             waits_for_memory: false,
             legacy: None,
+            left_bytes: 0,
         }
     }
 
@@ -173,7 +176,7 @@ impl Task {
         host.desk().begin_turn_of(self.id, host.now());
         flush_of_others(host, self.id);
         if self.legacy.take().is_some() {
-            host.memory().forget();
+            host.memory().left_behind().forget(self.left_bytes);
         }
         self.protocol.disconnect(host)
     }
@@ -256,7 +259,11 @@ impl Task {
 
     /// Goes on without the peer, which is gone; false where there is no reason to.
     fn leaves_behind<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
-        if self.is_ending() || !self.outlives(host) || !host.memory().leave_behind() {
+        if self.is_ending() || !self.outlives(host) {
+            return false;
+        }
+        self.left_bytes = self.input.bytes() + self.protocol.parked_bytes();
+        if !host.memory().left_behind().admit(self.left_bytes) {
             return false;
         }
         // As far as it was read; the rest is read when the alarm is over.

@@ -120,7 +120,7 @@ impl Log {
     /// All threads have ended: makes the end durable, if all is written. False where it may be marked and may not.
     pub(crate) fn end_clean(&mut self) -> bool {
         self.definitions.apply(self.progress.synced);
-        let marked = self.mark.end_clean(&self.device);
+        let marked = self.mark.end_clean();
         self.has_failed |= marked.is_err();
         marked.is_ok()
     }

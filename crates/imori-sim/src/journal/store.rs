@@ -9,7 +9,7 @@ use imori_store::record::{Record, RecordType};
 use imori_store::recover::Recovered;
 use imori_store::run_mark::{self, BootId, LastEnd};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, Census, PageFacts, SegmentSettings, Segments};
+use imori_store::segment::{Census, PageFacts, SegmentSettings, Segments, Tables};
 use imori_store::settings::{OnDamage, Settings};
 use imori_store::sim_disk::SimDisk;
 
@@ -68,9 +68,8 @@ impl Store {
         };
         let mark = mark.map_err(|error| error.to_string())?;
         let was_clean = last_end == LastEnd::Clean;
-        let last_in_pages = segment::last_record(&device, &Store::segment_settings());
-        let last_in_pages = last_in_pages.map_err(|error| error.to_string())?;
-        let settings = settings.durable_through(last_in_pages.max(Some(Lsn(definitions.applied.0))));
+        let tables = Tables::read(&device, &Store::segment_settings()).map_err(|error| error.to_string())?;
+        let settings = settings.durable_through(tables.last_record().max(Some(Lsn(definitions.applied.0))));
         let (log, recovered, messages) =
             Log::open((device.clone(), mark), &settings, file_blocks * BLOCK_BYTES, definitions, bug)?;
         if !recovered.report.damaged.is_empty() {
@@ -81,7 +80,7 @@ impl Store {
             Some(Bug::CensusUnread) => Census::default(),
             _ => census_of(&checkpoint),
         };
-        let opened = Segments::open(device, &Store::segment_settings(), &known);
+        let opened = Segments::with_tables(device, &Store::segment_settings(), tables, &known);
         let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
         if !report.damaged.is_empty() || !report.absent.is_empty() {
             return Err(report.to_string());

@@ -1,8 +1,8 @@
 //! What a commit costs on a real disk, beside what the disk itself takes.
 //!
-//! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--recovery]`.
+//! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--direct] [--recovery]`.
 //! The journal and a bare write with `fdatasync` take turns on the same disk, so that other work on the
-//! machine is in both. FOLDER is on the disk that is meant and is emptied of what this makes.
+//! machine is in both; `--direct` has the bare write go past the page cache. FOLDER is on the disk that is meant and is emptied of what this makes.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
@@ -24,6 +24,7 @@ struct Choice {
     folder: PathBuf,
     seconds: f64,
     rounds: usize,
+    is_direct: bool,
     is_recovery: bool,
 }
 
@@ -38,11 +39,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn choice() -> Result<Choice, Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("journal-bench");
-    let mut choice = Choice { folder, seconds: 1.5, rounds: 3, is_recovery: false };
+    let mut choice = Choice { folder, seconds: 1.5, rounds: 3, is_direct: false, is_recovery: false };
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--bench" => {}
+            "--direct" => choice.is_direct = true,
             "--recovery" => choice.is_recovery = true,
             "--seconds" => choice.seconds = arguments.next().ok_or("--seconds needs a number")?.parse()?,
             "--rounds" => choice.rounds = arguments.next().ok_or("--rounds needs a number")?.parse()?,
@@ -75,7 +77,7 @@ fn commits(choice: &Choice) -> Result<(), Box<dyn Error>> {
         let mut rounds = Vec::new();
         for _ in 0..choice.rounds {
             let load = load::run(&choice.folder, in_flight, seconds)?;
-            let device = probe::run(&choice.folder, load.batch_bytes(), seconds / 3)?;
+            let device = probe::run(&choice.folder, load.batch_bytes(), seconds / 3, choice.is_direct)?;
             rounds.push((load, device));
         }
         rounds.sort_by(|(one, _), (other, _)| one.per_second().total_cmp(&other.per_second()));

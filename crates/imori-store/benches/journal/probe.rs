@@ -1,28 +1,39 @@
-//! The disk alone: writes into a file that was filled with zeros, each followed by `fdatasync`.
+//! The disk alone: writes into a file all of which was written before, each followed by `fdatasync`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use imori_store::disk::{Disk, RealDisk};
+use imori_store::limits::BLOCK_BYTES;
 use imori_store::whole_file::ReadFrom;
+use rustix::fs::OFlags;
 
 use crate::figures::Figures;
 
 const FILE_BYTES: usize = 64 << 20;
+
+/// What is written at a time before anything is measured.
+const FILL_BYTES: usize = 1 << 20;
 
 /// What the disk took.
 pub(crate) struct Device {
     pub(crate) latency: Figures,
 }
 
-/// Writes pieces of this size for so long.
-pub(crate) fn run(folder: &Path, bytes: usize, time: Duration) -> io::Result<Device> {
+/// Writes pieces of this size for so long, through the page cache or past it.
+pub(crate) fn run(folder: &Path, bytes: usize, time: Duration, is_direct: bool) -> io::Result<Device> {
     let path = folder.join("probe");
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
-    let times = write(&file, &vec![0x5a; bytes], time)?;
+    let flags = if is_direct { OFlags::DIRECT } else { OFlags::empty() };
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).custom_flags(flags.bits().cast_signed());
+    let file = options.open(&path)?;
+    // What goes past the cache begins at a block, in memory too.
+    let room = vec![0x5a; bytes.max(FILL_BYTES) + BLOCK_BYTES];
+    let start = room.as_ptr().align_offset(BLOCK_BYTES);
+    let times = write(&file, &room[start..], bytes, time)?;
     fs::remove_file(&path)?;
     Ok(Device { latency: Figures::new(&times) })
 }
@@ -37,12 +48,12 @@ pub(crate) fn read(folder: &Path) -> io::Result<Duration> {
     Ok(begin.elapsed())
 }
 
-fn write(file: &File, piece: &[u8], time: Duration) -> io::Result<Vec<Duration>> {
-    let zeros = vec![0; 1 << 20];
-    for at in (0..FILE_BYTES).step_by(zeros.len()) {
-        file.write_all_at(&zeros, at as u64)?;
+fn write(file: &File, room: &[u8], bytes: usize, time: Duration) -> io::Result<Vec<Duration>> {
+    for at in (0..FILE_BYTES).step_by(FILL_BYTES) {
+        file.write_all_at(&room[..FILL_BYTES], at as u64)?;
     }
     file.sync_all()?;
+    let piece = &room[..bytes];
     let (begin, mut times, mut at) = (Instant::now(), Vec::new(), 0);
     while begin.elapsed() < time {
         if at + piece.len() > FILE_BYTES {

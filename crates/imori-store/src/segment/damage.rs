@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::census::Census;
 use super::crash::{entry, settings};
 use super::file::{self, Durability};
-use super::open::SegmentOpenError;
+use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, PageEntry};
 use super::report::SegmentReport;
 use super::row::{PageFacts, PageRef, ROW_BYTES, Row};

@@ -18,12 +18,15 @@ use crate::planted::Fault;
 
 use super::census::Census;
 use super::file::{self, Durability, FileKind, WritingFile};
-use super::open::{self, Found, SegmentOpenError};
+use super::look;
+use super::open::{self, Found};
+use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, Page};
 use super::report::SegmentReport;
 use super::row::{PageFacts, PageRef, Row};
 use super::segment::Segment;
 use super::settings::SegmentSettings;
+use super::tables::Tables;
 
 /// Why a page cannot be read.
 #[derive(Debug)]
@@ -89,7 +92,18 @@ impl<D: Disk> Segments<D> {
         settings: &SegmentSettings,
         census: &Census,
     ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
-        let Found { segments, next, report } = open::find(&disk, settings, census)?;
+        let tables = Tables::read(&disk, settings)?;
+        Segments::with_tables(disk, settings, tables, census)
+    }
+
+    /// The same, where the tables of this disk were read before.
+    pub fn with_tables(
+        disk: D,
+        settings: &SegmentSettings,
+        tables: Tables,
+        census: &Census,
+    ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
+        let Found { segments, next, report } = open::find(&disk, settings, tables, census)?;
         let facts = segments.values().flat_map(Segment::facts).collect();
         let state = Mutex::new(State { segments, next, under_way: BTreeSet::new() });
         Ok((Segments { disk, settings: *settings, state }, facts, report))
@@ -262,7 +276,7 @@ impl<D: Disk> Segments<D> {
         let (row, name) = self.place(page)?;
         let read = || {
             let file = self.disk.open(&name)?;
-            open::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
+            look::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
         };
         read().map(|bytes| (row, bytes)).map_err(|error| match (error.kind(), self.place(page)) {
             // It was discarded after its place was looked up.

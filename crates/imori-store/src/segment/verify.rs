@@ -11,7 +11,9 @@ use crate::whole_file::ReadFrom;
 
 use super::census::Census;
 use super::file::{self, FileKind};
-use super::open::{self, SegmentOpenError};
+use super::look::{bytes_of, look_at};
+use super::open::absent;
+use super::open_error::SegmentOpenError;
 use super::page;
 use super::report::{AbsentSegment, DamagedPage, DamagedSegment};
 use super::settings::SegmentSettings;
@@ -68,7 +70,7 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
             continue;
         }
         let bytes = disk.read(&name, ReadFrom::Device, bytes_max)?;
-        let mut looked = open::look_at(&bytes, &settings, number, &name)?;
+        let mut looked = look_at(&bytes, &settings, number, &name)?;
         if let Some(listed) = census.segment(number) {
             looked.know(listed);
         }
@@ -85,7 +87,7 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
                 seen.given_back_count += 1;
                 continue;
             }
-            let page = page::decode_lsns(open::bytes_of(&bytes, row), row, settings.seal);
+            let page = page::decode_lsns(bytes_of(&bytes, row), row, settings.seal);
             seen.page_count += 1;
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
@@ -94,7 +96,7 @@ pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<Segm
             seen.pages.extend(page.damage.map(damaged));
         }
     }
-    seen.absent = open::absent(census, |number| there.contains(&number));
+    seen.absent = absent(census, |number| there.contains(&number));
     Ok(seen)
 }
 

@@ -10,7 +10,8 @@ use crate::whole_file::ReadFrom;
 
 use super::file::{self, FileKind};
 use super::header::{SegmentHeader, SegmentHeaderError};
-use super::open::{self, SegmentOpenError};
+use super::look::{bytes_of, look_at};
+use super::open_error::SegmentOpenError;
 use super::page::{self, EntryPlace, PageDamage};
 use super::row::PageFacts;
 use super::settings::SegmentSettings;
@@ -57,7 +58,7 @@ pub fn walk<D: Disk, E: From<io::Error>>(
     let bytes = disk.read(name, ReadFrom::Cache, bytes_max)?;
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
     let Some((number, _)) = file::parse_name(name) else { return Ok(()) };
-    let looked = match open::look_at(&bytes, &settings, number, name) {
+    let looked = match look_at(&bytes, &settings, number, name) {
         Ok(looked) => looked,
         Err(SegmentOpenError::Foreign { .. }) => return found(0, SegmentPlace::Foreign),
         Err(SegmentOpenError::Version { version, .. }) => {
@@ -75,7 +76,7 @@ pub fn walk<D: Disk, E: From<io::Error>>(
             continue;
         };
         found(row.offset, SegmentPlace::Page(&row.facts))?;
-        let (entries, damage) = page::places(open::bytes_of(&bytes, row), row, settings.seal);
+        let (entries, damage) = page::places(bytes_of(&bytes, row), row, settings.seal);
         for (at, entry) in entries {
             found(row.offset + at as u64, SegmentPlace::Entry(entry))?;
         }

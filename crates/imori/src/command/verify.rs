@@ -15,7 +15,7 @@ use imori_store::read_only_disk::ReadOnlyDisk;
 use imori_store::record::{Record, RecordType};
 use imori_store::recover::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError, SegmentSettings};
+use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError, SegmentSettings, Tables};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -135,8 +135,8 @@ type Names = BTreeMap<u64, String>;
 fn last_in_pages(path: &Path, store: StoreId) -> Result<Option<Lsn>, String> {
     let folder = path.join(SEGMENTS);
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
-    match folder.is_dir().then(|| segment::last_record(&ReadOnlyDisk::new(folder), &settings)) {
-        Some(Ok(last)) => Ok(last),
+    match folder.is_dir().then(|| Tables::read(&ReadOnlyDisk::new(folder), &settings)) {
+        Some(Ok(tables)) => Ok(tables.last_record()),
         // It is told where segments are looked at.
         None | Some(Err(SegmentOpenError::Foreign { .. })) => Ok(None),
         Some(Err(error)) => Err(error.to_string()),

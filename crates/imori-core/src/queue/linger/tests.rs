@@ -1,14 +1,16 @@
 //! Deaths with and without room for where the dead go.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::settings::QueueSettings;
-use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head, head_with};
+use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, entry, head, head_with};
 use super::*;
 use crate::confirm::Lsn;
 use crate::delivery::Outcome;
 use crate::id::DurableQueueId;
 use crate::message::{Address, AddressView, Head, Publication};
+use crate::name::Name;
 use crate::queue::Arrival;
 
 /// Bytes of disk that one dead letter of these tests takes.
@@ -18,7 +20,7 @@ const ONE: usize = MOVED_BYTES;
 fn durable(settings: QueueSettings) -> Stage {
     let mut stage = Stage::with_reader(settings, UNLIMITED);
     stage.queue.make_durable(DurableQueueId(7));
-    stage.effects = Effects::within(Some(0));
+    stage.effects = Effects::within(0);
     stage
 }
 
@@ -32,7 +34,7 @@ fn publish(stage: &mut Stage, lsn: u64, head: &Head, body: &[u8]) {
 
 /// Gives so much room, and lets the queue be woken when it asked for it.
 fn room(stage: &mut Stage, bytes: Option<usize>) -> String {
-    stage.effects = Effects::within(bytes);
+    stage.effects = bytes.map_or_else(Effects::default, Effects::within);
     stage.now = stage.now.after(Duration::from_millis(50));
     assert!(stage.queue.new_wake_up().is_none_or(|at| at <= stage.now));
     stage.queue.woken(stage.now);
@@ -85,7 +87,7 @@ fn nothing_overtakes_what_lingers() {
         publish(&mut stage, lsn, &head(), b"a");
     }
     stage.settle(1, Outcome::Reject);
-    stage.effects = Effects::within(None);
+    stage.effects = Effects::default();
     // The second dies before the first has had its turn.
     assert!(stage.queue.settle(2, Outcome::Reject, stage.now, &mut stage.effects));
     assert_eq!(stage.effects.dead.len(), 0);
@@ -105,7 +107,7 @@ fn nothing_overtakes_what_lingers() {
 fn a_queue_in_which_too_much_lingers_gives_out_nothing_until_there_is_room() {
     let mut stage = Stage::new(dead_lettering());
     stage.queue.make_durable(DurableQueueId(7));
-    stage.effects = Effects::within(Some(0));
+    stage.effects = Effects::within(0);
     let body = vec![7; LINGERING_BYTES_MAX / 4];
     for lsn in 1..=8 {
         publish(&mut stage, lsn, &head_with(None, Some(1_000)), &body);
@@ -127,4 +129,30 @@ fn what_was_rejected_is_rejected_after_a_restart_too() {
     let limited = durable(QueueSettings { delivery_limit: Some(1), ..dead_lettering() });
     let reasons = [0, 1, 2, u32::MAX].map(|failures| limited.queue.doom(failures));
     assert_eq!(reasons, [None, None, Some(DeathReason::DeliveryLimit), Some(DeathReason::Rejected)]);
+}
+
+#[test]
+fn a_move_takes_room_for_what_is_written_and_for_each_death() {
+    let address = Arc::new(Address::new(b"", b"q"));
+    let died = |deaths: usize| {
+        (0..deaths).fold(Deaths::default(), |before, number| {
+            let queue = Name::from(format!("q{number}").as_str());
+            before.and(&queue, DeathReason::Expired, &address, Time(0))
+        })
+    };
+    let beside = entry(Lsn(1), b"").written_bytes() + DEATH_BYTES + 2 * RECORD_SLACK_BYTES;
+    let fits = MOVED_BYTES - beside;
+    for (body_bytes, deaths, blocks) in [
+        (0, 0, 1),
+        (fits, 0, 1),
+        (fits + 1, 0, 2),
+        (fits - DEATH_BYTES, 1, 1),
+        (fits - DEATH_BYTES + 1, 1, 2),
+        (fits + MOVED_BYTES - 4 * DEATH_BYTES, 4, 2),
+        (fits + MOVED_BYTES - 4 * DEATH_BYTES + 1, 4, 3),
+    ] {
+        let mut entry = entry(Lsn(1), &vec![7; body_bytes]);
+        entry.envelope.deaths = (deaths > 0).then(|| Arc::new(died(deaths)));
+        assert_eq!(moved_bytes(&entry), blocks * MOVED_BYTES, "{body_bytes} bytes, {deaths} deaths");
+    }
 }

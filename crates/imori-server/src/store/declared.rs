@@ -1,0 +1,124 @@
+//! What is declared, as the file of definitions has it when the store is opened.
+
+use std::collections::BTreeSet;
+
+use imori_core::confirm::Lsn;
+use imori_core::id::VhostId;
+use imori_core::name::Name;
+use imori_core::record::{Definition, Row, Table};
+use imori_core::restore::Restore;
+use imori_store::definitions::{Before, Change, Definitions, DefinitionsError};
+use imori_store::disk::Disk as _;
+use imori_store::folder::StoreFolder;
+use imori_store::settings::OnDamage;
+use tracing::warn;
+
+use super::damages::Damages;
+use super::definitions::of_store;
+
+/// The definitions, opened.
+pub(super) struct Declared {
+    pub(super) definitions: Definitions,
+    /// The rows that it has of what the core declares.
+    pub(super) keys: BTreeSet<(Table, Vec<u8>)>,
+    /// The vhosts of the configuration, with their numbers.
+    pub(super) vhosts: Vec<(Name, VhostId)>,
+    /// Some rows were lost, now or before, and are not made anew yet.
+    lacks_rows: bool,
+}
+
+impl Declared {
+    /// Opens them, and gives each vhost of the configuration its number.
+    pub(super) fn open(
+        folder: &StoreFolder,
+        vhost_names: &[Name],
+        on_damage: OnDamage,
+        damages: &Damages,
+    ) -> Result<Declared, DefinitionsError> {
+        // They are there before the first file of anything else is.
+        let has_more = [folder.journal(), folder.segments()]
+            .iter()
+            .any(|disk| disk.list().is_ok_and(|names| !names.is_empty()));
+        let before = if has_more { Before::Definitions } else { Before::Nothing };
+        let mut definitions = Definitions::open(&folder.root(), folder.store(), before, on_damage)?;
+        if !definitions.damage().is_none() {
+            warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
+            damages.note([definitions.damage().to_string()]);
+        }
+        let lacks_rows = definitions.lacks_rows()?;
+        let vhosts = vhosts(&mut definitions, vhost_names, lacks_rows)?;
+        Ok(Declared { definitions, keys: BTreeSet::new(), vhosts, lacks_rows })
+    }
+
+    /// Says what is declared.
+    pub(super) fn tell(&mut self, mut restore: Restore) -> Result<Restore, DefinitionsError> {
+        if let Some((_, vhost)) = self.vhosts.first().filter(|_| self.lacks_rows) {
+            restore = restore.lacking_queues(*vhost);
+        }
+        for table in [Table::Queues, Table::Exchanges, Table::Bindings] {
+            for (key, value) in self.definitions.all(of_store(table))? {
+                self.keys.insert((table, key.clone()));
+                restore.row(table, key, value);
+            }
+        }
+        Ok(restore)
+    }
+
+    /// The record through which what the journal declares need not be applied again, by what that changed of the rows.
+    pub(super) fn applied(&self, restore: &Restore) -> Lsn {
+        let is_whole = self.definitions.damage().is_none() && !restore.amends();
+        if is_whole { Lsn(self.definitions.applied().0) } else { Lsn(0) }
+    }
+
+    /// Notes the queues that were made anew, as they may not be made so again.
+    pub(super) fn mend(&mut self, made_anew: &[(Lsn, Definition)]) -> Result<(), DefinitionsError> {
+        if !self.lacks_rows {
+            return Ok(());
+        }
+        let mut changes = Vec::new();
+        for (lsn, definition) in made_anew {
+            if let Definition::Queue { name, .. } = definition {
+                warn!(queue = %name, "a queue whose definition is lost is back under this name, with its messages");
+            }
+            for row in definition.rows(*lsn) {
+                let Row::Put { table, key, value } = row else { continue };
+                self.keys.insert((table, key.clone()));
+                changes.push(Change { table: of_store(table), key: key.into(), value: Some(value.into()) });
+            }
+        }
+        self.definitions.mend(changes)
+    }
+}
+
+/// The numbers of vhosts by which records know them: each is given once. Where the row of one was lost that has none
+/// now, it has the one that is missing.
+fn vhosts(
+    definitions: &mut Definitions,
+    names: &[Name],
+    lacks_rows: bool,
+) -> Result<Vec<(Name, VhostId)>, DefinitionsError> {
+    let table = imori_store::definitions::Table::Vhosts;
+    let known = definitions.all(table)?;
+    let number = |value: &[u8]| value.first_chunk().map(|number| u32::from_le_bytes(*number));
+    let numbers: BTreeSet<u32> = known.iter().filter_map(|(_, value)| number(value)).collect();
+    let is_new = |name: &&Name| !known.iter().any(|(key, _)| key == name.as_bytes());
+    let mut next = match lacks_rows && names.iter().filter(is_new).count() == 1 {
+        true => (0..).find(|number| !numbers.contains(number)).unwrap_or(0),
+        false => numbers.last().map_or(0, |last| last.saturating_add(1)),
+    };
+    let (mut vhosts, mut changes) = (Vec::new(), Vec::new());
+    for name in names {
+        let row = known.iter().find(|(key, _)| key == name.as_bytes());
+        let id = row.and_then(|(_, value)| number(value)).unwrap_or_else(|| {
+            let (key, value) = (name.as_bytes().to_vec().into(), Some(next.to_le_bytes().to_vec().into()));
+            changes.push(Change { table, key, value });
+            next += 1;
+            next - 1
+        });
+        vhosts.push((name.clone(), VhostId(id)));
+    }
+    if !changes.is_empty() {
+        definitions.apply(definitions.applied(), &changes)?;
+    }
+    Ok(vhosts)
+}

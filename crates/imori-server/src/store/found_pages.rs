@@ -1,0 +1,98 @@
+//! Which pages there are when the store is opened, and what recovery reads of them.
+
+use std::collections::BTreeMap;
+
+use imori_core::confirm::Lsn;
+use imori_core::id::DurableQueueId;
+use imori_core::name::Name;
+use imori_core::record::Checkpoint;
+use imori_core::restore::Restore;
+use imori_store::disk::RealDisk;
+use imori_store::folder::StoreFolder;
+use imori_store::segment::{DamagedPage, PageFacts, SegmentSettings, Segments, Tables};
+use tracing::{info, warn};
+
+use super::damages::Damages;
+use super::page_facts::{census_of, page_facts, page_ref};
+use super::store_error::StoreError;
+
+/// The segments, opened.
+pub(super) struct FoundPages {
+    pub(super) segments: Segments<RealDisk>,
+    /// The pages that somebody needs.
+    pages: Vec<PageFacts>,
+}
+
+impl FoundPages {
+    /// Opens them by what the last checkpoint says, and says in the log what is damaged.
+    pub(super) fn open(
+        folder: &StoreFolder,
+        settings: &SegmentSettings,
+        tables: Tables,
+        checkpoint: &Checkpoint,
+        restore: &Restore,
+        damages: &Damages,
+    ) -> Result<FoundPages, StoreError> {
+        let opened = Segments::with_tables(folder.segments(), settings, tables, &census_of(checkpoint));
+        let (segments, pages, mut report) = opened
+            .map_err(|error| StoreError::Segments(error.naming_owners(|owner| name(restore, owner))))?;
+        report.name_owners(|owner| name(restore, owner));
+        if report.is_damaged() {
+            warn!(
+                %report,
+                "segments are damaged or missing; what is damaged is set aside as `….damaged` and served as far as \
+                 it verifies, `imori verify` and `imori store dump` show more"
+            );
+            damages.note(report.findings());
+        } else {
+            info!(%report, "the segments are read");
+        }
+        Ok(FoundPages { segments, pages })
+    }
+
+    /// Says which there are.
+    pub(super) fn tell(&self, restore: &mut Restore) {
+        self.pages.iter().for_each(|facts| restore.page(page_facts(facts)));
+    }
+
+    /// Reads the pages of delayed messages, as these wait in memory.
+    pub(super) fn tell_delayed(&self, restore: &mut Restore, damages: &Damages) -> Result<(), StoreError> {
+        let owners: BTreeMap<_, _> = self.pages.iter().map(|facts| (facts.page, facts.owner)).collect();
+        for place in restore.delayed_pages() {
+            let page = self.segments.read(page_ref(place));
+            // What cannot be read stays where it is for the next start.
+            let page = page.inspect_err(|error| warn!(%error, "delayed messages of a page are withheld"));
+            let Ok(page) = page else { continue };
+            if let Some(damage) = page.damage {
+                let owner = owners.get(&page_ref(place)).copied().unwrap_or_default();
+                let (owner_name, file) = (name(restore, owner), self.segments.file_name(page_ref(place)));
+                let damage = DamagedPage { name: file, owner, owner_name, is_gone: false, damage };
+                warn!(%damage, "delayed messages are lost; `imori store dump` shows what there is");
+                damages.note([damage.to_string()]);
+            }
+            let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
+            let first = page.entries.first().map_or(0, |entry| entry.lsn.0);
+            let taken = restore.delayed_page(place, entries);
+            taken.map_err(|error| StoreError::Record { lsn: first, error })?;
+        }
+        Ok(())
+    }
+
+    /// Reads which records the pages have that recovery may find in the journal too, which is needed from `floor` on.
+    pub(super) fn tell_lists(&self, restore: &mut Restore, floor: Lsn) {
+        for place in restore.pages_to_list(floor) {
+            let listed = self.segments.read_lsns(page_ref(place));
+            // What cannot be listed is taken for what it was; reading it later tells.
+            let listed = listed.inspect_err(|error| warn!(%error, "a page cannot be listed"));
+            if let Ok(listed) = listed {
+                let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
+                restore.page_list(place, &lsns);
+            }
+        }
+    }
+}
+
+/// What the owner of a page is called.
+fn name(restore: &Restore, owner: u64) -> Option<String> {
+    restore.queue_name(DurableQueueId(owner)).map(Name::to_string)
+}

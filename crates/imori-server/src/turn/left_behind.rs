@@ -1,0 +1,75 @@
+//! Connections that go on without their peers until the disk has room for what these sent.
+//!
+//! They take places of others, who come to drain the disk, and memory, for which in the end everybody would wait. So
+//! there are few of them.
+
+use std::sync::Mutex;
+
+use crate::limits::{LEFT_BEHIND_MAX, LEFT_BEHIND_SHARE_OF_MARK, LEFT_BEHIND_SHARE_OF_PLACES};
+use crate::slots::unpoisoned;
+
+/// How many there are, and what they keep.
+#[derive(Debug)]
+pub struct LeftBehind {
+    count_max: usize,
+    bytes_max: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    count: usize,
+    bytes: usize,
+}
+
+impl LeftBehind {
+    /// None yet, of a broker with this memory mark and so many places for connections.
+    pub(super) fn new(mark_bytes: usize, places: usize) -> LeftBehind {
+        let count_max = LEFT_BEHIND_MAX.min(places / LEFT_BEHIND_SHARE_OF_PLACES);
+        LeftBehind { count_max, bytes_max: mark_bytes / LEFT_BEHIND_SHARE_OF_MARK, held: Mutex::default() }
+    }
+
+    /// Tells whether one may go on that keeps so many bytes; then it is counted, until [`LeftBehind::forget`].
+    pub fn admit(&self, bytes: usize) -> bool {
+        let mut held = unpoisoned(self.held.lock());
+        let is_admitted = held.count < self.count_max && bytes <= self.bytes_max - held.bytes;
+        if is_admitted {
+            (held.count, held.bytes) = (held.count + 1, held.bytes + bytes);
+        }
+        is_admitted
+    }
+
+    /// Forgets one that kept so many bytes.
+    pub fn forget(&self, bytes: usize) {
+        let mut held = unpoisoned(self.held.lock());
+        (held.count, held.bytes) = (held.count.saturating_sub(1), held.bytes.saturating_sub(bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: usize = 8 << 20;
+
+    #[test]
+    fn they_leave_places_and_memory_to_others() {
+        for (places, bytes, expected) in [
+            (1 << 20, 1, LEFT_BEHIND_MAX),
+            (1 << 20, 0, LEFT_BEHIND_MAX),
+            (1 << 20, MARK / LEFT_BEHIND_SHARE_OF_MARK / 3, 3),
+            (1 << 20, MARK / LEFT_BEHIND_SHARE_OF_MARK, 1),
+            (1 << 20, MARK, 0),
+            (100, 1, 25),
+            (3, 1, 0),
+        ] {
+            let left_behind = LeftBehind::new(MARK, places);
+            let admitted = (0..2 * LEFT_BEHIND_MAX).filter(|_| left_behind.admit(bytes)).count();
+            assert_eq!(admitted, expected, "{bytes} bytes each, of {places} places");
+            if expected > 0 {
+                left_behind.forget(bytes);
+                assert!(left_behind.admit(bytes) && !left_behind.admit(bytes), "one went");
+            }
+        }
+    }
+}

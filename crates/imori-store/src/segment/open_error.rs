@@ -1,0 +1,78 @@
+//! Why segments cannot be opened.
+
+use std::fmt;
+use std::io;
+
+use crate::settings::OnDamage;
+
+use super::report::SegmentReport;
+
+/// Why segments cannot be opened.
+#[derive(Debug)]
+pub enum SegmentOpenError {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// A file verifies and is of another store.
+    Foreign {
+        /// The file.
+        name: String,
+    },
+    /// A file is of a version that is not known here.
+    Version {
+        /// The file.
+        name: String,
+        /// Its version.
+        version: u32,
+    },
+    /// There is damage, or a segment is missing, and the settings say that it is not to be opened then. Nothing was changed.
+    Damaged(Box<SegmentReport>),
+}
+
+impl SegmentOpenError {
+    /// The same, which says what the owners of damaged pages are called, as far as that is known.
+    #[must_use]
+    pub fn naming_owners(mut self, name: impl Fn(u64) -> Option<String>) -> SegmentOpenError {
+        if let SegmentOpenError::Damaged(report) = &mut self {
+            report.name_owners(name);
+        }
+        self
+    }
+}
+
+impl fmt::Display for SegmentOpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SegmentOpenError::Disk(error) => {
+                write!(f, "the segments cannot be opened: {error}; check the disk")
+            }
+            SegmentOpenError::Foreign { name } => {
+                write!(f, "`{name}` belongs to another store; take it out of the folder")
+            }
+            SegmentOpenError::Version { name, version } => {
+                write!(f, "`{name}` has version `{version}`; open it with the release that wrote it")
+            }
+            SegmentOpenError::Damaged(report) => {
+                write!(
+                    f,
+                    "segments are damaged or missing; restore the whole folder from a copy, or {}\n{report}",
+                    OnDamage::TO_GO_ON
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for SegmentOpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SegmentOpenError::Disk(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for SegmentOpenError {
+    fn from(error: io::Error) -> SegmentOpenError {
+        SegmentOpenError::Disk(error)
+    }
+}
