@@ -208,21 +208,12 @@ impl<D: Disk> Committer<D> {
     /// Bytes that may be appended of what moves messages, so that files are left for settles, and for the checkpoint by
     /// which files go: it stands behind all that is queued.
     pub fn room_for_moves(&self) -> io::Result<usize> {
-        let file_bytes = self.shared.file_bytes;
-        let more_files = self.shared.disk.free_bytes()? / file_bytes as u64;
+        let free_bytes = self.shared.disk.free_bytes()?;
         let (ready, room) = {
             let state = self.shared.lock();
             (state.pool.ready(), state.room)
         };
-        let queued = self.queued_bytes();
-        let may_begin = ready >= SHORT_FILES_MAX || ready as u64 + more_files >= MOVE_FILES_MIN;
-        // The last file is not theirs.
-        let may_go_on = ready > 0 || more_files >= MOVE_FILES_MIN - 1;
-        let here = if may_go_on { room.saturating_sub(queued) } else { 0 };
-        let next = (file_bytes - BLOCK_BYTES).saturating_sub(queued.saturating_sub(room));
-        let bytes = if may_begin { here.max(next) } else { here };
-        // What fills batches up.
-        Ok(bytes.saturating_sub(2 * BLOCK_BYTES))
+        Ok(room_for_moves(self.shared.file_bytes, (ready, free_bytes), room, self.queued_bytes()))
     }
 
     /// The files in which something is needed, with the one that is written to.
@@ -452,6 +443,20 @@ pub(crate) fn commit<F: DiskFile>(
     batch.sync()?;
     release();
     Ok(())
+}
+
+/// The same: so many files are ready, with space for others; `room` is left of the one that is written to, and `queued`
+/// bytes come first.
+fn room_for_moves(file_bytes: usize, (ready, free_bytes): (usize, u64), room: usize, queued: usize) -> usize {
+    let more_files = free_bytes / file_bytes as u64;
+    let may_begin = ready >= SHORT_FILES_MAX || ready as u64 + more_files >= MOVE_FILES_MIN;
+    // The last file is not theirs.
+    let may_go_on = ready > 0 || more_files >= MOVE_FILES_MIN - 1;
+    let here = if may_go_on { room.saturating_sub(queued) } else { 0 };
+    let next = (file_bytes - BLOCK_BYTES).saturating_sub(queued.saturating_sub(room));
+    let bytes = if may_begin { here.max(next) } else { here };
+    // What fills batches up.
+    bytes.saturating_sub(2 * BLOCK_BYTES)
 }
 
 #[cfg(test)]

@@ -90,7 +90,19 @@ mod tests {
         let len = fs::metadata(folder.join(NAME)).expect("it is there").len();
         assert!(len > 1000 && len <= DAMAGE_NOTE_BYTES_MAX as u64, "{len} bytes");
 
-        assert_eq!(acknowledge(&folder).expect("it is there").len(), 4);
+        for (left, is_added) in [(10, true), (9, true), (8, false)] {
+            let full = "x".repeat(DAMAGE_NOTE_BYTES_MAX - left - "one\n".len() - 1);
+            fs::write(folder.join(NAME), format!("one\n{full}\n")).expect("there is room");
+            add(&["12345678"]);
+            let note = read(&folder).expect("it is there");
+            assert_eq!(note.len(), 2 + usize::from(is_added), "{left} bytes are left");
+        }
+        let folder_of_note = folder.join("no folder");
+        fs::write(&folder_of_note, "").expect("there is room");
+        assert!(read(&folder_of_note).is_err(), "nobody knows whether there is a note");
+
+        fs::write(folder.join(NAME), "one\ntwo\n").expect("there is room");
+        assert_eq!(acknowledge(&folder).expect("it is there").len(), 2);
         assert!(!is_there(&folder));
         assert!(acknowledge(&folder).expect("there is none").is_empty());
         let _ = fs::remove_dir_all(folder);

@@ -87,8 +87,9 @@ pub fn begin<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<RunMark<D::F
     let word = if is_same_failure { Word::DiskFailed } else { Word::Running };
     let content = encode(word, boot);
     let file = match disk.open(NAME) {
-        Ok(file) if file.size()? == content.len() as u64 => overwrite(&file, &content).map(|()| file)?,
-        _ => replace::replace(disk, NAME, &content)?,
+        Ok(file) => overwrite(&file, &content).map(|()| file)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => replace::replace(disk, NAME, &content)?,
+        Err(error) => return Err(error),
     };
     Ok(RunMark { file, boot })
 }
@@ -234,6 +235,17 @@ mod tests {
             }
             assert!(allowed.iter().all(|end| seen.contains(end)), "{steps}, {next}: {seen:?}");
         }
+    }
+
+    #[test]
+    fn a_mark_that_is_there_takes_no_space_and_no_name() {
+        let disk = marked("begin clean");
+        let _ = disk.take_trace();
+        let mark = begin(&disk, HERE).expect("the disk is well");
+        mark.end_clean().expect("the disk is well");
+        let calls: Vec<_> = disk.take_trace().into_iter().map(|(call, _, at, len)| (call, at, len)).collect();
+        let sector = [(Call::Write, 0, SECTOR_BYTES), (Call::Sync, 0, 0)];
+        assert_eq!(calls, [sector, sector].concat());
     }
 
     #[test]

@@ -319,3 +319,36 @@ fn a_full_broker_can_be_drained() {
     assert!(pool.has_ready(), "what was freed is ready without any space");
     assert!(append((0..9).map(|_| settle()).collect(), &mut pool));
 }
+
+#[test]
+fn what_moves_leaves_files_to_settles_and_to_the_checkpoint() {
+    let file_bytes = 16 * BLOCK_BYTES;
+    // In blocks: what is left of the file, what is queued, and what may be moved.
+    for (ready, free_files, room, queued, expected) in [
+        // They may begin a file.
+        (2, 0, 1, 0, 13),
+        (2, 0, 15, 0, 13),
+        (1, 2, 1, 0, 13),
+        (0, 3, 1, 0, 13),
+        (3, 9, 1, 4, 10),
+        (2, 0, 1, 20, 0),
+        // They may fill the one that is written to.
+        (1, 1, 10, 0, 8),
+        (1, 0, 10, 3, 5),
+        (0, 2, 10, 0, 8),
+        (1, 0, 2, 0, 0),
+        (1, 0, 10, 11, 0),
+        // The last is not theirs.
+        (0, 1, 10, 0, 0),
+        (0, 0, 10, 0, 0),
+    ] {
+        let free_bytes = (free_files * file_bytes + file_bytes / 2) as u64;
+        let [room, queued] = [room, queued].map(|blocks: usize| blocks * BLOCK_BYTES);
+        let found = room_for_moves(file_bytes, (ready, free_bytes), room, queued);
+        assert_eq!(
+            found,
+            expected * BLOCK_BYTES,
+            "{ready} ready, {free_files} more, {room} left, {queued} queued"
+        );
+    }
+}

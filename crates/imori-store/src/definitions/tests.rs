@@ -399,6 +399,13 @@ fn a_start_on_a_full_disk_has_all_definitions() {
         let Ok(definitions) = open(&disk) else { panic!("it opens, write {nth}") };
         were_seen += usize::from(matches!(definitions.database, Held::Seen(_)));
         assert_eq!(rows(&definitions), expected, "write {nth}");
+        let was_seen = matches!(definitions.database, Held::Seen(_));
+        disk.trouble(Call::Write, nth, Trouble::Error(ENOSPC));
+        let definitions = definitions.reopened().expect("it stays as it is");
+        if was_seen {
+            assert!(matches!(definitions.database, Held::Seen(_)), "write {nth}, again");
+            assert_eq!(rows(&definitions), expected, "write {nth}, again");
+        }
         disk.heal();
         let mut definitions = definitions.reopened().expect("there is space");
         let through = Lsn(definitions.applied().0 + 1);
@@ -508,4 +515,20 @@ fn rows_that_a_file_counts_and_does_not_have_are_gone_without_a_trace() {
     assert_eq!(again.head.rows[2], 4);
     drop(again);
     assert!(open(&disk).expect("it is mended").damage().is_none());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_for_another_reason_is_not_opened() {
+    let (disk, _) = sample(false);
+    disk.trouble(Call::Write, 0, Trouble::Error(EIO));
+    assert!(open(&disk).is_err(), "the disk is not well");
+    let (disk, _) = sample(false);
+    disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
+    let seen = open(&disk).expect("nothing has to be changed yet");
+    disk.trouble(Call::Write, 0, Trouble::Error(EIO));
+    assert!(seen.reopened().is_err(), "the disk is not well");
+    // Where there is no file there is nothing to be seen.
+    let disk = SimDisk::default();
+    disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
+    assert!(Definitions::open(&disk, STORE, Before::Nothing, OnDamage::Refuse).is_err());
 }

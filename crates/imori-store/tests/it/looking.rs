@@ -1,6 +1,7 @@
 //! Looking at a store without changing it, as `imori verify` and `imori recover` do.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -10,7 +11,8 @@ use imori_store::lsn::{Lsn, LsnRange};
 use imori_store::read_only_disk::ReadOnlyDisk;
 use imori_store::seal::{Seal, StoreId};
 use imori_store::segment::{
-    self, Census, Durability, NewPage, PageEntry, PageFacts, PageRef, Place, Row, SegmentSettings, Segments,
+    self, Census, Durability, NewPage, PageEntry, PageFacts, PageRef, Place, Row, SegmentPlace,
+    SegmentSettings, Segments, Tables,
 };
 use imori_store::settings::OnDamage;
 use imori_store::walk;
@@ -61,6 +63,34 @@ fn flip(path: &Path, at: usize) {
     fs::write(path, bytes).unwrap();
 }
 
+/// The second of three segments, with a page of ten entries and one of seven.
+fn each_place_is_told(folder: &Path) {
+    let disk = ReadOnlyDisk::new(folder.to_owned());
+    let names = segment::files(&disk).unwrap();
+    assert_eq!(names, (0..3).map(|number| format!("segment-{number:010}")).collect::<Vec<_>>());
+    let bytes = fs::read(folder.join(&names[1])).unwrap();
+    let mut told = Vec::new();
+    segment::walk(&disk, STORE, &names[1], &mut |at, place| {
+        let at = usize::try_from(at).unwrap();
+        match place {
+            SegmentPlace::Page(facts) => told.push(format!("page of {}", facts.owner)),
+            SegmentPlace::Entry(entry) => {
+                let head = &bytes[at..at + 32];
+                let number = entry.lsn.0.to_le_bytes();
+                assert!(head.windows(8).any(|bytes| bytes == number), "{} at {at}", entry.lsn.0);
+                told.push(entry.lsn.0.to_string());
+            }
+            other => panic!("{other:?} at {at}"),
+        }
+        Ok::<_, io::Error>(())
+    })
+    .unwrap();
+    let numbers = |first: u64, count: u64| (first..first + count).map(|number| number.to_string());
+    let expected = [String::from("page of 5")].into_iter().chain(numbers(101, 10));
+    let expected = expected.chain([String::from("page of 6")]).chain(numbers(150, 7));
+    assert_eq!(told, expected.collect::<Vec<_>>());
+}
+
 #[test]
 fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
     let folder = folder("segments-looked-at");
@@ -74,6 +104,9 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
     // What is of one run alone, or was never whole, is nobody's to verify.
     segments.write(&[page(9, 900, 3)], Durability::Transient).unwrap();
     fs::write(folder.join("segment-0000000009.new"), b"half").unwrap();
+    let tables = Tables::read(&RealDisk::new(folder.clone()), &settings).unwrap();
+    assert_eq!(tables.last_record(), Some(Lsn(256)), "of what is durable");
+    each_place_is_told(&folder);
     let look = || segment::verify(&ReadOnlyDisk::new(folder.clone()), STORE, &Census::default()).unwrap();
     let seen = look();
     assert_eq!((seen.segment_count, seen.page_count, seen.entry_count, seen.damage_count()), (3, 6, 51, 0));
@@ -136,6 +169,7 @@ fn an_opening_says_what_it_took_away_and_what_is_not_there() {
     let (_, facts, report) = open(&census);
     assert_eq!((report.unfinished, report.transient, report.gone), (2, 3, 4), "{report:?}");
     assert_eq!((report.segment_count, report.page_count), (1, 2), "{report:?}");
+    assert_eq!(report.findings(), report.absent.iter().map(ToString::to_string).collect::<Vec<_>>());
     assert_eq!(report.absent.iter().map(|absent| absent.segment).collect::<Vec<_>>(), [5]);
     assert!(facts.iter().all(|facts| facts.page.segment() == 7));
     let mut names: Vec<String> = fs::read_dir(&folder)
