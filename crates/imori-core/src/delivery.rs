@@ -69,7 +69,8 @@ pub struct Count {
 }
 
 impl Count {
-    /// Failures of a message that was rejected and waits in its queue for room where the dead go: no other has so many.
+    /// Failures of a message that was rejected, by who had it or by a full queue, and waits in its queue for room where
+    /// the dead go: no other has so many.
     pub const REJECTED: u32 = u32::MAX;
 }
 

@@ -148,7 +148,10 @@ impl CellWorld<'_> {
             Work::Restored => {
                 self.begin_turn();
                 let awakening = self.state().awakenings.borrow_mut().pop_front();
-                if let Some(awakening) = awakening {
+                if let Some(mut awakening) = awakening {
+                    if self.shared.has(Bug::LingeringNotWoken) {
+                        awakening.failed.clear();
+                    }
                     queue_restored(self, &awakening);
                 }
                 self.end_turn();

@@ -52,6 +52,12 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     }
     let mut waiting = Vec::new();
     shared.queues.each(|_, queue| {
+        if queue.lingering_len() > 0 {
+            let (name, lingering) = (queue.name(), queue.lingering_len());
+            shared.violate(Property::Room, || {
+                format!("{lingering} messages died in `{name}`, and nobody tries again whether there is room")
+            });
+        }
         if queue.ready_len() > 0 {
             waiting.push((queue.name().clone(), queue.ready_len()));
         }

@@ -55,7 +55,7 @@ impl Client {
             Deed::SubscribeQueue => {
                 let queue = random.below(model.queues.len());
                 if !model.queue(queue).name.starts_with("own") {
-                    self.subscribe_queue(shared, model, queue, workload.prefetch_max);
+                    self.subscribe_queue(shared, model, workload, queue);
                 }
             }
             Deed::SubscribeTopic => {
@@ -63,9 +63,9 @@ impl Client {
                 let destination = format!("/topic/{pattern}");
                 self.subscribe(shared, model, Reads::Topic(pattern), &destination, &[], Mode::Auto, 0);
             }
-            Deed::SubscribeOwn => self.subscribe_own(shared, model, workload.prefetch_max),
+            Deed::SubscribeOwn => self.subscribe_own(shared, model, workload),
             Deed::Unsubscribe => self.unsubscribe(shared, model),
-            Deed::Settle => self.settle_some(shared, model),
+            Deed::Settle => self.settle_some(shared, model, workload),
             Deed::Cancel => self.cancel_some(shared, model),
             Deed::Begin => self.begin(shared),
             Deed::Commit => self.commit(shared, model),
@@ -82,11 +82,12 @@ impl Client {
         &mut self,
         shared: &Shared,
         model: &mut Model,
+        workload: &Workload,
         queue: usize,
-        prefetch_max: usize,
     ) {
-        let mode = *shared.random.pick(&[Mode::Auto, Mode::Client, Mode::Individual]);
-        let prefetch = shared.random.between(1, prefetch_max);
+        let may_settle = if workload.kills { Mode::Individual } else { Mode::Auto };
+        let mode = *shared.random.pick(&[may_settle, Mode::Client, Mode::Individual]);
+        let prefetch = shared.random.between(1, workload.prefetch_max);
         let spec = model.queue(queue).clone();
         let arguments = if spec.pattern.is_some() { &[][..] } else { &spec.arguments };
         self.subscribe(shared, model, Reads::Queue(queue), &spec.destination(), arguments, mode, prefetch);
@@ -102,7 +103,7 @@ impl Client {
         self.subscribe(shared, model, Reads::Queue(queue), &destination, &arguments, Mode::Individual, 1);
     }
 
-    fn subscribe_own(&mut self, shared: &Shared, model: &mut Model, prefetch_max: usize) {
+    fn subscribe_own(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let name = format!("own{}", self.session);
         let known = model.queues.iter().position(|queue| queue.name == name);
         let queue = known.unwrap_or_else(|| {
@@ -110,7 +111,7 @@ impl Client {
             model.queues.push(QueueSpec { name, arguments, is_volatile: true, ..QueueSpec::default() });
             model.queues.len() - 1
         });
-        self.subscribe_queue(shared, model, queue, prefetch_max);
+        self.subscribe_queue(shared, model, workload, queue);
     }
 
     #[allow(clippy::too_many_arguments, reason = "they are the headers of one frame")]
@@ -186,7 +187,7 @@ impl Client {
         self.say(shared, Command::Unsubscribe, write, b"");
     }
 
-    fn settle_some(&mut self, shared: &Shared, model: &mut Model) {
+    fn settle_some(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let random = &shared.random;
         let is_in_transaction = self.transaction.is_some() && random.chance(1, 2);
         let has_claim =
@@ -207,13 +208,8 @@ impl Client {
         if open.is_empty() {
             return;
         }
-        let outcome = *random.pick(&[
-            Outcome::Accept,
-            Outcome::Accept,
-            Outcome::Accept,
-            Outcome::Release,
-            Outcome::Reject,
-        ]);
+        let usual = if workload.kills { Outcome::Reject } else { Outcome::Accept };
+        let outcome = *random.pick(&[Outcome::Accept, usual, usual, Outcome::Release, Outcome::Reject]);
         let last = random.pick(&open).clone();
         self.settle(shared, model, &last, outcome, is_in_transaction);
     }

@@ -11,7 +11,8 @@ impl Model {
         let (now, message) = (shared.clock.get(), arrived.message);
         // A queue that refuses what is too much for it sends it to the dead at once.
         let is_refused = arrived.death.is_some_and(|(reason, died_in)| {
-            reason == "maxlen" && self.queues.iter().any(|spec| spec.refuses && spec.name == died_in)
+            matches!(reason, "maxlen" | "rejected")
+                && self.queues.iter().any(|spec| spec.refuses && spec.name == died_in)
         });
         let record = self.message(message);
         if let Some(due) = record.due.filter(|due| due.earliest > now && !is_refused) {

@@ -13,6 +13,7 @@ use imori_server::{
 };
 use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef};
 
+use crate::lingering::without_rejections;
 use crate::planted::Bug;
 use crate::store_thread::StoreThread;
 use crate::waits::Wait;
@@ -80,7 +81,14 @@ impl KeeperHost for StoreThread<'_> {
         if self.shared.has(Bug::SeenUnrecorded) && record.kind == RecordKind::Seen {
             return self.shared.log.borrow().last();
         }
-        let appended = self.shared.log.borrow_mut().append(&[record], false);
+        let mut records = vec![record];
+        if self.shared.has(Bug::RejectionUncounted) {
+            records = records.into_iter().flat_map(|record| without_rejections(record).0).collect();
+        }
+        if records.is_empty() {
+            return self.shared.log.borrow().last();
+        }
+        let appended = self.shared.log.borrow_mut().append(&records, false);
         self.shared.trace.note(&[appended.first.0], || format!("the keeper appends {:?}", appended.first));
         appended.first
     }
@@ -198,6 +206,8 @@ impl PageHost for StoreThread<'_> {
 
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
         self.pause();
+        let uncopied = self.shared.has(Bug::LingeringNotCopied).then(|| self.shared.uncopied(pages));
+        let pages = uncopied.as_deref().unwrap_or(pages);
         let segments = &self.shared.segments;
         let entries =
             || pages.iter().map(|page| page.entries.iter().map(|entry| entry.lsn.0).collect::<Vec<_>>());

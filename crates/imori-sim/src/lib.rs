@@ -22,6 +22,7 @@ mod cell;
 mod task;
 mod host;
 mod world;
+mod lingering;
 mod model;
 mod due;
 mod repetition;
@@ -31,6 +32,7 @@ mod shared;
 mod journal;
 mod resting;
 mod waits;
+mod deaths;
 mod workload;
 mod odd_mail;
 mod weights;
@@ -59,7 +61,7 @@ pub fn run_seed(seed: u64, bug: Option<Bug>, is_traced: bool) -> Outcome {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| String::from(*text)));
         let violation = Violation { property: Property::Panic, text: text.unwrap_or_default() };
-        Outcome { hash: 0, steps: 0, points: 0, violation: Some(violation) }
+        Outcome { violation: Some(violation), ..Outcome::default() }
     })
 }
 

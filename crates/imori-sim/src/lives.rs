@@ -12,6 +12,9 @@ use crate::property::Property;
 use crate::simulation::{Shortage, Simulation, fibers};
 use crate::waits::{STORE_THREADS, Status};
 
+/// So many times as often it may end while dead letters linger.
+const LINGERING_RARITY: usize = 4;
+
 impl Simulation {
     /// The disk has failed, or the seed has it so.
     pub(crate) fn is_crash_due(&mut self) -> bool {
@@ -19,8 +22,12 @@ impl Simulation {
         if shared.log.borrow().has_failed {
             return shared.random.chance(1, 20);
         }
-        let is_due =
-            self.may_crash && self.crashes_left > 0 && shared.random.chance(1, self.workload.crash_every);
+        let may_end = self.may_crash && self.crashes_left > 0;
+        let every = match self.workload.kills && shared.is_lingering() {
+            true => self.workload.crash_every / LINGERING_RARITY,
+            false => self.workload.crash_every,
+        };
+        let is_due = may_end && shared.random.chance(1, every);
         self.crashes_left -= usize::from(is_due);
         is_due
     }
@@ -114,6 +121,7 @@ impl Simulation {
     /// Another broker goes on from what is on the disk.
     fn go_on(&mut self, kind: Kind) -> Option<()> {
         self.fibers.clear();
+        self.shared.note_end_of_lingering();
         self.look_at_remains();
         let shared = Rc::get_mut(&mut self.shared).expect("the cells are gone, and nobody else keeps it");
         let state = shared.log.get_mut().device.disk.state();
@@ -152,6 +160,9 @@ impl Simulation {
         }
         self.fibers = fibers(&self.shared);
         self.shortage = Shortage::default();
+        if self.workload.room_every.is_some() {
+            self.look_at_space();
+        }
         self.plan_trouble();
         let deeds: Vec<usize> =
             self.clients.iter_mut().map(|client| std::mem::take(&mut client.deeds_left)).collect();

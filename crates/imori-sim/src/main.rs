@@ -29,12 +29,14 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut broken = 0_u64;
-    let (mut steps, mut points) = (0, 0);
+    let (mut steps, mut points, mut lingering, mut ends_lingering) = (0, 0, 0_u64, 0);
     let runs = seeds.end.saturating_sub(seeds.start);
     for seed in seeds {
         let outcome = run_seed(seed, bug.map(|(bug, _)| bug), is_traced);
         steps += outcome.steps;
         points += outcome.points;
+        lingering += u64::from(outcome.has_lingered);
+        ends_lingering += outcome.ends_lingering;
         if let Some(violation) = outcome.violation {
             broken += 1;
             println!("seed {seed}: {violation}\n  {}", repeat_command(seed));
@@ -43,5 +45,6 @@ fn main() -> ExitCode {
         }
     }
     println!("{runs} seeds, {steps} decisions, {points} ends of the broker looked at, {broken} broken");
+    println!("dead letters lingered in {lingering} seeds, and while the broker ended {ends_lingering} times");
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -16,12 +16,13 @@ impl Model {
             // What is refused is sent to the dead and not taken.
             spec.filter(|spec| !(reason == "maxlen" && self.queue(*spec).refuses))
         });
-        let queue = if self.queue(queue).is_dead_letter_queue { died_in } else { Some(queue) };
+        let is_dead = self.queue(queue).is_dead_letter_queue;
+        let queue = if is_dead { died_in } else { Some(queue) };
         let Some(queue) = queue.filter(|queue| !self.queue(*queue).is_volatile) else { return };
         let (Some(window), Some(span)) = (self.queue(queue).window, self.span(message, queue)) else {
             return;
         };
-        let taken = Taken { at: shared.clock.get(), step: shared.step.get() };
+        let taken = Taken { at: shared.clock.get(), step: shared.step.get(), is_dead };
         self.taken.entry((message, queue)).or_insert(taken);
         let others = self.others(message).filter(|other| self.taken.contains_key(&(*other, queue)));
         let other = others.into_iter().find(|other| {
@@ -75,10 +76,12 @@ impl Model {
 
     /// Tells whether an end of the broker may have taken the id of one of these before the other came.
     fn may_be_forgotten(&self, one: usize, other: usize, queue: usize) -> bool {
-        let step = |message| self.taken.get(&(message, queue)).map(|taken| taken.step);
+        let taken = |message| self.taken.get(&(message, queue));
+        let step = |message| taken(message).map(|taken| taken.step);
         let may_take = |lost: usize, kept: usize, crash: &Crash| {
             let sent = self.messages.get(lost).and_then(|lost| lost.sent_at);
-            let is_before = sent.is_some_and(|sent| sent <= crash.at) && step(lost) <= Some(crash.at);
+            let may_be_gone = taken(lost).is_none_or(|taken| taken.is_dead || taken.step <= crash.at);
+            let is_before = sent.is_some_and(|sent| sent <= crash.at) && may_be_gone;
             let may_come_after = step(kept).is_none_or(|seen| seen > crash.at);
             is_before && may_come_after && !self.is_kept(lost, queue, crash.kind, crash.at)
         };

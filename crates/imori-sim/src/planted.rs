@@ -163,11 +163,25 @@ pub enum Bug {
     ShortageStopsReading,
     /// Journal files that nobody needs keep their room, and are not used again.
     FreedFilesStay,
+    /// That a message was rejected is not recorded while it lingers.
+    RejectionUnrecorded,
+    /// A message that was rejected is settled at once, and only later recorded where the dead go.
+    LingeringSettled,
+    /// A message that was rejected and lingers is not copied when its journal file goes.
+    LingeringNotCopied,
+    /// The keeper does not record again that messages in pages were rejected.
+    RejectionUncounted,
+    /// Recovery passes over that messages were rejected.
+    RejectionUnread,
+    /// What died before the broker ended stays where it is.
+    LingeringNotWoken,
+    /// A queue in which something lingers is not woken to try again.
+    LostRetry,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 79] = [
+    pub const ALL: [(Bug, &'static [Property]); 86] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -245,6 +259,13 @@ impl Bug {
         (Bug::RoomUnseen, &[Property::Room]),
         (Bug::ShortageStopsReading, &[Property::Room]),
         (Bug::FreedFilesStay, &[Property::Room]),
+        (Bug::RejectionUnrecorded, &[Property::Durability, Property::Duplication]),
+        (Bug::LingeringSettled, &[Property::Atomicity, Property::Loss]),
+        (Bug::LingeringNotCopied, &[Property::Atomicity, Property::Durability, Property::Loss]),
+        (Bug::RejectionUncounted, &[Property::Durability, Property::Duplication]),
+        (Bug::RejectionUnread, &[Property::Durability, Property::Duplication]),
+        (Bug::LingeringNotWoken, &[Property::Leftovers, Property::Loss]),
+        (Bug::LostRetry, &[Property::Room]),
         (Bug::LengthUnlimited, &[Property::Refusal]),
         (Bug::LongRecordsCut, &[Property::Refusal, Property::Durability]),
     ];

@@ -45,7 +45,8 @@ pub enum Property {
     /// Of messages with one id a queue that takes each once gives out one within its window, restarts or not, and
     /// confirms all of them; after that it takes it again.
     Once,
-    /// While the disk has no room, who reads and settles goes on; once it has some again publishers do, soon.
+    /// While the disk has no room, who reads and settles goes on; once it has some again publishers do, soon, and what
+    /// died goes where the dead go.
     Room,
     /// What does not fit into a journal file is refused to its publisher, who is told which limit that is, and nobody
     /// gets it, nor anything of the transaction that it is part of.

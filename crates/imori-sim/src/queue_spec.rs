@@ -56,6 +56,32 @@ impl QueueSpec {
         let prefix = if self.pattern.is_some() { "/amq/queue/" } else { "/queue/" };
         [prefix, &self.name].concat()
     }
+
+    fn argue(&mut self, name: &'static str, value: &dyn ToString) {
+        self.arguments.push((name, value.to_string()));
+    }
+
+    pub(crate) fn limit_time(&mut self, ttl_ms: usize) {
+        self.argue("x-message-ttl", &ttl_ms);
+        self.ttl_ms = Some(ttl_ms);
+    }
+
+    pub(crate) fn limit_length(&mut self, messages: usize) {
+        self.argue("x-max-length", &messages);
+        self.is_bounded = true;
+    }
+
+    pub(crate) fn limit_deliveries(&mut self, failures: usize) {
+        self.argue("x-delivery-limit", &failures);
+        self.has_delivery_limit = true;
+    }
+
+    /// What is not accepted goes to the queue of this name and number.
+    pub(crate) fn send_dead_to(&mut self, name: &str, index: usize) {
+        self.argue("x-dead-letter-exchange", &"");
+        self.argue("x-dead-letter-routing-key", &name);
+        self.dead_letter = Some(index);
+    }
 }
 
 /// The words of subjects and patterns.
@@ -66,50 +92,45 @@ pub(crate) fn queues(random: &Random, comes_and_goes: bool) -> Vec<QueueSpec> {
     let mut queues = vec![QueueSpec { name: String::from("rpc"), ..QueueSpec::default() }];
     for number in 0..if comes_and_goes { 1 } else { random.between(1, 3) } {
         let mut queue = QueueSpec { name: format!("q{number}"), ..QueueSpec::default() };
-        let mut argue = |name, value: &dyn ToString| queue.arguments.push((name, value.to_string()));
         if random.chance(1, 5) {
-            let ttl_ms = random.between(0, 40);
-            argue("x-message-ttl", &ttl_ms);
-            queue.ttl_ms = Some(ttl_ms);
+            queue.limit_time(random.between(0, 40));
         }
         if random.chance(1, 5) {
-            argue("x-max-length", &random.between(0, 5));
-            queue.is_bounded = true;
+            queue.limit_length(random.between(0, 5));
             match random.below(3) {
                 0 => {}
                 1 => {
-                    argue("x-overflow", &"reject-publish");
+                    queue.argue("x-overflow", &"reject-publish");
                     queue.refuses = true;
                 }
                 _ => {
-                    argue("x-overflow", &"reject-publish-dlx");
+                    queue.argue("x-overflow", &"reject-publish-dlx");
                     queue.refuses = true;
                 }
             }
         }
         if random.chance(1, 6) {
-            argue("x-max-priority", &3);
+            queue.argue("x-max-priority", &3);
             queue.has_priorities = true;
         }
         if random.chance(1, 8) {
-            argue("x-delivery-limit", &random.between(0, 2));
-            queue.has_delivery_limit = true;
+            queue.limit_deliveries(random.between(0, 2));
         }
         if comes_and_goes || random.chance(1, 8) {
-            argue("auto-delete", &"true");
+            queue.argue("auto-delete", &"true");
             queue.is_volatile = true;
         }
         if random.chance(1, 16) {
-            argue("x-expires", &random.between(1, 50));
+            queue.argue("x-expires", &random.between(1, 50));
             queue.is_volatile = true;
         }
         if random.chance(1, 12) {
-            argue("durable", &"false");
+            queue.argue("durable", &"false");
             queue.is_transient = true;
         }
         if random.chance(1, 4) {
             let level = *random.pick(&[Level::Os, Level::Os, Level::Disk, Level::Memory]);
-            argue("x-level", &level);
+            queue.argue("x-level", &level);
             queue.level = Some(level);
         }
         if random.chance(1, 6) {
@@ -123,7 +144,7 @@ pub(crate) fn queues(random: &Random, comes_and_goes: bool) -> Vec<QueueSpec> {
         }
         if random.chance(1, 3) {
             let name = format!("dead{number}");
-            argue_dead_letter(&mut queue, &name, queues.len() + 1);
+            queue.send_dead_to(&name, queues.len() + 1);
             queues.push(queue);
             queues.push(QueueSpec { name, is_dead_letter_queue: true, ..QueueSpec::default() });
         } else {
@@ -131,12 +152,6 @@ pub(crate) fn queues(random: &Random, comes_and_goes: bool) -> Vec<QueueSpec> {
         }
     }
     queues
-}
-
-fn argue_dead_letter(queue: &mut QueueSpec, name: &str, index: usize) {
-    queue.arguments.push(("x-dead-letter-exchange", String::new()));
-    queue.arguments.push(("x-dead-letter-routing-key", String::from(name)));
-    queue.dead_letter = Some(index);
 }
 
 /// A subject of one to three words.

@@ -23,6 +23,8 @@ pub(crate) struct Taken {
     pub(crate) at: Time,
     /// At which step.
     pub(crate) step: u64,
+    /// It was among the dead then, and may have left the queue long before.
+    pub(crate) is_dead: bool,
 }
 
 impl Repetition {

@@ -9,7 +9,7 @@ use crate::property::{Property, Violation};
 use crate::simulation::{LONG_REST, REST, Simulation};
 
 /// What a run came to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// A number that equal runs share.
     pub hash: u64,
@@ -17,6 +17,10 @@ pub struct Outcome {
     pub steps: u64,
     /// Ends of the broker that were looked at.
     pub points: u64,
+    /// Something died and lingered for want of room where the dead go.
+    pub has_lingered: bool,
+    /// Ends of the broker meanwhile.
+    pub ends_lingering: u64,
     /// What was broken, if anything was.
     pub violation: Option<Violation>,
 }
@@ -28,7 +32,9 @@ impl Simulation {
         let shared = &self.shared;
         let violation = shared.violation.take();
         let (steps, points) = (shared.step.get(), shared.points.get());
-        Outcome { hash: shared.trace.hash(), steps, points, violation }
+        let (has_lingered, ends_lingering) =
+            (shared.lingered_at.get().is_some(), shared.ends_lingering.get());
+        Outcome { hash: shared.trace.hash(), steps, points, has_lingered, ends_lingering, violation }
     }
 
     fn run_phases(&mut self) -> Option<()> {
@@ -107,7 +113,7 @@ impl Simulation {
             if is_bound {
                 client.subscribe_bound(&shared, &mut self.model, queue);
             } else if self.model.queue(queue).is_dead_letter_queue {
-                client.subscribe_queue(&shared, &mut self.model, queue, 1);
+                client.subscribe_queue(&shared, &mut self.model, &self.workload, queue);
             } else {
                 continue;
             }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use imori_core::confirm::Lsn;
+use imori_core::delivery::Holding;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
@@ -150,6 +151,14 @@ pub(crate) struct Shared {
     pub(crate) remains: RefCell<Vec<usize>>,
     /// A command has the room that there is for dead letters.
     pub(crate) is_room_taken: Cell<bool>,
+    /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
+    pub(crate) behind_bytes: Cell<Option<usize>>,
+    /// When something died and lingered last.
+    pub(crate) lingered_at: Cell<Option<u64>>,
+    /// Ends of the broker meanwhile.
+    pub(crate) ends_lingering: Cell<u64>,
+    /// What was rejected and lingers, or did, for a bug.
+    pub(crate) rejected: RefCell<BTreeSet<Holding>>,
     /// Who waits for records so as to write pages has waited for too long.
     pub(crate) gives_up: Cell<bool>,
 }
@@ -205,6 +214,10 @@ impl Shared {
             delayed: RefCell::default(),
             remains: RefCell::default(),
             is_room_taken: Cell::default(),
+            behind_bytes: Cell::default(),
+            lingered_at: Cell::default(),
+            ends_lingering: Cell::default(),
+            rejected: RefCell::default(),
             gives_up: Cell::new(false),
         }
     }
@@ -222,6 +235,10 @@ impl Shared {
             rests: std::mem::take(&mut self.rests),
             violation: std::mem::take(&mut self.violation),
             delayed: std::mem::take(&mut self.delayed),
+            behind_bytes: self.behind_bytes.clone(),
+            lingered_at: self.lingered_at.clone(),
+            ends_lingering: self.ends_lingering.clone(),
+            rejected: std::mem::take(&mut self.rejected),
             points: self.points.clone(),
             boot: self.boot.clone(),
             ..new

@@ -31,8 +31,16 @@ const END_MAX: Duration = Duration::from_secs(1);
 const FILES_ENOUGH: u64 = 10;
 
 impl Simulation {
-    /// Others take room, or give some back, and the server looks at what there is, if the seed has it so.
+    /// Others take room, or give some back, and the server looks at what there is, if the seed has it so; and the disk
+    /// is behind for a while.
     pub(crate) fn change_room(&mut self) {
+        if let Some(every) = self.workload.behind_every
+            && self.shared.random.chance(1, every)
+        {
+            let is_over = self.shared.behind_bytes.get().is_some();
+            let bytes = (!is_over).then(|| *self.shared.random.pick(&[0, 0, 4_096]));
+            self.shared.behind_bytes.set(bytes);
+        }
         let Some(every) = self.workload.room_every else { return };
         let random = &self.shared.random;
         let (changes, looks) = (random.chance(1, every), random.chance(1, every / 4));
@@ -116,7 +124,7 @@ impl Simulation {
     }
 
     /// As the server's watch does.
-    fn look_at_space(&mut self) {
+    pub(crate) fn look_at_space(&mut self) {
         let shared = &self.shared;
         if shared.log.borrow().has_failed {
             return;

@@ -170,7 +170,9 @@ impl Client {
                 self.note_settled(model, &settled, outcome, self.frames + 1);
             }
         }
-        let receipt = shared.random.chance(1, 3).then(|| self.ask_receipt(Awaited::Other));
+        // What is rejected and known to be may linger, and then not come again.
+        let part = if outcome == Outcome::Reject { 2 } else { 1 };
+        let receipt = shared.random.chance(part, 3).then(|| self.ask_receipt(Awaited::Other));
         let id = if self.version == Version::V12 { "id" } else { "message-id" };
         let command = if outcome == Outcome::Accept { Command::Ack } else { Command::Nack };
         let write = |frame: &mut FrameWriter<'_>| {

@@ -48,6 +48,10 @@ pub(crate) struct Workload {
     pub(crate) file_blocks: usize,
     /// One of so many decisions takes the room of the disk, or gives some back.
     pub(crate) room_every: Option<usize>,
+    /// One of so many decisions has the disk be behind, or not any more, so that dead letters ask for their room.
+    pub(crate) behind_every: Option<usize>,
+    /// Most of what is settled is rejected or released.
+    pub(crate) kills: bool,
     /// Bytes of a checkpoint that the journal takes, as if its files had no room for more.
     pub(crate) checkpoint_bytes_max: usize,
     /// Records that may wait for the disk before publishers do.
@@ -106,7 +110,11 @@ impl Workload {
         let workload = if random.chance(1, 8) { workload.with_tiny_files(random) } else { workload };
         let room_every =
             (workload.persistent_share > 0 && random.chance(1, 3)).then(|| *random.pick(&[100, 400]));
-        let workload = Workload { room_every, ..workload };
+        let behind_every =
+            (workload.persistent_share > 0 && random.chance(1, 6)).then(|| *random.pick(&[2, 100, 400]));
+        let workload = Workload { room_every, behind_every, ..workload };
+        let has_deaths = workload.persistent_share > 0 && random.chance(1, 5);
+        let workload = if has_deaths { workload.with_deaths(random) } else { workload };
         let has_room = !random.chance(1, 6);
         Workload {
             checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
@@ -151,7 +159,7 @@ impl Workload {
         self
     }
 
-    fn weigh(&mut self, deed: Deed, weight: usize) {
+    pub(crate) fn weigh(&mut self, deed: Deed, weight: usize) {
         let weights = Deed::ALL.iter().zip(&mut self.weights);
         weights.filter(|(other, _)| **other == deed).for_each(|(_, old)| *old = weight);
     }
@@ -215,6 +223,8 @@ impl Workload {
             has_disk_trouble: false,
             file_blocks: *random.pick(&[16, 24, 40]),
             room_every: None,
+            behind_every: None,
+            kills: false,
             checkpoint_bytes_max: usize::MAX,
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
             define_delay: *random.pick(&[0, 0, 0, 63]),

@@ -241,6 +241,10 @@ impl World for CellWorld<'_> {
             let bytes_max = self.shared.log.borrow().group_bytes_max();
             records.iter_mut().for_each(|record| record.payload.truncate(bytes_max));
         }
+        let records = self.shared.garble_lingering(records);
+        if records.is_empty() {
+            return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
         let is_settle = records.iter().all(|record| record.kind == RecordKind::Settle);
         if is_settle && self.shared.has(Bug::SettleUnrecorded) {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
@@ -253,7 +257,8 @@ impl World for CellWorld<'_> {
         appended
     }
 
-    fn append_group(&self, mut records: Vec<NewRecord>) -> Appended {
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        let mut records = self.shared.garble_lingering(records);
         let is_move = matches!(&*records, [message, settle]
             if message.kind == RecordKind::Message && settle.kind == RecordKind::Settle);
         if self.shared.has(Bug::MoveUngrouped) && is_move {
@@ -278,13 +283,15 @@ impl World for CellWorld<'_> {
     }
 
     fn is_room_scarce(&self) -> bool {
-        self.shared.log.borrow().is_space_low
+        let log = self.shared.log.borrow();
+        log.is_space_low || self.shared.behind_bytes.get().is_some() || log.queued() > self.shared.queued_max
     }
 
     /// Nothing, less than most of them take, or enough for all.
     fn take_room(&self) -> Option<usize> {
         let is_free = !self.shared.is_room_taken.replace(true);
-        is_free.then(|| *self.shared.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]))
+        let bytes = || *self.shared.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
+        is_free.then(|| self.shared.behind_bytes.get().unwrap_or_else(bytes))
     }
 
     fn give_room_back(&self) {
@@ -336,7 +343,10 @@ impl World for CellWorld<'_> {
         let slot = self.shared.queues.slot(id.slot)?;
         let mut slot = slot.borrow_mut();
         let generation = if self.shared.has(Bug::StaleQueue) { slot.generation } else { id.generation };
-        slot.of(generation).map(f)
+        let queue = slot.of(generation)?;
+        let result = f(queue);
+        self.shared.note_lingering(queue);
+        Some(result)
     }
 
     fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
@@ -377,7 +387,10 @@ impl World for CellWorld<'_> {
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {
-        if !self.shared.has(Bug::LostTimer) {
+        let is_retry =
+            || self.with_queue(id, |queue| queue.lingering_len() > 0).is_some_and(|lingers| lingers);
+        let is_lost = self.shared.has(Bug::LostTimer) || self.shared.has(Bug::LostRetry) && is_retry();
+        if !is_lost {
             self.state().timers.borrow_mut().push(Reverse((at, id)));
         }
     }

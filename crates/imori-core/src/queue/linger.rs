@@ -2,7 +2,7 @@
 //!
 //! One that moves is written anew, and the place that it had is free only after that. So it takes room for as long as
 //! there is enough of it for what gives room back. Without, it is out to nobody: its record says that it is here, and
-//! another, of a few bytes, that it was rejected.
+//! another, of a few bytes, that it was rejected, by who had it or by a queue that had no place for it.
 
 use super::entry::Entry;
 use super::leave::Effects;
@@ -35,7 +35,7 @@ impl Queue {
         if reason == DeathReason::Rejected {
             entry.envelope.failures = Count::REJECTED;
         }
-        if matches!(reason, DeathReason::Rejected | DeathReason::DeliveryLimit) {
+        if self.doom(entry.envelope.failures).is_some() {
             effects.lingering.extend(self.count(&entry, entry.envelope.failures));
         }
         let sequence = entry.envelope.sequence;

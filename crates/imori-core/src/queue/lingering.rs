@@ -43,6 +43,10 @@ impl Lingering {
         self.of.contains_key(&sequence)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.of.len()
+    }
+
     pub(super) fn memory(&self) -> usize {
         self.memory
     }

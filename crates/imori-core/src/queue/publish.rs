@@ -102,8 +102,10 @@ impl Queue {
     /// Refuses a message, as [`Queue::refuses`] said: it is dead-lettered if that is how the queue is.
     pub fn refuse(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
         if self.settings.overflow == Overflow::RejectPublishDeadLetter {
-            let entry = self.entry(publication, arrival);
+            let mut entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
+            // While it lingers, and after whatever end of the broker: it was never taken, and is not delayed either.
+            entry.envelope.failures = Count::REJECTED;
             self.die(entry, DeathReason::Overflow, arrival.now, effects);
         } else {
             effects.settled.extend(self.holding(arrival.lsn));

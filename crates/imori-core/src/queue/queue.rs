@@ -160,6 +160,11 @@ impl Queue {
         self.unsettled.len()
     }
 
+    /// How many of these died, and are here for want of room where the dead go.
+    pub fn lingering_len(&self) -> usize {
+        self.lingering.as_ref().map_or(0, |lingering| lingering.len())
+    }
+
     /// How many consumers it has.
     pub fn consumers_len(&self) -> usize {
         self.consumers.len()

@@ -8,7 +8,7 @@ use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::message::{Address, Message, MessageView};
 use imori_core::outbound::{Numbers, SessionId};
-use imori_core::queue::QueueSettings;
+use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::World;
 
@@ -97,6 +97,27 @@ fn what_is_rejected_is_in_one_queue_with_room_or_without() {
             world.pass(Duration::from_millis(50));
             check(&world, [0, 1 + published], [0, 1 + published], &format!("{how}, {room:?}, later"));
         }
+    }
+}
+
+#[test]
+fn what_a_full_queue_refused_is_given_to_nobody_after_a_start() {
+    for delay_ms in [0, 60_000] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        let dying = durable_dying_to("", Some("dead"));
+        let overflow = Overflow::RejectPublishDeadLetter;
+        let full = QueueSettings { length_max: Some(1), overflow, ..dying };
+        client.declare_with("dead", &durable()).expect("it is new");
+        client.declare_with("q", &full).expect("it is new");
+        client.mail("", "q", &Mail { body: "taken", ..Mail::default() });
+        world.room.set(Some(0));
+        let report = client.mail("", "q", &Mail { body: "refused", delay_ms, ..Mail::default() });
+        assert_eq!(report.refused_by, Some("q".into()), "{delay_ms}");
+        check(&world, [2, 0], [1, 1], &format!("{delay_ms}"));
+        world.room.set(None);
+        world.pass(Duration::from_millis(50));
+        check(&world, [1, 1], [1, 1], &format!("{delay_ms}, later"));
     }
 }
 

@@ -16,6 +16,7 @@ use imori_store::record::RecordType;
 use imori_store::segment::PageRef;
 
 use crate::journal::{DeviceFile, Found};
+use crate::lingering::unread_rejections;
 use crate::planted::Bug;
 use crate::shared::Shared;
 
@@ -59,7 +60,10 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if !shared.has(Bug::SettlesForgotten) {
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
-    of(RecordType::Count).try_for_each(|(_, payload)| restore.count(payload))?;
+    of(RecordType::Count).try_for_each(|(_, payload)| match shared.has(Bug::RejectionUnread) {
+        true => restore.count(&unread_rejections(payload)?),
+        false => restore.count(payload),
+    })?;
     if !shared.has(Bug::SeenUnread) {
         of(RecordType::Seen).try_for_each(|(lsn, payload)| {
             let now = shared.has(Bug::SeenAnew).then(|| shared.clock.get());

@@ -1,10 +1,15 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use imori_store::sim_disk::SimDisk;
 
 use super::*;
+use crate::due::{Cancel, Due};
 use crate::journal::{Definitions, Device, Store};
+use crate::property::Property;
+use crate::queue_spec::QueueSpec;
 use crate::random::Random;
+use crate::shared::Shared;
 use crate::trace::Trace;
 use crate::workload::Workload;
 

@@ -13,7 +13,7 @@ use imori_sim::{Bug, Outcome, Property, repeat_command, run_seed};
 /// Seeds that are run unless `IMORI_SIM_SEEDS` says otherwise.
 const SEEDS: u64 = 10_000;
 
-/// Seeds within which each planted bug has to be caught. The rarest needs about 1,800.
+/// Seeds within which each planted bug has to be caught. The rarest needs about 3,700.
 const SEEDS_PER_BUG_MAX: u64 = 5_000;
 
 /// Runs a job on each core.
@@ -34,11 +34,14 @@ fn seeds(next: &AtomicU64, end: u64) -> impl Iterator<Item = u64> + '_ {
 fn every_property_holds_on_every_seed() {
     let end = env::var("IMORI_SIM_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let (next, points) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (lingering, ends_lingering) = (AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
     let broken: Vec<String> = on_every_core(|| {
         let violated = seeds(&next, end).filter_map(|seed| {
             let outcome = run_seed(seed, None, false);
             points.fetch_add(outcome.points, Ordering::Relaxed);
+            lingering.fetch_add(u64::from(outcome.has_lingered), Ordering::Relaxed);
+            ends_lingering.fetch_add(outcome.ends_lingering, Ordering::Relaxed);
             let violation = outcome.violation?;
             Some(format!("seed {seed}: {violation}\n  {}", repeat_command(seed)))
         });
@@ -50,6 +53,9 @@ fn every_property_holds_on_every_seed() {
     let points = points.into_inner();
     println!("{end} seeds, {points} ends of the broker, in {:.1} s", start.elapsed().as_secs_f64());
     assert!(end < 1_000 || points > 20 * end, "{points} ends are few");
+    let (lingering, ends_lingering) = (lingering.into_inner(), ends_lingering.into_inner());
+    println!("dead letters lingered in {lingering} of them, and while {ends_lingering} brokers ended");
+    assert!(end < 1_000 || lingering.min(ends_lingering) > end / 100, "few dead letters linger");
     assert!(broken.is_empty(), "{} of {end} seeds are broken:\n{}", broken.len(), broken.join("\n"));
 }
 

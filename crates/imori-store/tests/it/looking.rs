@@ -80,7 +80,7 @@ fn each_place_is_told(folder: &Path) {
                 assert!(head.windows(8).any(|bytes| bytes == number), "{} at {at}", entry.lsn.0);
                 told.push(entry.lsn.0.to_string());
             }
-            other => panic!("{other:?} at {at}"),
+            other => told.push(format!("{other:?}")),
         }
         Ok::<_, io::Error>(())
     })

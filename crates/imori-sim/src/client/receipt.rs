@@ -1,0 +1,74 @@
+//! A RECEIPT comes: it is the next one, and all that was sent before is worked off.
+
+use super::client::{Awaited, Client, Unconfirmed};
+use crate::model::Model;
+use crate::property::Property;
+use crate::shared::Shared;
+
+impl Client {
+    pub(super) fn take_receipt(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        id: &str,
+        (level, cancelled): (Option<&str>, Option<usize>),
+    ) {
+        let now = shared.step.get();
+        let awaited = self.receipts.pop_front();
+        let Some((number, what)) = awaited.filter(|(number, _)| *id == format!("r{number}")) else {
+            shared.violate(Property::Receipts, || {
+                format!("session {} got receipt `{id}` and waits for {awaited:?}", self.session)
+            });
+            return;
+        };
+        while let Some((_, unconfirmed)) = self.unconfirmed.pop_front_if(|(frame, _)| *frame <= number) {
+            match unconfirmed {
+                Unconfirmed::Message(message) => {
+                    let record = model.message(message);
+                    record.confirmed_at = Some(now);
+                    if record.is_too_large {
+                        shared.violate(Property::Refusal, || {
+                            format!(
+                                "message {message} is confirmed, and there is no room for it in the journal"
+                            )
+                        });
+                    }
+                    let clock = shared.clock.get();
+                    record.due.iter_mut().for_each(|due| due.confirmed(clock));
+                    record.repetition.iter_mut().for_each(|repetition| repetition.confirmed(clock));
+                }
+                Unconfirmed::Settled(message, queue, number) => {
+                    let fate = model.fates.get_mut(&(message, queue));
+                    if let Some(fate) =
+                        fate.filter(|fate| (fate.session, fate.number) == (self.session, number))
+                    {
+                        fate.is_processed = true;
+                    }
+                }
+            }
+        }
+        match what {
+            Awaited::Subscribe(record) => {
+                model.subscription(record).receipt_at = Some(now);
+                for own in self.subscriptions.iter_mut().filter(|own| own.record == record) {
+                    own.is_active = true;
+                }
+            }
+            Awaited::Unsubscribe(record) => self.subscriptions.retain(|own| own.record != record),
+            Awaited::Message(message) => {
+                model.message(message).has_receipt = true;
+                model.check_level(shared, message, level);
+            }
+            Awaited::Cancel(message, asked_at) => match cancelled {
+                Some(count) => model.cancelled(shared, message, count, asked_at),
+                None => shared.violate(Property::Framing, || {
+                    format!("session {} is not told what it cancelled", self.session)
+                }),
+            },
+            Awaited::Disconnect => {
+                self.close(shared, model);
+            }
+            Awaited::Other => {}
+        }
+    }
+}

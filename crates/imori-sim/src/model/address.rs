@@ -1,0 +1,68 @@
+//! A message comes from the queue that it was sent to, or from where the dead go, by rule.
+
+use super::model::Model;
+use super::records::{Arrived, Outcome, To};
+use super::wildcards::is_match;
+use crate::property::Property;
+use crate::shared::Shared;
+
+impl Model {
+    /// The message was sent to this queue, or died on the way here by rule.
+    pub(super) fn check_address(&mut self, shared: &Shared, arrived: &Arrived<'_>, queue: usize) {
+        let message = arrived.message;
+        let spec = self.queue(queue);
+        let name = spec.name.clone();
+        if !spec.is_dead_letter_queue {
+            let is_meant = match self.messages.get(message).map(|message| &message.to) {
+                Some(To::Queue(to)) => *to == queue,
+                Some(To::Topic(subject)) => {
+                    spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+                }
+                _ => false,
+            };
+            if !is_meant || arrived.death.is_some() {
+                shared
+                    .violate(Property::Visibility, || format!("message {message} is not for queue `{name}`"));
+            }
+            return;
+        }
+        let Some((reason, died_in)) = arrived.death else {
+            shared.violate(Property::DeadLetter, || format!("message {message} came to `{name}` alive"));
+            return;
+        };
+        let origin =
+            self.queues.iter().position(|spec| spec.name == died_in && spec.dead_letter == Some(queue));
+        let Some(origin) = origin else {
+            shared.violate(Property::DeadLetter, || {
+                format!("message {message} died in `{died_in}`, came to `{name}`")
+            });
+            return;
+        };
+        let spec = self.queue(origin);
+        let (has_ttl, has_length, has_limit) =
+            (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
+        // Of what a full queue refused no more is known after an end of the broker.
+        let may_be_refused = spec.refuses && !self.crashes.is_empty();
+        let fate = self.fates.get(&(message, origin)).copied();
+        let has_ttl = has_ttl || self.message(message).has_ttl;
+        let is_allowed = match reason {
+            "expired" => has_ttl,
+            "maxlen" => has_length,
+            "delivery_limit" => has_limit,
+            "rejected" => may_be_refused || fate.is_some_and(|fate| fate.outcome == Outcome::Reject),
+            _ => false,
+        };
+        let is_with_consumer = fate.is_some_and(|fate| match fate.outcome {
+            Outcome::Auto => !fate.is_of_earlier_life,
+            Outcome::Open | Outcome::Accept => !self.is_over(shared, fate.session),
+            Outcome::Release | Outcome::Reject => false,
+        });
+        if !is_allowed || is_with_consumer {
+            shared.violate(Property::DeadLetter, || {
+                format!(
+                    "message {message} died of `{reason}` in `{died_in}`; its latest delivery is {fate:?}"
+                )
+            });
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! A delivery comes: a reply, one of a live subscription, or one of a queue.
+
+use super::model::Model;
+use super::records::{Arrived, Fate, Mode, Outcome, Reads, To};
+use super::wildcards::is_match;
+use crate::property::Property;
+use crate::shared::Shared;
+
+impl Model {
+    /// A reply came to an inbox.
+    pub(crate) fn reply_arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>) {
+        let (session, message) = (arrived.session, arrived.message);
+        let record = self.message(message);
+        if record.to != To::Inbox(session) {
+            let to = record.to.clone();
+            shared.violate(Property::InboxPrivacy, || {
+                format!("message {message} to {to:?} came to an inbox of session {session}")
+            });
+        }
+        if arrived.is_redelivered || !self.replies.insert(message) {
+            shared.violate(Property::Duplication, || {
+                format!("reply {message} came twice to session {session}")
+            });
+        }
+        self.check_live_order(shared, session, message);
+    }
+
+    /// A message came to a live subscription.
+    pub(crate) fn live_arrived(&mut self, shared: &Shared, arrived: &Arrived<'_>, subscription: usize) {
+        let (session, message) = (arrived.session, arrived.message);
+        let Some(record) = self.subscriptions.get_mut(subscription) else { return };
+        if arrived.is_redelivered || !record.got.insert(message) {
+            shared.violate(Property::Duplication, || {
+                format!("message {message} came twice to subscription {subscription}")
+            });
+        }
+        let Reads::Topic(pattern) = &record.reads else { return };
+        let is_meant = match self.messages.get(message).map(|message| &message.to) {
+            Some(To::Topic(subject)) => is_match(pattern, subject),
+            _ => false,
+        };
+        let is_meant = is_meant && self.messages.get(message).is_some_and(|message| message.due.is_none());
+        if !is_meant {
+            let text = format!("message {message} is not for subscription {subscription} to `{pattern}`");
+            shared.violate(Property::Visibility, || text);
+        }
+        self.check_live_order(shared, session, message);
+    }
+
+    /// A message came from a queue.
+    pub(crate) fn queue_arrived(
+        &mut self,
+        shared: &Shared,
+        arrived: &Arrived<'_>,
+        subscription: usize,
+        queue: usize,
+    ) {
+        let (session, message) = (arrived.session, arrived.message);
+        self.text_bytes.insert(message, arrived.text_bytes);
+        let record = self.subscription(subscription);
+        let mode = record.mode;
+        if mode != Mode::Auto {
+            record.unsettled += 1;
+            if record.unsettled > record.prefetch {
+                let (have, may) = (record.unsettled, record.prefetch);
+                shared
+                    .violate(Property::Credit, || format!("subscription {subscription} has {have} of {may}"));
+            }
+        }
+        self.check_address(shared, arrived, queue);
+        self.note_taken(shared, arrived, queue);
+        self.check_single(shared, arrived, queue);
+        let is_delayed = self.message(message).due.is_some();
+        if !arrived.is_redelivered && !is_delayed {
+            self.check_queue_order(shared, session, message, queue);
+        }
+        let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
+        self.fates.insert(
+            (message, queue),
+            Fate { session, number: arrived.number, outcome, is_processed: false, is_of_earlier_life: false },
+        );
+    }
+}

@@ -1,0 +1,20 @@
+//! What clients know: who sent what, who got what, and what that allows to happen next.
+//!
+//! It is made of what goes over the wire alone, and knows nothing of how the broker works.
+
+mod arrival;
+mod address;
+mod redelivery;
+mod order;
+mod model;
+mod records;
+mod wildcards;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use model::Model;
+pub(crate) use records::{
+    Arrived, Fate, MessageRecord, Mode, Outcome, Reads, SessionRecord, SubscriptionRecord, To,
+    TransactionRecord,
+};
+pub(crate) use wildcards::is_match;

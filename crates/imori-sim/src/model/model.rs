@@ -1,0 +1,127 @@
+//! Everything that clients know, and what of it outlives an end of the broker.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use imori_core::confirm::Level;
+
+use super::records::{Fate, MessageRecord, SessionRecord, SubscriptionRecord, To, TransactionRecord};
+use crate::ending::{Crash, Kind};
+use crate::property::Property;
+use crate::queue_spec::QueueSpec;
+use crate::repetition::Taken;
+use crate::shared::Shared;
+
+/// Everything that clients know.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) sessions: Vec<SessionRecord>,
+    pub(crate) queues: Vec<QueueSpec>,
+    pub(crate) messages: Vec<MessageRecord>,
+    pub(crate) subscriptions: Vec<SubscriptionRecord>,
+    /// By message and queue.
+    pub(crate) fates: BTreeMap<(usize, usize), Fate>,
+    pub(crate) transactions: Vec<TransactionRecord>,
+    /// Ends of the broker.
+    pub(crate) crashes: Vec<Crash>,
+    /// Replies that arrived.
+    pub(crate) replies: BTreeSet<usize>,
+    /// The broker was told to stop.
+    pub(crate) has_stopped: bool,
+    /// Some bytes that were given out are known to nobody.
+    pub(crate) is_incomplete: bool,
+    /// The latest key of live deliveries, by publisher and receiver.
+    pub(super) live_keys: BTreeMap<(usize, usize), (u64, u64)>,
+    /// The latest key of first deliveries, by publisher, receiver, queue and priority.
+    pub(super) queue_keys: BTreeMap<(usize, usize, usize, u8), (u64, u64)>,
+    /// The latest key of restored messages, by receiver, publisher and queue.
+    pub(super) restored_keys: BTreeMap<(usize, usize, usize), (u64, u64)>,
+    /// The latest sending of what was delivered first, by receiver, queue and priority.
+    pub(super) queue_sent: BTreeMap<(usize, usize, u8), u64>,
+    /// Messages with one id, by the first of them.
+    pub(crate) same: BTreeMap<usize, Vec<usize>>,
+    /// Messages with such ids that a queue took for certain, by message and queue.
+    pub(crate) taken: BTreeMap<(usize, usize), Taken>,
+    /// Header bytes of each message, as it came last.
+    pub(crate) text_bytes: BTreeMap<usize, usize>,
+}
+
+impl Model {
+    pub(crate) fn session(&mut self, session: usize) -> &mut SessionRecord {
+        self.sessions.get_mut(session).expect("sessions are numbered as they begin")
+    }
+
+    pub(crate) fn message(&mut self, message: usize) -> &mut MessageRecord {
+        self.messages.get_mut(message).expect("messages are numbered as they are made")
+    }
+
+    pub(crate) fn queue(&self, queue: usize) -> &QueueSpec {
+        self.queues.get(queue).expect("queues are numbered as they are named")
+    }
+
+    pub(crate) fn subscription(&mut self, subscription: usize) -> &mut SubscriptionRecord {
+        self.subscriptions.get_mut(subscription).expect("subscriptions are numbered as they begin")
+    }
+
+    /// A receipt says how safe a message is: as safe as its queue keeps it.
+    pub(crate) fn check_level(&self, shared: &Shared, message: usize, said: Option<&str>) {
+        let Some(record) = self.messages.get(message).filter(|record| !record.is_in_transaction) else {
+            return;
+        };
+        let expected = match record.to {
+            To::Queue(queue) if self.queue(queue).is_volatile => return,
+            To::Queue(queue) if record.is_persistent => self.queue(queue).level(),
+            To::Topic(_) if record.is_persistent => return,
+            _ => Level::Memory,
+        };
+        if said != Some(expected.as_str()) {
+            shared.violate(Property::Level, || {
+                format!("the receipt of message {message} says {said:?}, its queue has {expected}")
+            });
+        }
+    }
+
+    /// The broker has ended.
+    pub(crate) fn crash(&mut self, crash: Crash) {
+        for session in &mut self.sessions {
+            session.is_crashed |= session.ended_at.is_none_or(|at| at >= crash.at);
+            session.ended_at.get_or_insert(crash.at);
+        }
+        for ((message, queue), fate) in &mut self.fates {
+            let is_persistent = self.messages.get(*message).is_some_and(|message| message.is_persistent);
+            let keeps = self.queues.get(*queue).is_some_and(|queue| queue.keeps(crash.kind));
+            fate.is_processed &= is_persistent && keeps;
+            fate.is_of_earlier_life |= !crash.was_clean;
+        }
+        for message in &mut self.messages {
+            let keeps = matches!(message.to, To::Queue(queue)
+                if self.queues.get(queue).is_some_and(|queue| queue.keeps(crash.kind)));
+            message.cancel.outlive(message.is_persistent && keeps);
+        }
+        self.crashes.push(crash);
+    }
+
+    /// Tells whether this message of this queue outlives such an end at that time.
+    pub(crate) fn is_kept(&self, message: usize, queue: usize, kind: Kind, at: u64) -> bool {
+        let is_kept = |message: &MessageRecord| {
+            message.is_persistent && message.confirmed_at.is_some_and(|confirmed| confirmed <= at)
+        };
+        self.messages.get(message).is_some_and(is_kept) && self.queue(queue).keeps(kind)
+    }
+
+    /// Tells whether an end of the broker may have taken this message of this queue.
+    pub(crate) fn may_be_lost(&self, message: usize, queue: usize) -> bool {
+        let sent = self.messages.get(message).and_then(|message| message.sent_at).unwrap_or(0);
+        let is_later = |crash: &&Crash| crash.at >= sent;
+        self.crashes.iter().filter(is_later).any(|crash| !self.is_kept(message, queue, crash.kind, crash.at))
+    }
+
+    /// When the broker ended last.
+    pub(super) fn last_crash(&self) -> Option<u64> {
+        self.crashes.last().map(|crash| crash.at)
+    }
+
+    pub(crate) fn is_over(&self, shared: &Shared, session: usize) -> bool {
+        let ended = self.sessions.get(session).is_none_or(|session| session.ended_at.is_some());
+        ended || shared.network.pipe(session).is_ending
+    }
+}

@@ -1,0 +1,132 @@
+//! What is known of each thing by itself: sessions, messages, subscriptions, deliveries, transactions.
+
+use std::collections::BTreeSet;
+
+use crate::due::{Cancel, Due};
+use crate::repetition::Repetition;
+
+/// A connection, from its first byte to its last.
+#[derive(Debug, Default)]
+pub(crate) struct SessionRecord {
+    /// The client ended it, or noticed its end.
+    pub(crate) ended_at: Option<u64>,
+    /// It ended with the broker.
+    pub(crate) is_crashed: bool,
+}
+
+/// A message.
+#[derive(Debug)]
+pub(crate) struct MessageRecord {
+    pub(crate) publisher: usize,
+    pub(crate) to: To,
+    /// Its place among what its publisher sends; that of the COMMIT first, in a transaction.
+    pub(crate) key: (u64, u64),
+    pub(crate) size: usize,
+    pub(crate) priority: u8,
+    pub(crate) has_ttl: bool,
+    /// When it, or its COMMIT, was sent; `None` while its transaction is open or after ABORT.
+    pub(crate) sent_at: Option<u64>,
+    /// When its publisher knew that the broker had worked it off.
+    pub(crate) confirmed_at: Option<u64>,
+    /// A receipt of its own said so.
+    pub(crate) has_receipt: bool,
+    /// It is to outlive the broker, where its queue does.
+    pub(crate) is_persistent: bool,
+    pub(crate) is_in_transaction: bool,
+    /// When somebody may have it, if not at once.
+    pub(crate) due: Option<Due>,
+    /// Whether somebody took it back.
+    pub(crate) cancel: Cancel,
+    /// How often that was tried.
+    pub(crate) cancels: usize,
+    /// It has an id that others may have.
+    pub(crate) repetition: Option<Repetition>,
+    /// The journal has no room for it, or for its transaction.
+    pub(crate) is_too_large: bool,
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum To {
+    Queue(usize),
+    Topic(String),
+    /// The inbox of this session.
+    Inbox(usize),
+}
+
+/// How a subscription settles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Auto,
+    Client,
+    Individual,
+}
+
+/// What a subscription reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reads {
+    Queue(usize),
+    Topic(String),
+}
+
+/// A subscription, from SUBSCRIBE to its end.
+#[derive(Debug)]
+pub(crate) struct SubscriptionRecord {
+    pub(crate) session: usize,
+    pub(crate) reads: Reads,
+    pub(crate) mode: Mode,
+    pub(crate) prefetch: usize,
+    pub(crate) receipt_at: Option<u64>,
+    pub(crate) unsubscribed_at: Option<u64>,
+    /// Deliveries that its client has not settled.
+    pub(crate) unsettled: usize,
+    /// What a live one got.
+    pub(crate) got: BTreeSet<usize>,
+}
+
+/// What became of the latest delivery of a message from a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Its consumer has said nothing that counts yet.
+    Open,
+    Auto,
+    Accept,
+    Release,
+    Reject,
+}
+
+/// The latest delivery of a message from a queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fate {
+    pub(crate) session: usize,
+    /// Its number in the session.
+    pub(crate) number: u64,
+    pub(crate) outcome: Outcome,
+    /// Its consumer knows that the broker heard the outcome.
+    pub(crate) is_processed: bool,
+    /// The broker ended since, so that it may not know of this delivery any more.
+    pub(crate) is_of_earlier_life: bool,
+}
+
+/// What a transaction did, once it was committed.
+#[derive(Debug)]
+pub(crate) struct TransactionRecord {
+    pub(crate) session: usize,
+    pub(crate) messages: Vec<usize>,
+    /// Messages that it accepted, and from which queue.
+    pub(crate) accepted: Vec<(usize, usize)>,
+}
+
+/// A delivery as it came over the wire.
+#[derive(Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) session: usize,
+    pub(crate) message: usize,
+    /// Its number in the session.
+    pub(crate) number: u64,
+    pub(crate) is_redelivered: bool,
+    /// Bytes of the header lines that are the message's own.
+    pub(crate) text_bytes: usize,
+    /// Why it died last, and in which queue.
+    pub(crate) death: Option<(&'a str, &'a str)>,
+}

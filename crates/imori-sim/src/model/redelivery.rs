@@ -1,0 +1,74 @@
+//! A message is with one consumer at a time, and bears the mark when it may have been given out before.
+
+use imori_core::time::Time;
+
+use super::model::Model;
+use super::records::{Arrived, Outcome};
+use crate::ending::Crash;
+use crate::property::Property;
+use crate::shared::Shared;
+
+impl Model {
+    /// The message was with nobody else, and is marked if it was given out before.
+    pub(super) fn check_single(&mut self, shared: &Shared, arrived: &Arrived<'_>, queue: usize) {
+        let message = arrived.message;
+        let spec = self.queue(queue);
+        let record = self.messages.get(message);
+        let sent = record.and_then(|record| record.sent_at);
+        // What is dead is not delayed.
+        let due = record.and_then(|record| record.due).filter(|_| !spec.is_dead_letter_queue);
+        let was_before = |crash: u64| sent.is_some_and(|sent| sent <= crash);
+        let is_restored = self.last_crash().is_some_and(was_before);
+        if is_restored && !spec.is_dead_letter_queue {
+            if !record.is_some_and(|record| record.is_persistent) || spec.is_transient && !spec.is_volatile {
+                shared.violate(Property::Durability, || {
+                    format!("message {message} outlived the broker, for which it was not made")
+                });
+            }
+            // What fell due later was given to nobody before.
+            let is_marked = |crash: &Crash| {
+                !crash.was_clean && was_before(crash.at) && due.is_none_or(|due| due.latest < crash.back)
+            };
+            if !arrived.is_redelivered && self.crashes.iter().any(is_marked) {
+                shared.violate(Property::Duplication, || {
+                    format!("message {message} outlived the broker and does not say that it may come again")
+                });
+            }
+        }
+        if is_restored && !spec.is_dead_letter_queue && due.is_none() {
+            self.check_restored_order(shared, arrived.session, message, queue);
+        }
+        let spec = self.queue(queue);
+        // One that died again, as the broker forgot that it had, is delivered as if it had never been.
+        let may_be_unmarked = spec.is_dead_letter_queue;
+        let Some(fate) = self.fates.get(&(message, queue)).copied() else {
+            // A later start does not know any more what was due at that of the doubt.
+            let back = self.crashes.last().map_or(Time(0), |crash| crash.back);
+            let is_doubtful = due.is_none_or(|due| due.earliest < back)
+                && self.crashes.iter().any(|crash| !crash.was_clean && was_before(crash.at));
+            if arrived.is_redelivered && !self.is_incomplete && !is_doubtful {
+                shared.violate(Property::Duplication, || {
+                    format!("message {message} is marked as redelivered but nobody had it")
+                });
+            }
+            return;
+        };
+        let is_allowed = match fate.outcome {
+            Outcome::Auto => fate.is_of_earlier_life,
+            Outcome::Release => true,
+            Outcome::Open => self.is_over(shared, fate.session),
+            Outcome::Accept | Outcome::Reject => self.is_over(shared, fate.session) && !fate.is_processed,
+        };
+        if !is_allowed {
+            let session = arrived.session;
+            shared.violate(Property::Duplication, || {
+                format!("message {message} of queue {queue} came to session {session} although {fate:?}")
+            });
+        }
+        if !(arrived.is_redelivered || may_be_unmarked && fate.is_of_earlier_life) {
+            shared.violate(Property::Duplication, || {
+                format!("message {message} of queue {queue} came again without the mark")
+            });
+        }
+    }
+}
