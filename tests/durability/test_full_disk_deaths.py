@@ -1,0 +1,134 @@
+"""What dies on a full disk, and ids of what is gone, leave room to what empties it."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness.deadline import DEADLINE_S
+from harness.durability.filler import SMALL_BYTES, Filler, leave_free, received, small_disk
+from harness.durability.server import Server
+from harness.durability.wire import Connections
+
+DYING = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+
+# A little more than what makes publishers wait.
+NEARLY_FULL_BYTES = 13 << 20
+
+# Of a broker that gives out and keeps in memory all that these tests have.
+ROOMY = {"limits.queue_feed_bytes": "64MiB", "limits.queue_memory_bytes": "64MiB"}
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.mark.parametrize(
+    ("death", "body_bytes"),
+    [("reject", 100_000), ("limit", 100_000), ("ttl", 100_000), ("reject", 1_000)],
+)
+def test_dead_letters_of_a_full_disk_are_drained(
+    tmp_path: Path, death: str, body_bytes: int
+) -> None:
+    """They take their room with them, or wait where they are until there is some."""
+    arguments = dict(DYING)
+    if death == "limit":
+        arguments["x-delivery-limit"] = "0"
+    if death == "ttl":
+        arguments["x-message-ttl"] = "12000"
+
+    async def run(server: Server) -> None:
+        filler = Filler(server)
+        await filler.declare("dead")
+        await filler.declare("dying", arguments)
+        await filler.fill("dying", body_bytes)
+        if death == "ttl":
+            await asyncio.sleep(12)
+        else:
+            headers = {"requeue": "false"} if death == "reject" else {}
+            await filler.settle("dying", "NACK", headers)
+        # What still had no room goes on as this makes some, and what publishers had sent dies then.
+        await filler.settle("dead", "ACK", {})
+        if death != "ttl":
+            await filler.settle("dying", "ACK", {})
+        await filler.settle("dead", "ACK", {})
+        await filler.works()
+        seen = filler.seen["dead"] + filler.seen.get("dying", Counter())
+        lost = filler.confirmed - set(seen)
+        assert filler.confirmed
+        assert not lost, f"{len(lost)} of {len(filler.confirmed)} are lost"
+        twice = [body for body, times in filler.seen["dead"].items() if times > 1]
+        assert not twice, f"{len(twice)} came twice"
+
+    with small_disk(tmp_path) as (server, _):
+        asyncio.run(run(server))
+        server.kill()
+        server.start()
+        asyncio.run(Filler(server).works())
+
+
+@pytest.mark.parametrize("how", ["one settle", "a queue of memory"])
+def test_what_dies_at_once_does_not_fill_the_disk(tmp_path: Path, how: str) -> None:
+    """It moves as there is room, though it is more than that, whatever there was when it died."""
+    count, body_bytes = 3000, 10_000
+    arguments = DYING if how == "one settle" else DYING | {"x-level": "memory"}
+
+    async def run(server: Server, mount: Path) -> None:
+        filler = Filler(server)
+        await filler.declare("dead")
+        await filler.declare("dying", arguments)
+        async with Connections(server.address) as connections:
+            connection = await connections.open()
+            for number in range(count):
+                headers = {"destination": "/queue/dying", "persistent": "true"}
+                connection.send("SEND", headers, b"%d " % number + bytes(body_bytes))
+                await connection.room()
+            last = await received(connection, "dying", count)
+            if how == "one settle":
+                leave_free(mount, NEARLY_FULL_BYTES)
+            else:
+                await filler.declare("full")
+                await filler.fill("full", 20_000)
+            connection.send("NACK", {"id": last, "requeue": "false"})
+            await connection.ask("SEND", {"destination": "/topic/nobody"}, b"done")
+        async with asyncio.timeout(DEADLINE_S * 2):
+            while len(filler.seen.get("dead", ())) < count:
+                await filler.settle("dead", "ACK", {})
+                await filler.settle("full", "ACK", {})
+        await filler.works()
+
+    with small_disk(tmp_path, ROOMY, 2 * SMALL_BYTES) as (server, mount):
+        asyncio.run(run(server, mount))
+
+
+def test_ids_that_outlive_their_messages_do_not_fill_the_disk(tmp_path: Path) -> None:
+    """They are recorded again as there is room: what stands before a checkpoint keeps all files."""
+    count = 30_000
+
+    async def run(server: Server, mount: Path) -> None:
+        filler = Filler(server)
+        await filler.declare("once", {"x-dedup-window": "3600000"})
+        await filler.declare("full")
+        async with Connections(server.address) as connections, asyncio.timeout(DEADLINE_S * 2):
+            connection = await connections.open()
+            for number in range(count):
+                headers = {"destination": "/queue/once", "persistent": "true"}
+                headers["amqp-message-id"] = f"{number}-{'i' * 500}"
+                connection.send("SEND", headers, b"x")
+                await connection.room()
+            await connection.ask("SEND", {"destination": "/topic/nobody"}, b"done")
+            leave_free(mount, NEARLY_FULL_BYTES)
+            await filler.fill("full", 20_000)
+            last = await received(connection, "once", count)
+            connection.send("ACK", {"id": last})
+            await connection.ask("SEND", {"destination": "/topic/nobody"}, b"done")
+        await filler.settle("full", "ACK", {})
+        await filler.works()
+        async with Connections(server.address) as connections, asyncio.timeout(DEADLINE_S):
+            connection = await connections.open()
+            headers = {"destination": "/queue/once", "persistent": "true"}
+            headers["amqp-message-id"] = f"0-{'i' * 500}"
+            await connection.ask("SEND", headers, b"again")
+        assert await filler.settle("once", "ACK", {}) == 0, "it came before"
+
+    with small_disk(tmp_path, {**ROOMY, "journal.files": "64"}, 2 * SMALL_BYTES) as (server, mount):
+        asyncio.run(run(server, mount))
