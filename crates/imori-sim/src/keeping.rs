@@ -76,6 +76,18 @@ impl KeeperHost for StoreThread<'_> {
         first.filter(|_| !self.shared.has(Bug::FloorPastDefinitions))
     }
 
+    fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R {
+        if !self.shared.is_room_scarce() {
+            return renew(self.shared.moves_bytes_max());
+        }
+        let room = self.shared.take_room();
+        let renewed = renew(room.unwrap_or(0));
+        if room.is_some() {
+            self.shared.is_room_taken.set(false);
+        }
+        renewed
+    }
+
     fn append(&self, record: NewRecord) -> Lsn {
         self.pause();
         if self.shared.has(Bug::SeenUnrecorded) && record.kind == RecordKind::Seen {

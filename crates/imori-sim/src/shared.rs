@@ -255,6 +255,24 @@ impl Shared {
         log.queued() <= self.queued_max / 2 && !log.is_space_low && !log.is_stalled()
     }
 
+    /// Tells whether what only moves or repeats something has to ask for room.
+    pub(crate) fn is_room_scarce(&self) -> bool {
+        let log = self.log.borrow();
+        log.is_space_low || self.behind_bytes.get().is_some() || log.queued() > self.queued_max
+    }
+
+    /// Bytes of it that one command may write where there is room: half a journal file.
+    pub(crate) fn moves_bytes_max(&self) -> usize {
+        self.log.borrow().group_bytes_max() / 2
+    }
+
+    /// Nothing, less than most of them take, or enough for all; none while somebody has it.
+    pub(crate) fn take_room(&self) -> Option<usize> {
+        let is_free = !self.is_room_taken.replace(true);
+        let bytes = || *self.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
+        is_free.then(|| self.behind_bytes.get().unwrap_or_else(bytes))
+    }
+
     pub(crate) fn cell(&self, cell: usize) -> &CellState {
         self.cells.get(cell).expect("cells are numbered from 0")
     }

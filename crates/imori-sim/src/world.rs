@@ -283,15 +283,15 @@ impl World for CellWorld<'_> {
     }
 
     fn is_room_scarce(&self) -> bool {
-        let log = self.shared.log.borrow();
-        log.is_space_low || self.shared.behind_bytes.get().is_some() || log.queued() > self.shared.queued_max
+        self.shared.is_room_scarce()
     }
 
-    /// Nothing, less than most of them take, or enough for all.
+    fn moves_bytes_max(&self) -> usize {
+        self.shared.moves_bytes_max()
+    }
+
     fn take_room(&self) -> Option<usize> {
-        let is_free = !self.shared.is_room_taken.replace(true);
-        let bytes = || *self.shared.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
-        is_free.then(|| self.shared.behind_bytes.get().unwrap_or_else(bytes))
+        self.shared.take_room()
     }
 
     fn give_room_back(&self) {
