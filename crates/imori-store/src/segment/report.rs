@@ -93,11 +93,13 @@ impl SegmentReport {
 
 impl fmt::Display for DamagedSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "damage in front of `{}`: {} are found", self.name, pages(self.page_count as usize))?;
+        let are = |count| if count == 1 { "is" } else { "are" };
+        let found = self.page_count as usize;
+        write!(f, "damage in front of `{}`: {} {} found", self.name, pages(found), are(found))?;
         match (self.has_lost_count, self.lost.len()) {
             (true, _) => f.write_str(", how many are lost is not known")?,
             (false, 0) => f.write_str(", none is lost as a whole")?,
-            (false, lost) => write!(f, ", {lost} are lost as a whole")?,
+            (false, lost) => write!(f, ", {lost} {} lost as a whole", are(lost))?,
         }
         match self.is_known {
             true => f.write_str("; it was set aside earlier: remove it once nobody needs it"),
@@ -196,7 +198,7 @@ mod tests {
             ..SegmentReport::default()
         };
         let expected = "12 pages in 3 segments, read in 4 ms\n\
-            damage in front of `segment-0000000001`: 4 pages are found, 1 are lost as a whole\n\
+            damage in front of `segment-0000000001`: 4 pages are found, 1 is lost as a whole\n\
             damage in front of `segment-0000000002.damaged`: 4 pages are found, none is lost as a whole; \
             it was set aside earlier: remove it once nobody needs it\n\
             damage in front of `segment-0000000003`: 4 pages are found, how many are lost is not known\n\
@@ -223,5 +225,37 @@ mod tests {
         let damaged = SegmentReport { damaged: vec![segment], ..whole.clone() };
         let missing = SegmentReport { absent: vec![absent], ..whole.clone() };
         assert_eq!([whole, damaged, missing].map(|report| report.is_damaged()), [false, true, true]);
+    }
+
+    #[test]
+    fn what_was_set_aside_earlier_is_no_finding_and_owners_are_named_where_they_are_known() {
+        let damaged = |name: &str, is_known| DamagedSegment {
+            name: name.to_string(),
+            is_known,
+            page_count: 1,
+            lost: Vec::new(),
+            has_lost_count: false,
+        };
+        let page = |name: &str, owner| DamagedPage {
+            name: name.to_string(),
+            owner,
+            owner_name: None,
+            is_gone: false,
+            damage: PageDamage { page: PageRef::new(1, 2), lost: 1, lsns: Vec::new() },
+        };
+        let mut report = SegmentReport {
+            damaged: vec![damaged("new", false), damaged("earlier", true)],
+            pages: vec![page("new", 7), page("earlier", 8), page("new", 9)],
+            absent: vec![AbsentSegment { segment: 5, name: String::from("absent"), page_count: 1 }],
+            ..SegmentReport::default()
+        };
+        report.name_owners(|owner| (owner == 7).then(|| String::from("orders")));
+        let expected = [
+            "damage in front of `new`: 1 page is found, none is lost as a whole",
+            "damage in page 2 of `new`, of the queue `orders`: 1 entry is lost",
+            "damage in page 2 of `new`, of the queue with id 9: 1 entry is lost",
+            "damage: `absent` is missing, with 1 page that somebody needed",
+        ];
+        assert_eq!(report.findings(), expected);
     }
 }

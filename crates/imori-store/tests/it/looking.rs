@@ -99,7 +99,8 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
     let (segments, ..) = Segments::open(disk, &settings, &Census::default()).unwrap();
     for round in 0..3 {
         let pages = [page(5, 1 + round * 100, 10), page(6, 50 + round * 100, 7)];
-        segments.write(&pages, Durability::Durable).unwrap();
+        let written = segments.write(&pages, Durability::Durable).unwrap();
+        assert_eq!(segments.file_name(written[1].page), format!("segment-{round:010}"));
     }
     // What is of one run alone, or was never whole, is nobody's to verify.
     segments.write(&[page(9, 900, 3)], Durability::Transient).unwrap();
