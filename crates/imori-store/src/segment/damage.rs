@@ -223,7 +223,7 @@ fn a_page_whose_rows_are_both_lost_is_told() {
     let (segments, left, report) =
         Segments::open(disk.clone(), &settings, &Census::default()).expect("it is set aside");
     assert_eq!(left, [facts[0], facts[2]]);
-    assert!(report.to_string().ends_with("2 pages are found, 1 are lost as a whole"), "{report}");
+    assert!(report.to_string().ends_with("2 pages are found, 1 is lost as a whole"), "{report}");
     // Once nobody needs the others it stays set aside, and they do not come back.
     left.iter().for_each(|facts| segments.discard(facts.page).expect("the disk is well"));
     let (_, left, _) = Segments::open(disk.clone(), &settings, &segments.census()).expect("it opens");
