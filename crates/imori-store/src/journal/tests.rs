@@ -111,24 +111,25 @@ fn the_file_that_is_written_to_is_not_freed_whatever_a_checkpoint_says() {
 
 #[test]
 fn of_the_next_file_is_wanted_what_is_next_and_what_frees_others() {
+    const CHECKPOINT_BYTES: usize = 6000;
     let checkpoint = || {
-        let mut payload = BytesMut::new();
-        payload.put_u64_le(1);
+        let mut payload = BytesMut::zeroed(CHECKPOINT_BYTES);
+        payload[0] = 1;
         NewRecord { kind: RecordType::Checkpoint, payload: payload.freeze() }
     };
     let taken = |lengths: &[usize]| batch_bytes(lengths.iter().map(|len| record::encoded_bytes(*len)).sum());
-    // Payloads, of which those of eight bytes are checkpoints, and how many records there are up to the last of these.
+    // Payloads, and how many records there are up to the last checkpoint.
     for (lengths, through) in [
         (&[100][..], 0),
         (&[100, 5000, 300], 0),
-        (&[8], 1),
-        (&[100, 8, 300], 2),
-        (&[9000, 8, 300, 8, 7000], 4),
+        (&[CHECKPOINT_BYTES], 1),
+        (&[100, CHECKPOINT_BYTES, 300], 2),
+        (&[9000, CHECKPOINT_BYTES, 300, CHECKPOINT_BYTES, 7000], 4),
     ] {
         let mut sample = Sample::new(64 * BLOCK_BYTES);
         sample.journal.opened();
         for len in lengths {
-            sample.append(if *len == 8 { checkpoint() } else { message(*len) });
+            sample.append(if *len == CHECKPOINT_BYTES { checkpoint() } else { message(*len) });
         }
         sample.journal.stage(&mut sample.intake);
         let expected = Wanted {
