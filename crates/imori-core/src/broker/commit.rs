@@ -118,11 +118,13 @@ fn refuse_large<'r, W: World>(
 ) -> Result<(), BrokerError> {
     let mut is_kept =
         |place: &Place| find((ids, queues), place.queue).is_some_and(|queue| queue.durability().is_some());
-    let kept: Vec<Outcome> =
-        settles.iter().filter(|(place, _)| is_kept(place)).map(|(_, outcome)| *outcome).collect();
-    // Of each that may die it may be said that it lingers.
-    let dying = kept.iter().filter(|outcome| **outcome != Outcome::Accept).count();
-    let bytes = group_bytes(records) + settles_bytes_max(kept.len()) + counts_bytes_max(dying);
+    let (mut kept, mut dying) = (0, 0);
+    for (_, outcome) in settles.iter().filter(|(place, _)| is_kept(place)) {
+        kept += 1;
+        // Of each that may die it may be said that it lingers.
+        dying += usize::from(*outcome != Outcome::Accept);
+    }
+    let bytes = group_bytes(records) + settles_bytes_max(kept) + counts_bytes_max(dying);
     let bytes_max = world.group_bytes_max();
     if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
 }
