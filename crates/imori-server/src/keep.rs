@@ -192,14 +192,21 @@ fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn {
         left.set(left.get().saturating_sub(record.payload.len() + RECORD_SLACK_BYTES));
         host.append(record)
     };
+    let mut lowest = floor;
     for key in host.queues() {
+        let renew = |queue: &mut Queue| {
+            let has_more = left.get() > 0 && renew_some_seen(queue, floor, now, append);
+            (has_more, queue.dedup_floor(now))
+        };
         // Others have the queue between two records.
-        while left.get() > 0
-            && host.with_queue(key, |queue| renew_some_seen(queue, floor, now, append)) == Some(true)
-        {
+        while let Some((has_more, needed)) = host.with_queue(key, renew) {
+            if !has_more {
+                lowest = needed.map_or(lowest, |needed| needed.min(lowest));
+                break;
+            }
         }
     }
-    ids_floor(host).map_or(floor, |needed| needed.min(floor))
+    lowest
 }
 
 fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {

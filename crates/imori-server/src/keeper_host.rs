@@ -49,9 +49,7 @@ pub trait KeeperHost {
     fn append(&self, record: NewRecord) -> Lsn;
 
     /// Lends the bytes of the journal that may be taken by ids which are recorded anew, so that files go.
-    fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R {
-        renew(usize::MAX)
-    }
+    fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R;
 
     /// Says that nothing below `floor` is needed once this is durable; gives its number.
     fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn>;
