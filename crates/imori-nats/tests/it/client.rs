@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::broker;
 use imori_core::id::ConnectionId;
+use imori_core::inbound::Inbound;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Peer};
@@ -110,7 +111,7 @@ impl Client {
         loop {
             let shared = Bytes::from(std::mem::take(&mut self.unread));
             let mut budget = Budget::default();
-            let received = self.connection.receive(world, &shared, Some(&shared), &mut budget);
+            let received = self.connection.receive(world, &mut (), &shared, Some(&shared), &mut budget);
             self.unread = shared[received.consumed..].to_vec();
             self.next = received.next;
             if !matches!(received.next, Next::Again | Next::Press(_)) {

@@ -15,6 +15,7 @@ use std::{env, fs};
 use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor};
 use imori_core::id::{ConnectionId, VhostId};
+use imori_core::inbound::Inbound;
 use imori_core::message::{Head, OriginId, Publication, TOPIC_EXCHANGE};
 use imori_core::queue::QueueSettings;
 use imori_core::turn::Next;

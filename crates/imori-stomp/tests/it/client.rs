@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::broker;
 use imori_core::id::ConnectionId;
+use imori_core::inbound::Inbound;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Peer};
