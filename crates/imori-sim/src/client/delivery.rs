@@ -4,10 +4,10 @@ use imori_stomp::frame::Frame;
 use imori_stomp::version::Version;
 
 use super::client::{Client, Unsettled};
-use crate::mail::{Mail, body};
+use super::outgoing::{Mail, body};
+use crate::machine::Shared;
 use crate::model::{Arrived, Mode, Model, Outcome, Reads, To};
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Client {
     pub(super) fn take_message(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {

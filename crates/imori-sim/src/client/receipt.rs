@@ -1,9 +1,9 @@
 //! A RECEIPT comes: it is the next one, and all that was sent before is worked off.
 
 use super::client::{Awaited, Client, Unconfirmed};
+use crate::machine::Shared;
 use crate::model::Model;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Client {
     pub(super) fn take_receipt(

@@ -3,8 +3,8 @@
 use super::model::Model;
 use super::records::{Arrived, Outcome, To};
 use super::wildcards::is_match;
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     /// The message was sent to this queue, or died on the way here by rule.

@@ -3,8 +3,8 @@
 use super::model::Model;
 use super::records::{Arrived, Fate, Mode, Outcome, Reads, To};
 use super::wildcards::is_match;
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     /// A reply came to an inbox.

@@ -6,12 +6,19 @@ mod arrival;
 mod address;
 mod redelivery;
 mod order;
+mod dedup;
+mod delayed;
 mod model;
 mod records;
+mod duplicate;
+mod due;
 mod wildcards;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use delayed::check_late;
+pub(crate) use due::{Cancel, Due};
+pub(crate) use duplicate::Repetition;
 pub(crate) use model::Model;
 pub(crate) use records::{
     Arrived, Fate, MessageRecord, Mode, Outcome, Reads, SessionRecord, SubscriptionRecord, To,

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Level;
 
+use super::duplicate::Taken;
 use super::records::{Fate, MessageRecord, SessionRecord, SubscriptionRecord, To, TransactionRecord};
-use crate::ending::{Crash, Kind};
+use crate::broker_end::{Crash, Kind};
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::queue_spec::QueueSpec;
-use crate::repetition::Taken;
-use crate::shared::Shared;
+use crate::workload::QueueSpec;
 
 /// Everything that clients know.
 #[derive(Debug, Default)]

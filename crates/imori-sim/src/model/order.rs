@@ -2,8 +2,8 @@
 
 use super::model::Model;
 use super::records::{Fate, Outcome, SessionRecord};
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     pub(super) fn check_live_order(&mut self, shared: &Shared, session: usize, message: usize) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::due::{Cancel, Due};
-use crate::repetition::Repetition;
+use super::due::{Cancel, Due};
+use super::duplicate::Repetition;
 
 /// A connection, from its first byte to its last.
 #[derive(Debug, Default)]

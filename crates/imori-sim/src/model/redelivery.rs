@@ -4,9 +4,9 @@ use imori_core::time::Time;
 
 use super::model::Model;
 use super::records::{Arrived, Outcome};
-use crate::ending::Crash;
+use crate::broker_end::Crash;
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     /// The message was with nobody else, and is marked if it was given out before.

@@ -3,14 +3,14 @@ use std::time::Duration;
 
 use imori_store::sim_disk::SimDisk;
 
+use super::due::{Cancel, Due};
 use super::*;
-use crate::due::{Cancel, Due};
 use crate::journal::{Definitions, Device, Store};
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::queue_spec::QueueSpec;
 use crate::random::Random;
-use crate::shared::Shared;
 use crate::trace::Trace;
+use crate::workload::QueueSpec;
 use crate::workload::Workload;
 
 fn shared() -> Shared {
