@@ -5,7 +5,7 @@ use imori_core::time::Time;
 
 /// How the broker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EndKind {
     /// The process is gone: what it has written is there.
     Kill,
     /// The power is gone: of what is not synced anything may be there.
@@ -14,12 +14,12 @@ pub(crate) enum Kind {
     Clean,
 }
 
-impl Kind {
+impl EndKind {
     /// The lowest level that outlives it.
     pub(crate) fn level(self) -> Level {
         match self {
-            Kind::Kill | Kind::Clean => Level::Os,
-            Kind::PowerCut => Level::Disk,
+            EndKind::Kill | EndKind::Clean => Level::Os,
+            EndKind::PowerCut => Level::Disk,
         }
     }
 }
@@ -34,7 +34,7 @@ pub(crate) enum Phase {
     Ended,
     /// Those who write and read pages do what they were asked for, and end.
     Closing,
-    /// The keeper makes its last checkpoint.
+    /// The checkpointer makes its last checkpoint.
     Keeping,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Phase {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Crash {
     pub(crate) at: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EndKind,
     /// When the next one began.
     pub(crate) back: Time,
     /// The next one took it for clean: what was with nobody bears no mark.

@@ -14,7 +14,7 @@ use crate::planted::Bug;
 enum Work {
     Accept,
     /// The broker stops.
-    Goodbye,
+    TellStopping,
     Task(usize),
     Timer,
     Flush,
@@ -89,7 +89,7 @@ impl CellWorld<'_> {
         let mut choices: Vec<Work> = Vec::new();
         let phase = shared.phase.get();
         if phase == Phase::Stopping && !state.has_told.get() {
-            choices.push(Work::Goodbye);
+            choices.push(Work::TellStopping);
         }
         if !state.arrivals.borrow().is_empty() && phase == Phase::Serving {
             choices.push(Work::Accept);
@@ -126,7 +126,7 @@ impl CellWorld<'_> {
                     self.state().tasks.borrow_mut().push(task);
                 }
             }
-            Work::Goodbye => {
+            Work::TellStopping => {
                 self.state().has_told.set(true);
                 let ids: Vec<_> = self.state().tasks.borrow().iter().map(|task| task.task.id()).collect();
                 ids.into_iter().for_each(|id| give_signal(self, id, Signal::Stopping));
@@ -149,7 +149,7 @@ impl CellWorld<'_> {
                 self.begin_turn();
                 let awakening = self.state().awakenings.borrow_mut().pop_front();
                 if let Some(mut awakening) = awakening {
-                    if self.shared.has(Bug::LingeringNotWoken) {
+                    if self.shared.has(Bug::PendingDeadLetterNotWoken) {
                         awakening.failed.clear();
                     }
                     queue_restored(self, &awakening);

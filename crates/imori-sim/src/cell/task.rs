@@ -108,7 +108,7 @@ impl PipeTurn<'_, '_> {
     fn read(&mut self, room: &mut [u8]) -> Poll<usize> {
         let shared = self.cell.shared;
         self.cell.is_waking.set(false);
-        if shared.has(Bug::ShortageStopsReading) && shared.memory.is_disk_alarmed() {
+        if shared.has(Bug::DiskFullStopsReading) && shared.memory.is_disk_alarmed() {
             return Poll::Pending;
         }
         let has_more = self.reads == 0 || shared.random.chance(1, 4);

@@ -24,7 +24,7 @@ use imori_server::{Asked, asked};
 use crate::machine::Lock;
 use crate::machine::Status;
 use crate::machine::{CellState, PipeWire, Shared};
-use crate::machine::{Held, Strand};
+use crate::machine::{CoroutineContext, Held};
 use crate::planted::Bug;
 use crate::property::Property;
 
@@ -35,7 +35,7 @@ const BOUND_SLACK_BYTES: usize = 2_500;
 pub(crate) struct CellWorld<'a> {
     pub(crate) id: usize,
     pub(crate) shared: &'a Shared,
-    strand: Strand<'a>,
+    context: CoroutineContext<'a>,
     now: Cell<Time>,
     router: RefCell<Router>,
     table: RefCell<Arc<Table>>,
@@ -56,7 +56,7 @@ impl<'a> CellWorld<'a> {
         CellWorld {
             id,
             shared,
-            strand: Strand::new(id, shared, yielder),
+            context: CoroutineContext::new(id, shared, yielder),
             now: Cell::new(shared.clock.get()),
             router: RefCell::default(),
             table: RefCell::new(Arc::clone(&shared.table.borrow())),
@@ -74,12 +74,12 @@ impl<'a> CellWorld<'a> {
 
     /// Lets the scheduler decide who goes on.
     pub(crate) fn stop(&self, status: Status) {
-        self.strand.stop(status);
+        self.context.stop(status);
     }
 
     /// Lets others go first, or not.
     pub(crate) fn pause(&self) {
-        self.strand.pause();
+        self.context.pause();
     }
 
     /// A turn begins: from here on it is now.
@@ -92,7 +92,7 @@ impl<'a> CellWorld<'a> {
     }
 
     pub(crate) fn lock(&self, lock: Lock) -> Held<'a> {
-        self.strand.lock(lock)
+        self.context.lock(lock)
     }
 
     /// Checks what must hold of a connection after whatever was done to it.
@@ -180,8 +180,8 @@ impl Shared {
             link.outbound.put_back(bytes, len);
         }
         pipe.is_unsent_incomplete |= link.outbound.has_unsent();
-        if !std::mem::replace(&mut pipe.has_remains, true) {
-            self.remains.borrow_mut().push(link.wire.pipe);
+        if !std::mem::replace(&mut pipe.has_last_bytes, true) {
+            self.let_go.borrow_mut().push(link.wire.pipe);
         }
     }
 }
@@ -241,7 +241,7 @@ impl World for CellWorld<'_> {
             let bytes_max = self.shared.log.borrow().group_bytes_max();
             records.iter_mut().for_each(|record| record.payload.truncate(bytes_max));
         }
-        let records = self.shared.garble_lingering(records);
+        let records = self.shared.alter_rejections(records);
         if records.is_empty() {
             return Appended { first: Lsn::NONE, through: Lsn::NONE };
         }
@@ -258,7 +258,7 @@ impl World for CellWorld<'_> {
     }
 
     fn append_group(&self, records: Vec<NewRecord>) -> Appended {
-        let mut records = self.shared.garble_lingering(records);
+        let mut records = self.shared.alter_rejections(records);
         let is_move = matches!(&*records, [message, settle]
             if message.kind == RecordKind::Message && settle.kind == RecordKind::Settle);
         if self.shared.has(Bug::MoveUngrouped) && is_move {
@@ -345,7 +345,7 @@ impl World for CellWorld<'_> {
         let generation = if self.shared.has(Bug::StaleQueue) { slot.generation } else { id.generation };
         let queue = slot.of(generation)?;
         let result = f(queue);
-        self.shared.note_lingering(queue);
+        self.shared.note_pending_dead_letters(queue);
         Some(result)
     }
 
@@ -356,7 +356,7 @@ impl World for CellWorld<'_> {
         }
         order.dedup();
         let _held: Vec<Held<'_>> =
-            order.iter().map(|slot| self.strand.lock_one_of(Lock::Queue(*slot), true)).collect();
+            order.iter().map(|slot| self.context.lock_one_of(Lock::Queue(*slot), true)).collect();
         let slots: Vec<_> = order.iter().map(|slot| (*slot, self.shared.queues.slot(*slot))).collect();
         let mut places: Vec<_> = slots
             .iter()
@@ -405,14 +405,14 @@ impl World for CellWorld<'_> {
         let asked = asked(id, owner, work);
         self.pause();
         self.shared.trace.note(&[u64::from(id.slot)], || format!("cell {} asks for {asked:?}", self.id));
-        let (keeper, jobs) = (&self.shared.keeper, &self.shared.jobs);
+        let (checkpointer, jobs) = (&self.shared.checkpointer, &self.shared.jobs);
         match asked {
             Asked::Writer(job) => jobs.write(job),
             Asked::Reader(job) => jobs.read(job),
-            Asked::Spared(pages) => keeper.spare(pages),
+            Asked::Spared(pages) => checkpointer.spare(pages),
             Asked::Gone(pages, transient) => {
                 transient.into_iter().for_each(|job| jobs.write(job));
-                keeper.take_gone(pages);
+                checkpointer.take_gone(pages);
             }
         }
     }
@@ -422,7 +422,7 @@ impl World for CellWorld<'_> {
     }
 
     fn relieve(&self, publisher: ConnectionId) {
-        if !self.shared.has(Bug::LostRelief) {
+        if !self.shared.has(Bug::LostUnthrottle) {
             give_signal(self, publisher, Signal::Relieved);
         }
     }

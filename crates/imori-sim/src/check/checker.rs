@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::machine::Shared;
 use crate::model::Cancel;
 use crate::model::check_late;
-use crate::model::{Fate, Mode, Model, Outcome, Reads, To, is_match};
+use crate::model::{LastDelivery, Mode, Model, Outcome, Reads, To, is_match};
 use crate::property::Property;
 
 /// Nothing moves: nothing may wait that somebody could take.
@@ -53,9 +53,9 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     let mut waiting = Vec::new();
     shared.queues.each(|_, queue| {
         if queue.lingering_len() > 0 {
-            let (name, lingering) = (queue.name(), queue.lingering_len());
+            let (name, pending) = (queue.name(), queue.lingering_len());
             shared.violate(Property::Room, || {
-                format!("{lingering} messages died in `{name}`, and nobody tries again whether there is room")
+                format!("{pending} messages died in `{name}`, and nobody tries again whether there is room")
             });
         }
         if queue.ready_len() > 0 {
@@ -193,7 +193,7 @@ fn check_messages(shared: &Shared, model: &Model) {
                 To::Inbox(_) => false,
             };
             let is_taken = |other: usize| model.taken.contains_key(&(other, queue));
-            let is_passed_over = !is_taken(index) && model.is_repetition(index, queue, is_taken);
+            let is_passed_over = !is_taken(index) && model.is_duplicate(index, queue, is_taken);
             if is_for && !spec.is_volatile && !is_passed_over && !model.may_be_lost(index, queue) {
                 check_message(shared, model, index, queue);
             }
@@ -206,23 +206,24 @@ fn check_messages(shared: &Shared, model: &Model) {
 
 fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
     let (Some(spec), Some(record)) = (model.queues.get(queue), model.messages.get(message)) else { return };
-    let fate = model.fates.get(&(message, queue));
+    let last = model.last_deliveries.get(&(message, queue));
     let may_vanish = spec.ttl_ms.is_some() || record.has_ttl || spec.is_bounded || spec.has_delivery_limit;
-    // What was buried and not yet on disk when the broker ended came back to the queue, and was accepted there.
-    let is_undone = |grave: &Fate| {
-        let is_later = |fate: &Fate| fate.session > grave.session;
-        let is_accepted = |fate: &Fate| matches!(fate.outcome, Outcome::Auto | Outcome::Accept);
-        grave.is_of_earlier_life && fate.is_some_and(|fate| is_accepted(fate) && is_later(fate))
+    // What was dead_lettered and not yet on disk when the broker ended came back to the queue, and was accepted there.
+    let is_undone = |dead_letter: &LastDelivery| {
+        let is_later = |last: &LastDelivery| last.session > dead_letter.session;
+        let is_accepted = |last: &LastDelivery| matches!(last.outcome, Outcome::Auto | Outcome::Accept);
+        dead_letter.is_of_earlier_life && last.is_some_and(|last| is_accepted(last) && is_later(last))
     };
-    let buried =
-        spec.dead_letter.map(|dead| model.fates.get(&(message, dead)).filter(|grave| !is_undone(grave)));
+    let dead_lettered = spec.dead_letter.map(|dead| {
+        model.last_deliveries.get(&(message, dead)).filter(|dead_letter| !is_undone(dead_letter))
+    });
     let is_settled = |outcome| matches!(outcome, Outcome::Auto | Outcome::Accept | Outcome::Reject);
     if record.cancel != Cancel::Not {
         return;
     }
-    let is_well = match (fate.map(|fate| fate.outcome), buried) {
+    let is_well = match (last.map(|last| last.outcome), dead_lettered) {
         // The dead letter itself was settled in the end.
-        (_, Some(Some(grave))) => is_settled(grave.outcome) || record.has_ttl,
+        (_, Some(Some(dead_letter))) => is_settled(dead_letter.outcome) || record.has_ttl,
         // A dead letter keeps its time to live.
         _ if record.has_ttl => true,
         (Some(Outcome::Auto | Outcome::Accept), _) => true,
@@ -233,7 +234,7 @@ fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
     if !is_well && !model.is_incomplete {
         shared.violate(Property::Loss, || {
             format!(
-                "message {message} of queue `{}` is gone: its latest delivery is {fate:?}, buried {buried:?}",
+                "message {message} of queue `{}` is gone: its latest delivery is {last:?}, dead_lettered {dead_lettered:?}",
                 spec.name
             )
         });

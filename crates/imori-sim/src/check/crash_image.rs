@@ -12,7 +12,7 @@ use imori_store::recover::{Recovered, recover};
 use imori_store::segment::Segments;
 use imori_store::sim_disk::{self, SimDisk, State};
 
-use crate::broker_end::Kind;
+use crate::broker_end::EndKind;
 use crate::client::{body, shared_name};
 use crate::journal::{Store, last_checkpoint};
 use crate::machine::Shared;
@@ -41,10 +41,10 @@ struct Image {
 }
 
 /// Looks at what is left of this state.
-pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: Kind) {
+pub(crate) fn check_image(shared: &Shared, model: &Model, state: &State, kind: EndKind) {
     let left = match kind {
-        Kind::Kill | Kind::Clean => state.clone(),
-        Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
+        EndKind::Kill | EndKind::Clean => state.clone(),
+        EndKind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
     };
     let disk = SimDisk::new(left);
     let recovered = match recover(&disk, &shared.settings) {
@@ -99,7 +99,7 @@ impl Image {
     /// A message's record tells of its id too, also when it is settled.
     fn note_id(&mut self, model: &Model, record: &MessageRecord<'_>) {
         let Some(number) = number_of(record.body).filter(|_| record.deaths.is_none()) else { return };
-        if model.messages.get(number).is_some_and(|message| message.repetition.is_some()) {
+        if model.messages.get(number).is_some_and(|message| message.duplicate.is_some()) {
             let queues = record.queues.iter().filter_map(|id| self.queues.get(id));
             self.ids.extend(queues.map(|queue| (*queue, number)));
         }
@@ -186,7 +186,7 @@ impl Image {
         Ok(())
     }
 
-    fn check(&self, shared: &Shared, model: &Model, kind: Kind) {
+    fn check(&self, shared: &Shared, model: &Model, kind: EndKind) {
         self.check_kept(shared, model, kind);
         self.check_dead(shared, model, kind);
         self.check_settled(shared, model, kind);
@@ -199,7 +199,7 @@ impl Image {
     }
 
     /// What was confirmed and not settled is there.
-    fn check_kept(&self, shared: &Shared, model: &Model, kind: Kind) {
+    fn check_kept(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let is_plain = |queue: usize| {
             let spec = model.queue(queue);
             let is_read_by = |mode| {
@@ -211,8 +211,8 @@ impl Image {
         for queue in (0..model.queues.len()).filter(|queue| is_plain(*queue)) {
             for (number, message) in model.messages.iter().enumerate() {
                 let is_gone = |number: usize| {
-                    model.fates.get(&(number, queue)).is_some_and(|fate| {
-                        matches!(fate.outcome, Outcome::Accept | Outcome::Reject | Outcome::Auto)
+                    model.last_deliveries.get(&(number, queue)).is_some_and(|last| {
+                        matches!(last.outcome, Outcome::Accept | Outcome::Reject | Outcome::Auto)
                     })
                 };
                 let is_for = match &message.to {
@@ -231,7 +231,7 @@ impl Image {
                     && !model.may_be_lost(number, queue)
                     && model.is_kept(number, queue, kind, shared.step.get())
                     && !self.waiting.contains_key(&(queue, number))
-                    && !model.is_repetition(number, queue, is_there)
+                    && !model.is_duplicate(number, queue, is_there)
                 {
                     let name = &model.queue(queue).name;
                     shared.violate(Property::Durability, || {
@@ -243,11 +243,11 @@ impl Image {
     }
 
     /// What was rejected is still where it was, or where the dead go.
-    fn check_dead(&self, shared: &Shared, model: &Model, kind: Kind) {
-        for ((number, queue), fate) in &model.fates {
+    fn check_dead(&self, shared: &Shared, model: &Model, kind: EndKind) {
+        for ((number, queue), last) in &model.last_deliveries {
             let Some(dead) = model.queue(*queue).dead_letter else { continue };
             let is_settled =
-                model.fates.get(&(*number, dead)).is_some_and(|fate| fate.outcome != Outcome::Open);
+                model.last_deliveries.get(&(*number, dead)).is_some_and(|last| last.outcome != Outcome::Open);
             // What an automatic reader was given may be on its way to it.
             let reads = [Reads::Queue(dead), Reads::Queue(*queue)];
             let may_be_gone = is_settled
@@ -256,7 +256,7 @@ impl Image {
                     .subscriptions
                     .iter()
                     .any(|other| other.mode == Mode::Auto && reads.contains(&other.reads));
-            if fate.outcome == Outcome::Reject
+            if last.outcome == Outcome::Reject
                 && !may_be_gone
                 && model.is_kept(*number, *queue, kind, shared.step.get())
                 && !model.may_be_lost(*number, *queue)
@@ -273,19 +273,19 @@ impl Image {
     }
 
     /// What was settled and confirmed as settled does not come back.
-    fn check_settled(&self, shared: &Shared, model: &Model, kind: Kind) {
+    fn check_settled(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for ((queue, number), lsn) in &self.waiting {
-            let fate = model.fates.get(&(*number, *queue));
+            let last = model.last_deliveries.get(&(*number, *queue));
             let is_rejected = || {
                 let of_queue = self.queues.iter().filter(|(_, named)| *named == queue);
                 of_queue
                     .map(|(id, _)| Holding { queue: *id, lsn: *lsn })
                     .any(|held| self.rejected.contains(&held))
             };
-            let is_over = fate.is_some_and(|fate| match fate.outcome {
-                Outcome::Accept => fate.is_processed,
+            let is_over = last.is_some_and(|last| match last.outcome {
+                Outcome::Accept => last.is_processed,
                 // It may wait there until the dead have room.
-                Outcome::Reject => fate.is_processed && !is_rejected(),
+                Outcome::Reject => last.is_processed && !is_rejected(),
                 _ => false,
             });
             let is_cancelled =
@@ -293,14 +293,14 @@ impl Image {
             if (is_over || is_cancelled) && model.queue(*queue).keeps(kind) {
                 let name = &model.queue(*queue).name;
                 shared.violate(Property::Durability, || {
-                    format!("after a {kind:?}, message {number} ({lsn:?}) is back in `{name}`: {fate:?}")
+                    format!("after a {kind:?}, message {number} ({lsn:?}) is back in `{name}`: {last:?}")
                 });
             }
         }
     }
 
     /// A message that died is in one place.
-    fn check_one_place(&self, shared: &Shared, model: &Model, kind: Kind) {
+    fn check_one_place(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for (queue, number) in self.waiting.keys() {
             let dead = model.queue(*queue).dead_letter;
             if dead.is_some_and(|dead| self.waiting.contains_key(&(dead, *number))) {
@@ -313,7 +313,7 @@ impl Image {
     }
 
     /// What one publisher sent is in its order.
-    fn check_order(&self, shared: &Shared, model: &Model, kind: Kind) {
+    fn check_order(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let mut by_queue: Vec<(usize, Lsn, usize)> =
             self.waiting.iter().map(|((queue, number), lsn)| (*queue, *lsn, *number)).collect();
         by_queue.sort_unstable();
@@ -334,7 +334,7 @@ impl Image {
     }
 
     /// The id of what a queue took is known for its window.
-    fn check_ids(&self, shared: &Shared, model: &Model, kind: Kind) {
+    fn check_ids(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let now = shared.clock.get();
         for (number, queue) in model.taken.keys().copied() {
             let is_due =
@@ -345,7 +345,7 @@ impl Image {
                 && !self.ids.contains(&(queue, number))
             {
                 let name = &model.queue(queue).name;
-                shared.violate(Property::Once, || {
+                shared.violate(Property::Dedup, || {
                     format!("after a {kind:?}, `{name}` would take a message with the id of {number} again")
                 });
             }
@@ -353,7 +353,7 @@ impl Image {
     }
 
     /// Of a transaction all is there or nothing.
-    fn check_transactions(&self, shared: &Shared, model: &Model, kind: Kind) {
+    fn check_transactions(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for transaction in &model.transactions {
             let mut parts: Vec<bool> = Vec::new();
             for number in &transaction.messages {
@@ -363,7 +363,7 @@ impl Image {
                 };
                 if let To::Queue(queue) = message.to
                     && !model.is_repeated(*number)
-                    && model.queue(queue).keeps(Kind::Kill)
+                    && model.queue(queue).keeps(EndKind::Kill)
                 {
                     parts.push(self.recorded.contains_key(number));
                 }

@@ -1,13 +1,13 @@
-//! What clients do, one deed at a time.
+//! What clients do, one action at a time.
 
 use imori_stomp::command::Command;
 use imori_stomp::encode::FrameWriter;
 
 use super::client::{Awaited, Client, OwnSubscription, Transaction, Unsettled};
-use super::outgoing::Mail;
+use super::outgoing::Outgoing;
 use crate::machine::Shared;
 use crate::model::{MessageRecord, Mode, Model, Outcome, Reads, SubscriptionRecord, To, TransactionRecord};
-use crate::workload::Deed;
+use crate::workload::Action;
 use crate::workload::Workload;
 use crate::workload::{QueueSpec, pattern, subject};
 
@@ -24,7 +24,7 @@ impl Client {
             frame.header("accept-version", version.as_bytes());
             frame.header("host", b"/");
         };
-        self.say(shared, Command::Connect, write, b"");
+        self.send_frame(shared, Command::Connect, write, b"");
         // A client need not wait for CONNECTED.
         self.frames = 0;
     }
@@ -32,49 +32,50 @@ impl Client {
     /// Does something.
     pub(crate) fn act(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
         let random = &shared.random;
-        self.deeds_left -= 1;
+        self.actions_left -= 1;
         self.next_at = shared.clock.get().after(workload.pause(random));
         if !self.is_reading {
             self.is_reading = random.chance(1, 6);
         }
-        let deed = Deed::ALL.get(random.weighted(&workload.weights)).copied().unwrap_or(Deed::SendToQueue);
-        match deed {
-            Deed::SendToQueue => self.send_to_queue(shared, model, workload),
-            Deed::SendToTopic => {
+        let action =
+            Action::ALL.get(random.weighted(&workload.weights)).copied().unwrap_or(Action::SendToQueue);
+        match action {
+            Action::SendToQueue => self.send_to_queue(shared, model, workload),
+            Action::SendToTopic => {
                 let subject = subject(random);
-                let mail = Mail::new(To::Topic(subject.clone()), format!("/topic/{subject}"));
-                self.send_somehow(shared, model, workload, mail);
+                let outgoing = Outgoing::new(To::Topic(subject.clone()), format!("/topic/{subject}"));
+                self.send_somehow(shared, model, workload, outgoing);
             }
-            Deed::Request => {
-                let mail = Mail::new(To::Queue(0), String::from("/queue/rpc"));
+            Action::Request => {
+                let outgoing = Outgoing::new(To::Queue(0), String::from("/queue/rpc"));
                 for _ in 0..random.between(1, 4) {
                     let reply_to = Some(format!("/temp-queue/in{}", random.below(2)));
-                    self.send_somehow(shared, model, workload, Mail { reply_to, ..mail.clone() });
+                    self.send_somehow(shared, model, workload, Outgoing { reply_to, ..outgoing.clone() });
                 }
             }
-            Deed::SubscribeQueue => {
+            Action::SubscribeQueue => {
                 let queue = random.below(model.queues.len());
                 if !model.queue(queue).name.starts_with("own") {
                     self.subscribe_queue(shared, model, workload, queue);
                 }
             }
-            Deed::SubscribeTopic => {
+            Action::SubscribeTopic => {
                 let pattern = pattern(random);
                 let destination = format!("/topic/{pattern}");
                 self.subscribe(shared, model, Reads::Topic(pattern), &destination, &[], Mode::Auto, 0);
             }
-            Deed::SubscribeOwn => self.subscribe_own(shared, model, workload),
-            Deed::Unsubscribe => self.unsubscribe(shared, model),
-            Deed::Settle => self.settle_some(shared, model, workload),
-            Deed::Cancel => self.cancel_some(shared, model),
-            Deed::Begin => self.begin(shared),
-            Deed::Commit => self.commit(shared, model),
-            Deed::Abort => self.abort(shared),
-            Deed::StopReading => self.is_reading = false,
-            Deed::Leave => self.leave(shared),
-            Deed::Die => self.die(shared, model),
-            Deed::Repeat => self.repeat(shared, model, workload),
-            Deed::SendTooLarge => self.send_too_large(shared, model),
+            Action::SubscribeOwn => self.subscribe_own(shared, model, workload),
+            Action::Unsubscribe => self.unsubscribe(shared, model),
+            Action::Settle => self.settle_some(shared, model, workload),
+            Action::Cancel => self.cancel_some(shared, model),
+            Action::Begin => self.begin(shared),
+            Action::Commit => self.commit(shared, model),
+            Action::Abort => self.abort(shared),
+            Action::StopReading => self.is_reading = false,
+            Action::Leave => self.leave(shared),
+            Action::Die => self.die(shared, model),
+            Action::Repeat => self.repeat(shared, model, workload),
+            Action::SendTooLarge => self.send_too_large(shared, model),
         }
     }
 
@@ -85,7 +86,7 @@ impl Client {
         workload: &Workload,
         queue: usize,
     ) {
-        let may_settle = if workload.kills { Mode::Individual } else { Mode::Auto };
+        let may_settle = if workload.rejects { Mode::Individual } else { Mode::Auto };
         let mode = *shared.random.pick(&[may_settle, Mode::Client, Mode::Individual]);
         let prefetch = shared.random.between(1, workload.prefetch_max);
         let spec = model.queue(queue).clone();
@@ -163,7 +164,7 @@ impl Client {
                 frame.header(name, value.as_bytes());
             }
         };
-        self.say(shared, Command::Subscribe, write, b"");
+        self.send_frame(shared, Command::Subscribe, write, b"");
         self.subscriptions.push(OwnSubscription { record, id, is_active: false });
     }
 
@@ -184,7 +185,7 @@ impl Client {
             frame.header("id", id.as_bytes());
             frame.header("receipt", receipt.as_bytes());
         };
-        self.say(shared, Command::Unsubscribe, write, b"");
+        self.send_frame(shared, Command::Unsubscribe, write, b"");
     }
 
     fn settle_some(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
@@ -208,7 +209,7 @@ impl Client {
         if open.is_empty() {
             return;
         }
-        let usual = if workload.kills { Outcome::Reject } else { Outcome::Accept };
+        let usual = if workload.rejects { Outcome::Reject } else { Outcome::Accept };
         let outcome = *random.pick(&[Outcome::Accept, usual, usual, Outcome::Release, Outcome::Reject]);
         let last = random.pick(&open).clone();
         self.settle(shared, model, &last, outcome, is_in_transaction);
@@ -236,7 +237,7 @@ impl Client {
         let write = |frame: &mut FrameWriter<'_>| {
             frame.header("transaction", name.as_bytes());
         };
-        self.say(shared, Command::Begin, write, b"");
+        self.send_frame(shared, Command::Begin, write, b"");
         self.transaction = Some(Transaction { name, ..Transaction::default() });
     }
 
@@ -267,7 +268,7 @@ impl Client {
             frame.header("transaction", transaction.name.as_bytes());
             frame.header("receipt", receipt.as_bytes());
         };
-        self.say(shared, Command::Commit, write, b"");
+        self.send_frame(shared, Command::Commit, write, b"");
     }
 
     fn abort(&mut self, shared: &Shared) {
@@ -278,7 +279,7 @@ impl Client {
         let write = |frame: &mut FrameWriter<'_>| {
             frame.header("transaction", transaction.name.as_bytes());
         };
-        self.say(shared, Command::Abort, write, b"");
+        self.send_frame(shared, Command::Abort, write, b"");
     }
 
     /// Says goodbye and waits for the answer.
@@ -288,7 +289,7 @@ impl Client {
         let write = |frame: &mut FrameWriter<'_>| {
             frame.header("receipt", receipt.as_bytes());
         };
-        self.say(shared, Command::Disconnect, write, b"");
+        self.send_frame(shared, Command::Disconnect, write, b"");
         self.is_leaving = true;
     }
 

@@ -29,10 +29,10 @@ impl Client {
     }
 
     /// Looks at the last bytes that the broker had for it, once the broker has let go.
-    pub(crate) fn look_at_remains(&mut self, shared: &Shared, model: &mut Model) {
+    pub(crate) fn read_last_bytes(&mut self, shared: &Shared, model: &mut Model) {
         let (bytes, is_incomplete) = {
             let mut pipe = shared.network.pipe(self.session);
-            pipe.has_remains = false;
+            pipe.has_last_bytes = false;
             let mut bytes: Vec<u8> = pipe.to_client.drain(..).collect();
             bytes.append(&mut pipe.unsent);
             pipe.client_closed = true;
@@ -44,7 +44,7 @@ impl Client {
             // What was with another cell is missing in between.
             self.input.clear();
         } else {
-            self.hear(shared, model, &bytes);
+            self.receive(shared, model, &bytes);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::model::To;
 
 /// A message to send.
 #[derive(Debug, Clone)]
-pub(crate) struct Mail<'a> {
+pub(crate) struct Outgoing<'a> {
     pub(crate) to: To,
     pub(crate) destination: String,
     pub(crate) arguments: &'a [(&'static str, String)],
@@ -22,9 +22,9 @@ pub(crate) struct Mail<'a> {
     pub(crate) is_too_large: bool,
 }
 
-impl Mail<'_> {
-    pub(crate) fn new(to: To, destination: String) -> Mail<'static> {
-        Mail {
+impl Outgoing<'_> {
+    pub(crate) fn new(to: To, destination: String) -> Outgoing<'static> {
+        Outgoing {
             to,
             destination,
             arguments: &[],

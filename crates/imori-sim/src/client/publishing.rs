@@ -1,8 +1,8 @@
 //! What clients send to queues, with what chance adds to it.
 
 use super::client::Client;
-use super::outgoing::Mail;
-use crate::broker_end::Kind;
+use super::outgoing::Outgoing;
+use crate::broker_end::EndKind;
 use crate::machine::Shared;
 use crate::model::{MessageRecord, Model, To, is_match};
 use crate::workload::Workload;
@@ -26,9 +26,10 @@ impl Client {
         let spec = model.queue(queue).clone();
         let is_own = spec.name.starts_with("own");
         let arguments = if is_own { &[][..] } else { &spec.arguments };
-        let mail = Mail { arguments, ..Mail::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
+        let outgoing =
+            Outgoing { arguments, ..Outgoing::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
         for _ in 0..shared.random.between(1, workload.burst_max) {
-            self.send_somehow(shared, model, workload, mail.clone());
+            self.send_somehow(shared, model, workload, outgoing.clone());
         }
     }
 
@@ -38,15 +39,15 @@ impl Client {
         shared: &Shared,
         model: &mut Model,
         workload: &Workload,
-        mail: Mail<'_>,
+        outgoing: Outgoing<'_>,
     ) {
         let random = &shared.random;
-        let delay_ms = workload.delay_ms(random).filter(|_| is_kept(model, &mail.to));
-        let bears_id = mail.once.is_none()
+        let delay_ms = workload.delay_ms(random).filter(|_| is_kept(model, &outgoing.to));
+        let bears_id = outgoing.once.is_none()
             && delay_ms.is_none()
-            && takes_once(model, &mail.to)
+            && takes_once(model, &outgoing.to)
             && workload.bears_id(random);
-        let mail = Mail {
+        let outgoing = Outgoing {
             size: random.between(8, workload.body_bytes_max),
             priority: random.chance(1, 4).then(|| random.below(5) as u8),
             expiration_ms: (workload.has_expirations && random.chance(1, 8)).then(|| random.below(30) as u64),
@@ -54,10 +55,10 @@ impl Client {
             is_in_transaction: self.has_room_in_transaction() && random.chance(2, 3),
             is_persistent: random.chance(workload.persistent_share, 8),
             delay_ms,
-            once: bears_id.then_some(model.messages.len()).or(mail.once),
-            ..mail
+            once: bears_id.then_some(model.messages.len()).or(outgoing.once),
+            ..outgoing
         };
-        self.send(shared, model, &mail);
+        self.send(shared, model, &outgoing);
     }
 
     /// Sends what no journal file has room for to a queue that would keep it, perhaps as the last of a transaction.
@@ -65,7 +66,7 @@ impl Client {
         let random = &shared.random;
         let keeps = |queue: &usize| {
             let spec = model.queue(*queue);
-            !spec.is_dead_letter_queue && spec.pattern.is_none() && spec.keeps(Kind::Kill)
+            !spec.is_dead_letter_queue && spec.pattern.is_none() && spec.keeps(EndKind::Kill)
         };
         let queues: Vec<usize> = (0..model.queues.len()).filter(keeps).collect();
         if queues.is_empty() {
@@ -73,17 +74,17 @@ impl Client {
         }
         let queue = *random.pick(&queues);
         let spec = model.queue(queue).clone();
-        let mail = Mail {
+        let outgoing = Outgoing {
             arguments: &spec.arguments,
             size: shared.log.borrow().group_bytes_max() + random.below(2_000),
             wants_receipt: random.chance(1, 2),
             is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
             is_persistent: true,
             is_too_large: true,
-            ..Mail::new(To::Queue(queue), spec.destination())
+            ..Outgoing::new(To::Queue(queue), spec.destination())
         };
-        self.send(shared, model, &mail);
-        if mail.is_in_transaction {
+        self.send(shared, model, &outgoing);
+        if outgoing.is_in_transaction {
             self.commit(shared, model);
         }
     }
@@ -95,7 +96,7 @@ impl Client {
 
     /// Sends again what somebody sent, by its id, whatever became of it.
     pub(crate) fn repeat(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
-        let bears_id = |record: &&MessageRecord| record.repetition.is_some() && record.sent_at.is_some();
+        let bears_id = |record: &&MessageRecord| record.duplicate.is_some() && record.sent_at.is_some();
         let latest: Vec<&MessageRecord> =
             model.messages.iter().rev().filter(bears_id).take(REPEATED_OF).collect();
         if latest.is_empty() {
@@ -103,7 +104,7 @@ impl Client {
         }
         let record = *shared.random.pick(&latest);
         let (to, is_persistent) = (record.to.clone(), record.is_persistent);
-        let once = record.repetition.map(|repetition| repetition.first);
+        let once = record.duplicate.map(|duplicate| duplicate.first);
         let (destination, arguments) = match &to {
             To::Queue(queue) => {
                 let spec = model.queue(*queue);
@@ -112,16 +113,16 @@ impl Client {
             To::Topic(subject) => (format!("/topic/{subject}"), Vec::new()),
             To::Inbox(_) => return,
         };
-        let mail = Mail {
+        let outgoing = Outgoing {
             arguments: &arguments,
             once,
             size: shared.random.between(8, workload.body_bytes_max),
             wants_receipt: shared.random.chance(3, 4),
             is_in_transaction: self.has_room_in_transaction() && shared.random.chance(2, 3),
             is_persistent,
-            ..Mail::new(to, destination)
+            ..Outgoing::new(to, destination)
         };
-        self.send(shared, model, &mail);
+        self.send(shared, model, &outgoing);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::property::Property;
 
 impl Client {
     /// Reads bytes. What comes after its end is looked at all the same, but not answered.
-    pub(crate) fn hear(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
+    pub(crate) fn receive(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
         let mut table = std::mem::take(&mut self.table);

@@ -35,14 +35,14 @@ impl Client {
                     }
                     let clock = shared.clock.get();
                     record.due.iter_mut().for_each(|due| due.confirmed(clock));
-                    record.repetition.iter_mut().for_each(|repetition| repetition.confirmed(clock));
+                    record.duplicate.iter_mut().for_each(|duplicate| duplicate.confirmed(clock));
                 }
                 Unconfirmed::Settled(message, queue, number) => {
-                    let fate = model.fates.get_mut(&(message, queue));
-                    if let Some(fate) =
-                        fate.filter(|fate| (fate.session, fate.number) == (self.session, number))
+                    let last = model.last_deliveries.get_mut(&(message, queue));
+                    if let Some(last) =
+                        last.filter(|last| (last.session, last.number) == (self.session, number))
                     {
-                        fate.is_processed = true;
+                        last.is_processed = true;
                     }
                 }
             }

@@ -7,15 +7,15 @@ use imori_stomp::encode::FrameWriter;
 use imori_stomp::version::Version;
 
 use super::client::{Awaited, Client, Unconfirmed, Unsettled};
-use super::outgoing::{Mail, body, message_name, shared_name};
+use super::outgoing::{Outgoing, body, message_name, shared_name};
 use crate::machine::Shared;
-use crate::model::Repetition;
+use crate::model::Duplicate;
 use crate::model::{Cancel, Due};
 use crate::model::{MessageRecord, Mode, Model, Outcome};
 
 impl Client {
     /// Sends a frame.
-    pub(crate) fn say(
+    pub(crate) fn send_frame(
         &mut self,
         shared: &Shared,
         command: Command,
@@ -47,78 +47,81 @@ impl Client {
     }
 
     /// Sends a message; one of a transaction counts as sent with its COMMIT.
-    pub(crate) fn send(&mut self, shared: &Shared, model: &mut Model, mail: &Mail<'_>) {
+    pub(crate) fn send(&mut self, shared: &Shared, model: &mut Model, outgoing: &Outgoing<'_>) {
         let message = model.messages.len();
-        let transaction = self.transaction.as_mut().filter(|_| mail.is_in_transaction);
+        let transaction = self.transaction.as_mut().filter(|_| outgoing.is_in_transaction);
         let name = transaction.map(|transaction| {
             transaction.messages.push(message);
             transaction.name.clone()
         });
-        let receipt = mail.wants_receipt.then(|| self.ask_receipt(Awaited::Message(message)));
+        let receipt = outgoing.wants_receipt.then(|| self.ask_receipt(Awaited::Message(message)));
         let number = self.frames + 1;
         model.messages.push(MessageRecord {
             publisher: self.session,
-            to: mail.to.clone(),
+            to: outgoing.to.clone(),
             key: (number, 0),
-            size: mail.size,
-            priority: mail.priority.unwrap_or(0),
-            has_ttl: mail.expiration_ms.is_some(),
+            size: outgoing.size,
+            priority: outgoing.priority.unwrap_or(0),
+            has_ttl: outgoing.expiration_ms.is_some(),
             sent_at: name.is_none().then(|| shared.step.get()),
             confirmed_at: None,
             has_receipt: false,
-            is_persistent: mail.is_persistent,
+            is_persistent: outgoing.is_persistent,
             is_in_transaction: name.is_some(),
-            due: mail.delay_ms.map(|delay_ms| Due::after(Duration::from_millis(delay_ms))),
+            due: outgoing.delay_ms.map(|delay_ms| Due::after(Duration::from_millis(delay_ms))),
             cancel: Cancel::Not,
             cancels: 0,
-            repetition: mail.once.map(Repetition::of),
-            is_too_large: mail.is_too_large,
+            duplicate: outgoing.once.map(Duplicate::of),
+            is_too_large: outgoing.is_too_large,
         });
-        if let Some(first) = mail.once {
+        if let Some(first) = outgoing.once {
             model.same.entry(first).or_default().push(message);
         }
         if name.is_none() {
             self.note_due(shared, model, message);
             self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
         }
-        let body = body(message, mail.size);
+        let body = body(message, outgoing.size);
         let write = |frame: &mut FrameWriter<'_>| {
-            frame.header("destination", mail.destination.as_bytes());
-            for (name, value) in mail.arguments {
+            frame.header("destination", outgoing.destination.as_bytes());
+            for (name, value) in outgoing.arguments {
                 frame.header(name, value.as_bytes());
             }
-            let headers = [("receipt", receipt), ("transaction", name), ("reply-to", mail.reply_to.clone())];
+            let headers =
+                [("receipt", receipt), ("transaction", name), ("reply-to", outgoing.reply_to.clone())];
             for (name, value) in headers {
                 if let Some(value) = value {
                     frame.header(name, value.as_bytes());
                 }
             }
-            if mail.is_persistent {
+            if outgoing.is_persistent {
                 frame.header("persistent", b"true");
             }
             frame.header("n", message.to_string().as_bytes());
-            if mail.delay_ms.is_some() {
+            if outgoing.delay_ms.is_some() {
                 frame.header("amqp-message-id", message_name(message).as_bytes());
-            } else if let Some(first) = mail.once {
+            } else if let Some(first) = outgoing.once {
                 frame.header("amqp-message-id", shared_name(first).as_bytes());
             }
-            let priority = mail.priority.map(u64::from);
-            for (name, number) in
-                [("priority", priority), ("expiration", mail.expiration_ms), ("x-delay", mail.delay_ms)]
-            {
+            let priority = outgoing.priority.map(u64::from);
+            for (name, number) in [
+                ("priority", priority),
+                ("expiration", outgoing.expiration_ms),
+                ("x-delay", outgoing.delay_ms),
+            ] {
                 if let Some(number) = number {
                     frame.header_u64(name, number);
                 }
             }
         };
-        self.say(shared, Command::Send, write, &body);
+        self.send_frame(shared, Command::Send, write, &body);
     }
 
     /// The broker counts from here on how long a message is delayed, and may take it.
     pub(crate) fn note_due(&self, shared: &Shared, model: &mut Model, message: usize) {
         let record = model.message(message);
         record.due.iter_mut().for_each(|due| due.sent(shared, self.session));
-        record.repetition.iter_mut().for_each(|repetition| repetition.sent(shared, self.session));
+        record.duplicate.iter_mut().for_each(|duplicate| duplicate.sent(shared, self.session));
     }
 
     /// Takes back a message that went to this queue.
@@ -138,7 +141,7 @@ impl Client {
                 frame.header("receipt", receipt.as_bytes());
             }
         };
-        self.say(shared, Command::Send, write, b"");
+        self.send_frame(shared, Command::Send, write, b"");
     }
 
     /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.
@@ -186,7 +189,7 @@ impl Client {
                 }
             }
         };
-        self.say(shared, command, write, b"");
+        self.send_frame(shared, command, write, b"");
     }
 
     /// Notes that these count as settled once the frame of this number is worked off.
@@ -200,11 +203,11 @@ impl Client {
         for unsettled in settled {
             let record = model.subscription(unsettled.subscription);
             record.unsettled = record.unsettled.saturating_sub(1);
-            let fate = model.fates.get_mut(&(unsettled.message, unsettled.queue));
-            if let Some(fate) =
-                fate.filter(|fate| (fate.session, fate.number) == (self.session, unsettled.number))
+            let last = model.last_deliveries.get_mut(&(unsettled.message, unsettled.queue));
+            if let Some(last) =
+                last.filter(|last| (last.session, last.number) == (self.session, unsettled.number))
             {
-                fate.outcome = outcome;
+                last.outcome = outcome;
             }
             let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
             self.unconfirmed.push_back((frame, settled));

@@ -10,7 +10,7 @@ use super::waits::Status;
 use crate::property::Property;
 
 /// A thread of the broker while it runs.
-pub(crate) struct Strand<'a> {
+pub(crate) struct CoroutineContext<'a> {
     pub(crate) id: usize,
     pub(crate) shared: &'a Shared,
     status: &'a Cell<Status>,
@@ -29,9 +29,9 @@ impl Drop for Held<'_> {
     }
 }
 
-impl<'a> Strand<'a> {
-    pub(crate) fn new(id: usize, shared: &'a Shared, yielder: &'a Yielder<(), ()>) -> Strand<'a> {
-        Strand { id, shared, status: shared.status(id), yielder }
+impl<'a> CoroutineContext<'a> {
+    pub(crate) fn new(id: usize, shared: &'a Shared, yielder: &'a Yielder<(), ()>) -> CoroutineContext<'a> {
+        CoroutineContext { id, shared, status: shared.status(id), yielder }
     }
 
     /// Lets the scheduler decide who goes on.

@@ -8,7 +8,7 @@ mod network;
 mod slots;
 mod lock;
 
-pub(crate) use coroutine::{Held, Strand};
+pub(crate) use coroutine::{CoroutineContext, Held};
 pub(crate) use idle_task::{Task, Waits};
 pub(crate) use lock::Lock;
 pub(crate) use network::Write;

@@ -26,7 +26,7 @@ pub(crate) struct Pipe {
     /// The server has let go of it.
     pub(crate) is_over: bool,
     /// The server's last bytes wait to be looked at.
-    pub(crate) has_remains: bool,
+    pub(crate) has_last_bytes: bool,
     /// What the server had for the client and did not write, once it is over.
     pub(crate) unsent: Vec<u8>,
     /// Some of what it had was with another cell, or cannot be known.

@@ -73,7 +73,7 @@ pub(crate) struct CellState {
     pub(crate) is_woken: Cell<bool>,
     /// What queues are to be told of their pages.
     pub(crate) page_news: RefCell<VecDeque<PageNews>>,
-    /// Its turns, as the keeper sees them.
+    /// Its turns, as the checkpointer sees them.
     pub(crate) turns: Turns,
     /// It has told its connections that the broker stops.
     pub(crate) has_told: Cell<bool>,
@@ -127,7 +127,7 @@ pub(crate) struct Shared {
     pub(crate) segments: Segments<Device>,
     /// What of the journal's messages the start left there.
     pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
-    pub(crate) keeper: Keeper,
+    pub(crate) checkpointer: Keeper,
     pub(crate) jobs: Jobs,
     pub(crate) threads: StoreThreads,
     pub(crate) paging: Paging,
@@ -148,15 +148,15 @@ pub(crate) struct Shared {
     /// Records of delayed messages, for a bug.
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
     /// Sessions whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
-    pub(crate) remains: RefCell<Vec<usize>>,
+    pub(crate) let_go: RefCell<Vec<usize>>,
     /// A command has the room that there is for dead letters.
     pub(crate) is_room_taken: Cell<bool>,
     /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
     pub(crate) behind_bytes: Cell<Option<usize>>,
     /// When something died and lingered last.
-    pub(crate) lingered_at: Cell<Option<u64>>,
+    pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
     /// Ends of the broker meanwhile.
-    pub(crate) ends_lingering: Cell<u64>,
+    pub(crate) ends_with_pending: Cell<u64>,
     /// What was rejected and lingers, or did, for a bug.
     pub(crate) rejected: RefCell<BTreeSet<Holding>>,
     /// Who waits for records so as to write pages has waited for too long.
@@ -199,7 +199,7 @@ impl Shared {
             log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
             segments: store.segments,
             staying: RefCell::default(),
-            keeper: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
+            checkpointer: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
             jobs: Jobs::default(),
             threads: StoreThreads::default(),
             paging: workload.paging,
@@ -212,11 +212,11 @@ impl Shared {
             violation: RefCell::default(),
             points: Cell::new(0),
             delayed: RefCell::default(),
-            remains: RefCell::default(),
+            let_go: RefCell::default(),
             is_room_taken: Cell::default(),
             behind_bytes: Cell::default(),
-            lingered_at: Cell::default(),
-            ends_lingering: Cell::default(),
+            dead_letters_pended_at: Cell::default(),
+            ends_with_pending: Cell::default(),
             rejected: RefCell::default(),
             gives_up: Cell::new(false),
         }
@@ -236,8 +236,8 @@ impl Shared {
             violation: std::mem::take(&mut self.violation),
             delayed: std::mem::take(&mut self.delayed),
             behind_bytes: self.behind_bytes.clone(),
-            lingered_at: self.lingered_at.clone(),
-            ends_lingering: self.ends_lingering.clone(),
+            dead_letters_pended_at: self.dead_letters_pended_at.clone(),
+            ends_with_pending: self.ends_with_pending.clone(),
             rejected: std::mem::take(&mut self.rejected),
             points: self.points.clone(),
             boot: self.boot.clone(),

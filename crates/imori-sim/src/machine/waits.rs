@@ -8,7 +8,7 @@ use imori_server::Job;
 
 use super::lock::Lock;
 
-/// How many threads of the store know the broker: the keeper, one that writes pages, one that reads them.
+/// How many threads of the store know the broker: the checkpointer, one that writes pages, one that reads them.
 pub(crate) const STORE_THREADS: usize = 3;
 
 /// What a thread is doing, for the scheduler.
@@ -30,7 +30,7 @@ pub(crate) enum Status {
 #[derive(Debug)]
 pub(crate) struct StoreThreads {
     threads: [ThreadState; STORE_THREADS],
-    /// The journal went so far when the keeper looked last.
+    /// The journal went so far when the checkpointer looked last.
     pub(crate) kept: Cell<Lsn>,
     /// So many pages would have gone after that.
     pub(crate) spared: Cell<usize>,

@@ -33,7 +33,7 @@ impl Model {
         });
         if let Some(other) = other {
             let spans = (self.span(other, queue), span);
-            shared.violate(Property::Once, || {
+            shared.violate(Property::Dedup, || {
                 format!("messages {other} and {message} have one id and came from queue {queue}: {spans:?}")
             });
         }
@@ -41,7 +41,7 @@ impl Model {
 
     /// Tells whether a queue may have passed a message over for another of its id; `is_there` says of a message whether
     /// it was not passed over itself.
-    pub(crate) fn is_repetition(
+    pub(crate) fn is_duplicate(
         &self,
         message: usize,
         queue: usize,
@@ -63,14 +63,14 @@ impl Model {
 
     /// When a queue can have taken a message that bears an id.
     pub(crate) fn span(&self, message: usize, queue: usize) -> Option<Span> {
-        let repetition = self.messages.get(message)?.repetition?;
-        Some(repetition.span(self.taken.get(&(message, queue))))
+        let duplicate = self.messages.get(message)?.duplicate?;
+        Some(duplicate.span(self.taken.get(&(message, queue))))
     }
 
     /// The others that bear the id of this message and were sent.
     fn others(&self, message: usize) -> impl Iterator<Item = usize> {
-        let repetition = self.messages.get(message).and_then(|message| message.repetition);
-        let same = repetition.and_then(|repetition| self.same.get(&repetition.first));
+        let duplicate = self.messages.get(message).and_then(|message| message.duplicate);
+        let same = duplicate.and_then(|duplicate| self.same.get(&duplicate.first));
         let is_sent = |other: &usize| self.messages.get(*other).is_some_and(|other| other.sent_at.is_some());
         same.into_iter().flatten().copied().filter(move |other| *other != message && is_sent(other))
     }

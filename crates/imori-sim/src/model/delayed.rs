@@ -43,9 +43,9 @@ impl Model {
                 }
             }
             1 => {
-                if let Some(fate) = self.fates.get(&(message, queue)) {
+                if let Some(last) = self.last_deliveries.get(&(message, queue)) {
                     shared.violate(Property::Delay, || {
-                        format!("message {message} was cancelled, and somebody had it: {fate:?}")
+                        format!("message {message} was cancelled, and somebody had it: {last:?}")
                     });
                 }
                 if record.cancel == Cancel::Done {

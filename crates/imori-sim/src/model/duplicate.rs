@@ -8,7 +8,7 @@ use crate::machine::Shared;
 
 /// A message that bears an id which others may bear.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Repetition {
+pub(crate) struct Duplicate {
     /// The message that bore the id first.
     pub(crate) first: usize,
     /// The broker came to it in between, by its own clock.
@@ -27,10 +27,10 @@ pub(crate) struct Taken {
     pub(crate) is_dead: bool,
 }
 
-impl Repetition {
+impl Duplicate {
     /// Of a message that is not sent yet.
-    pub(crate) fn of(first: usize) -> Repetition {
-        Repetition { first, earliest: Time::NEVER, latest: Time::NEVER }
+    pub(crate) fn of(first: usize) -> Duplicate {
+        Duplicate { first, earliest: Time::NEVER, latest: Time::NEVER }
     }
 
     /// Its frame, or its COMMIT, is on its way to a connection.

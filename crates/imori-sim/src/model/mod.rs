@@ -18,10 +18,10 @@ mod tests;
 
 pub(crate) use delayed::check_late;
 pub(crate) use due::{Cancel, Due};
-pub(crate) use duplicate::Repetition;
+pub(crate) use duplicate::Duplicate;
 pub(crate) use model::Model;
 pub(crate) use records::{
-    Arrived, Fate, MessageRecord, Mode, Outcome, Reads, SessionRecord, SubscriptionRecord, To,
+    Arrived, LastDelivery, MessageRecord, Mode, Outcome, Reads, SessionRecord, SubscriptionRecord, To,
     TransactionRecord,
 };
 pub(crate) use wildcards::is_match;

@@ -70,18 +70,18 @@ impl Simulation {
         };
         // It looks also when nobody waits; but who is to go on need not.
         let waits = is_short || self.shared.memory.is_disk_alarmed();
-        let (now, looked_at) = (self.shared.clock.get(), self.shortage.looked_at);
+        let (now, looked_at) = (self.shared.clock.get(), self.disk_full.looked_at);
         // Whatever else happens meanwhile.
         let next = looked_at.after(LOOK_EVERY).max(now.after(Duration::from_micros(1)));
-        (waits && self.shortage.looks <= 2 * LOOKS_MAX).then_some(next)
+        (waits && self.disk_full.looks <= 2 * LOOKS_MAX).then_some(next)
     }
 
     /// It looks, after nothing else was left to do. If that does not help, others give room back.
     pub(crate) fn look_in_vain(&mut self) {
-        self.shortage.looks += 1;
-        self.shared.gives_up.set(self.shortage.looks > LOOKS_OF_PAGER);
+        self.disk_full.looks += 1;
+        self.shared.gives_up.set(self.disk_full.looks > LOOKS_OF_PAGER);
         let is_taken = self.shared.log.borrow().device.room_bytes() < u64::MAX;
-        if self.shortage.looks == LOOKS_MAX && is_taken {
+        if self.disk_full.looks == LOOKS_MAX && is_taken {
             if self.shared.phase.get() == Phase::Serving {
                 self.check_short();
                 self.check_drained();
@@ -94,7 +94,7 @@ impl Simulation {
 
     /// Nothing is left to do but to look: who may go on by now has been told.
     fn check_end_in_time(&self) {
-        let (shared, now, ended_at) = (&self.shared, self.shared.clock.get(), self.shortage.ended_at);
+        let (shared, now, ended_at) = (&self.shared, self.shared.clock.get(), self.disk_full.ended_at);
         let is_late = ended_at.is_some_and(|at| at.after(END_MAX) < now);
         if is_late && shared.memory.is_disk_alarmed() && shared.phase.get() == Phase::Serving {
             shared.violate(Property::Room, || {
@@ -119,8 +119,8 @@ impl Simulation {
     fn set_room(&mut self, bytes: u64) {
         self.shared.trace.note(&[bytes], || format!("-- the disk has {bytes} bytes"));
         self.shared.log.borrow().device.set_room_bytes(bytes);
-        self.shortage.looks = 0;
-        self.shortage.ended_at = (bytes == u64::MAX).then(|| self.shared.clock.get());
+        self.disk_full.looks = 0;
+        self.disk_full.ended_at = (bytes == u64::MAX).then(|| self.shared.clock.get());
     }
 
     /// As the server's watch does.
@@ -130,7 +130,7 @@ impl Simulation {
             return;
         }
         let watermark = shared.log.borrow_mut().look_at_space();
-        self.shortage.looked_at = shared.clock.get();
+        self.disk_full.looked_at = shared.clock.get();
         shared
             .trace
             .note(&[watermark as u64], || format!("-- the room on the disk is looked at: {watermark:?}"));
@@ -138,17 +138,17 @@ impl Simulation {
         if is_high {
             shared.memory.raise_disk_alarm();
         }
-        // The keeper looks several times as often, and may have room now for what it could not copy.
+        // The checkpointer looks several times as often, and may have room now for what it could not copy.
         shared.threads.kept.set(Lsn::NONE);
         shared.threads.spared.set(0);
-        if std::mem::replace(&mut self.shortage.was_high, is_high)
+        if std::mem::replace(&mut self.disk_full.was_high, is_high)
             && !is_high
             && !shared.has(Bug::LostRoomEnd)
         {
             shared.cells.iter().for_each(|cell| cell.is_woken.set(true));
         }
         if !is_high && !shared.memory.is_disk_alarmed() {
-            (self.shortage.looks, self.shortage.ended_at) = (0, None);
+            (self.disk_full.looks, self.disk_full.ended_at) = (0, None);
             shared.gives_up.set(false);
         }
     }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use imori_store::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
 
-use super::simulation::{Shortage, Simulation, fibers};
-use crate::broker_end::{Crash, Kind, Phase};
+use super::simulation::{DiskFull, Simulation, coroutines};
+use crate::broker_end::{Crash, EndKind, Phase};
 use crate::journal::{Device, Found, Step, Store};
 use crate::machine::{STORE_THREADS, Status};
 use crate::property::Property;
 use crate::store::restore;
 
 /// So many times as often it may end while dead letters linger.
-const LINGERING_RARITY: usize = 4;
+const PENDING_RARITY: usize = 4;
 
 impl Simulation {
     /// The disk has failed, or the seed has it so.
@@ -23,8 +23,8 @@ impl Simulation {
             return shared.random.chance(1, 20);
         }
         let may_end = self.may_crash && self.crashes_left > 0;
-        let every = match self.workload.kills && shared.is_lingering() {
-            true => self.workload.crash_every / LINGERING_RARITY,
+        let every = match self.workload.rejects && shared.has_pending_dead_letters() {
+            true => self.workload.crash_every / PENDING_RARITY,
             false => self.workload.crash_every,
         };
         let is_due = may_end && shared.random.chance(1, every);
@@ -43,7 +43,7 @@ impl Simulation {
         let ends_before = self.model.crashes.len();
         let deadline = *self.shared.random.pick(&[0, 30, 300, 3_000]) + self.shared.step.get();
         let is_in_time = |this: &Simulation| this.shared.step.get() < deadline && this.has_connections();
-        let threads = self.fibers.len();
+        let threads = self.coroutines.len();
         let cells = threads - STORE_THREADS;
         for (phase, of) in [
             (Phase::Stopping, 0..0),
@@ -75,7 +75,7 @@ impl Simulation {
         match self.finish() {
             Some(is_marked) => {
                 self.may_be_unmarked = !is_marked;
-                self.go_on(Kind::Clean)
+                self.go_on(EndKind::Clean)
             }
             None => self.crash(),
         }
@@ -112,17 +112,17 @@ impl Simulation {
     pub(crate) fn crash(&mut self) -> Option<()> {
         let has_lost = self.shared.log.borrow().device.disk.state().has_lost();
         let kind = match has_lost || self.shared.random.chance(1, 2) {
-            true => Kind::PowerCut,
-            false => Kind::Kill,
+            true => EndKind::PowerCut,
+            false => EndKind::Kill,
         };
         self.go_on(kind)
     }
 
     /// Another broker goes on from what is on the disk.
-    fn go_on(&mut self, kind: Kind) -> Option<()> {
-        self.fibers.clear();
-        self.shared.note_end_of_lingering();
-        self.look_at_remains();
+    fn go_on(&mut self, kind: EndKind) -> Option<()> {
+        self.coroutines.clear();
+        self.shared.note_end_with_pending();
+        self.read_last_bytes();
         let shared = Rc::get_mut(&mut self.shared).expect("the cells are gone, and nobody else keeps it");
         let state = shared.log.get_mut().device.disk.state();
         let at = shared.step.get() + 1;
@@ -134,7 +134,7 @@ impl Simulation {
         for client in &mut self.clients {
             let is_there = !shared.network.pipe(client.session).is_over;
             if is_there {
-                client.look_at_remains(shared, &mut self.model);
+                client.read_last_bytes(shared, &mut self.model);
             }
             let mut pipe = shared.network.pipe(client.session);
             (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
@@ -158,30 +158,30 @@ impl Simulation {
                 return None;
             }
         }
-        self.fibers = fibers(&self.shared);
-        self.shortage = Shortage::default();
+        self.coroutines = coroutines(&self.shared);
+        self.disk_full = DiskFull::default();
         if self.workload.room_every.is_some() {
             self.look_at_space();
         }
         self.plan_trouble();
-        let deeds: Vec<usize> =
-            self.clients.iter_mut().map(|client| std::mem::take(&mut client.deeds_left)).collect();
-        deeds.into_iter().filter(|deeds| *deeds > 0).for_each(|deeds| self.connect(deeds));
+        let actions: Vec<usize> =
+            self.clients.iter_mut().map(|client| std::mem::take(&mut client.actions_left)).collect();
+        actions.into_iter().filter(|actions| *actions > 0).for_each(|actions| self.connect(actions));
         if self.shared.is_violated() { None } else { Some(()) }
     }
 
     /// Opens what an end has left; that can end too, by a power cut, and is done again. Gives the worse of both ends.
-    fn reopen(&mut self, state: &State, kind: Kind) -> Option<(Store, Found, Kind)> {
+    fn reopen(&mut self, state: &State, kind: EndKind) -> Option<(Store, Found, EndKind)> {
         let shared = &self.shared;
-        let left = |state: &State, kind: Kind| match kind {
-            Kind::Kill => state.clone(),
-            Kind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
+        let left = |state: &State, kind: EndKind| match kind {
+            EndKind::Kill => state.clone(),
+            EndKind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
             // The machine may go down right after it.
-            Kind::Clean if shared.random.chance(1, 2) => state.clone(),
-            Kind::Clean => state.crash(&mut sim_disk::Random(shared.random.next())),
+            EndKind::Clean if shared.random.chance(1, 2) => state.clone(),
+            EndKind::Clean => state.crash(&mut sim_disk::Random(shared.random.next())),
         };
         // The system numbers its starts.
-        let start_again = |kind| shared.boot.set(u8::from(kind == Kind::PowerCut) + shared.boot.get());
+        let start_again = |kind| shared.boot.set(u8::from(kind == EndKind::PowerCut) + shared.boot.get());
         start_again(kind);
         let room_bytes = shared.log.borrow().device.room_bytes();
         let open = |state: State, room_bytes: u64, is_watched: bool| {
@@ -201,8 +201,8 @@ impl Simulation {
             let snapshots = store.log.device.disk.take_snapshots();
             if !snapshots.is_empty() {
                 shared.trace.note(&[snapshots.len() as u64], || String::from("-- it ends while it opens"));
-                state = left(shared.random.pick(&snapshots), Kind::PowerCut);
-                start_again(Kind::PowerCut);
+                state = left(shared.random.pick(&snapshots), EndKind::PowerCut);
+                start_again(EndKind::PowerCut);
                 is_interrupted = true;
             }
         }
@@ -213,7 +213,7 @@ impl Simulation {
         }
         match opened {
             Ok((store, found)) => {
-                let is_clean = kind == Kind::Clean;
+                let is_clean = kind == EndKind::Clean;
                 let is_doubtful = is_interrupted || self.may_be_unmarked;
                 if found.was_clean && !is_clean || !found.was_clean && is_clean && !is_doubtful {
                     let was_clean = found.was_clean;
@@ -221,8 +221,8 @@ impl Simulation {
                 }
                 let (count, next) = (found.recovered.records.len() as u64, found.recovered.next.0);
                 shared.trace.note(&[count, next], || format!("-- {count} records are there, {next} is next"));
-                let is_worse = is_interrupted && kind == Kind::Kill;
-                Some((store, found, if is_worse { Kind::PowerCut } else { kind }))
+                let is_worse = is_interrupted && kind == EndKind::Kill;
+                Some((store, found, if is_worse { EndKind::PowerCut } else { kind }))
             }
             Err(error) => {
                 shared.violate(Property::Recovery, || error);

@@ -18,9 +18,9 @@ pub struct Outcome {
     /// Ends of the broker that were looked at.
     pub points: u64,
     /// Something died and lingered for want of room where the dead go.
-    pub has_lingered: bool,
+    pub has_pending_dead_letters: bool,
     /// Ends of the broker meanwhile.
-    pub ends_lingering: u64,
+    pub ends_with_pending: u64,
     /// What was broken, if anything was.
     pub violation: Option<Violation>,
 }
@@ -32,20 +32,27 @@ impl Simulation {
         let shared = &self.shared;
         let violation = shared.violation.take();
         let (steps, points) = (shared.step.get(), shared.points.get());
-        let (has_lingered, ends_lingering) =
-            (shared.lingered_at.get().is_some(), shared.ends_lingering.get());
-        Outcome { hash: shared.trace.hash(), steps, points, has_lingered, ends_lingering, violation }
+        let (has_pending_dead_letters, ends_with_pending) =
+            (shared.dead_letters_pended_at.get().is_some(), shared.ends_with_pending.get());
+        Outcome {
+            hash: shared.trace.hash(),
+            steps,
+            points,
+            has_pending_dead_letters,
+            ends_with_pending,
+            violation,
+        }
     }
 
     fn run_phases(&mut self) -> Option<()> {
         self.prepare()?;
         for _ in 0..self.workload.clients {
-            let deeds = self.workload.deeds_each;
-            self.connect(deeds);
+            let actions = self.workload.actions_each;
+            self.connect(actions);
         }
         self.may_crash = true;
         self.plan_trouble();
-        self.rest("deeds")?;
+        self.rest("actions")?;
         self.may_crash = self.workload.crashes > 0;
         if self.workload.crashes > 0 && self.shared.random.chance(1, 2) {
             self.end()?;
@@ -131,7 +138,7 @@ impl Simulation {
         let settles_all = self.workload.mark_bytes.is_some();
         for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
             client.is_reading = true;
-            client.deeds_left = 0;
+            client.actions_left = 0;
             if !client.is_silent() && (settles_all || shared.random.chance(1, 2)) {
                 client.commit(&shared, &mut self.model);
                 client.settle_all(&shared, &mut self.model);
@@ -167,7 +174,7 @@ impl Simulation {
     fn leave(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
         for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
-            client.deeds_left = 0;
+            client.actions_left = 0;
             let leaves = client.accepts_all || shared.random.chance(2, 3);
             match client.is_leaving {
                 false if leaves => client.leave(&shared),
@@ -226,8 +233,8 @@ impl Simulation {
     fn drained(&self) -> BTreeMap<usize, usize> {
         let drainer = self.clients.last().map(|client| client.session);
         let mut waiting = BTreeMap::new();
-        for ((message, _), fate) in &self.model.fates {
-            if Some(fate.session) == drainer {
+        for ((message, _), last) in &self.model.last_deliveries {
+            if Some(last.session) == drainer {
                 *waiting.entry(*message).or_insert(0) += 1;
             }
         }

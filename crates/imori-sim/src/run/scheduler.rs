@@ -6,7 +6,7 @@ use imori_core::time::Time;
 use imori_store::sim_disk::State;
 
 use super::simulation::Simulation;
-use crate::broker_end::Kind;
+use crate::broker_end::EndKind;
 use crate::check::check_image;
 use crate::check::check_rest;
 use crate::journal::Step;
@@ -53,8 +53,8 @@ impl Simulation {
         let step = shared.step.get() + 1;
         shared.step.set(step);
         self.change_room();
-        self.look_at_remains();
-        let mut ready: Vec<usize> = (0..self.fibers.len()).filter(|id| self.can_go_on(*id)).collect();
+        self.read_last_bytes();
+        let mut ready: Vec<usize> = (0..self.coroutines.len()).filter(|id| self.can_go_on(*id)).collect();
         if ready.len() > 1 && self.held_up.1 > step {
             ready.retain(|id| *id != self.held_up.0);
         }
@@ -62,7 +62,8 @@ impl Simulation {
         let clients: Vec<usize> =
             (0..self.clients.len()).filter(|index| self.wants_turn(*index, now)).collect();
         if shared.random.chance(1, 256) {
-            self.held_up = (shared.random.below(self.fibers.len()), step + shared.random.below(400) as u64);
+            self.held_up =
+                (shared.random.below(self.coroutines.len()), step + shared.random.below(400) as u64);
         }
         let mut steps = shared.log.borrow().steps();
         let has_others = steps.len() > 1 || !ready.is_empty() || !clients.is_empty();
@@ -99,8 +100,8 @@ impl Simulation {
     }
 
     fn resume(&mut self, id: usize) {
-        if let Some(fiber) = self.fibers.get_mut(id) {
-            fiber.resume(());
+        if let Some(coroutine) = self.coroutines.get_mut(id) {
+            coroutine.resume(());
         }
     }
 
@@ -148,8 +149,8 @@ impl Simulation {
         let shared = &self.shared;
         let rarity = 2 + usize::try_from(shared.points.get()).unwrap_or(usize::MAX) / POINTS_PER_RARITY;
         for (kind, is_looked_at) in [
-            (Kind::PowerCut, shared.random.chance(1, rarity)),
-            (Kind::Kill, shared.random.chance(1, 2 * rarity) && !state.has_lost()),
+            (EndKind::PowerCut, shared.random.chance(1, rarity)),
+            (EndKind::Kill, shared.random.chance(1, 2 * rarity) && !state.has_lost()),
         ] {
             if is_looked_at {
                 shared.points.set(shared.points.get() + 1);
@@ -177,13 +178,13 @@ impl Simulation {
         };
         let pipe = self.shared.network.pipe(client.session);
         let hears = client.is_reading && (!pipe.to_client.is_empty() || pipe.server_closed);
-        hears || !client.is_silent() && client.deeds_left > 0 && client.next_at <= now
+        hears || !client.is_silent() && client.actions_left > 0 && client.next_at <= now
     }
 
     fn client_turn(&mut self, index: usize) {
         let shared = Rc::clone(&self.shared);
         let Some(client) = self.clients.get_mut(index) else { return };
-        let acts = !client.is_silent() && client.deeds_left > 0 && client.next_at <= shared.clock.get();
+        let acts = !client.is_silent() && client.actions_left > 0 && client.next_at <= shared.clock.get();
         let (len, is_closed) = {
             let pipe = shared.network.pipe(client.session);
             (pipe.to_client.len(), pipe.server_closed)
@@ -192,31 +193,31 @@ impl Simulation {
         if hears && (!acts || shared.random.chance(1, 2)) {
             let len = if shared.random.chance(1, 2) { len } else { shared.random.between(1, len) };
             let bytes: Vec<u8> = shared.network.pipe(client.session).to_client.drain(..len).collect();
-            client.hear(&shared, &mut self.model, &bytes);
+            client.receive(&shared, &mut self.model, &bytes);
         } else if acts {
             client.act(&shared, &mut self.model, &self.workload);
         } else if is_closed {
             client.close(&shared, &mut self.model);
         }
-        if client.is_ended && client.deeds_left > 0 {
-            let deeds = std::mem::take(&mut client.deeds_left);
-            self.connect(deeds - 1);
+        if client.is_ended && client.actions_left > 0 {
+            let actions = std::mem::take(&mut client.actions_left);
+            self.connect(actions - 1);
         }
     }
 
     /// Looks at what the broker had for connections that it has let go.
-    pub(crate) fn look_at_remains(&mut self) {
-        for session in self.shared.remains.take() {
+    pub(crate) fn read_last_bytes(&mut self) {
+        for session in self.shared.let_go.take() {
             let client = self.clients.iter_mut().find(|client| client.session == session);
-            if let Some(client) = client.filter(|_| self.shared.network.pipe(session).has_remains) {
-                client.look_at_remains(&self.shared, &mut self.model);
+            if let Some(client) = client.filter(|_| self.shared.network.pipe(session).has_last_bytes) {
+                client.read_last_bytes(&self.shared, &mut self.model);
             }
         }
     }
 
     fn let_time_pass(&mut self) -> bool {
         let shared = &self.shared;
-        for id in 0..self.fibers.len() {
+        for id in 0..self.coroutines.len() {
             if let Status::Waiting(lock) = shared.status(id).get() {
                 shared.violate(Property::Deadlock, || format!("thread {id} waits for {lock:?} for ever"));
                 return false;
@@ -229,7 +230,7 @@ impl Simulation {
             let tasks = cell.tasks.borrow();
             tasks.iter().filter_map(|task| task.deadline()).chain(timer).min()
         });
-        let acting = self.clients.iter().filter(|client| !client.is_silent() && client.deeds_left > 0);
+        let acting = self.clients.iter().filter(|client| !client.is_silent() && client.actions_left > 0);
         let next = timers.chain(acting.map(|client| client.next_at)).chain(look).filter(|at| *at > now).min();
         match next {
             Some(at) if at <= now.after(self.patience) => {

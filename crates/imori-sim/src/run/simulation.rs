@@ -34,7 +34,7 @@ pub(crate) const LONG_REST: Duration = Duration::from_secs(70);
 /// A run.
 pub(crate) struct Simulation {
     pub(crate) shared: Rc<Shared>,
-    pub(crate) fibers: Vec<Coroutine<(), (), ()>>,
+    pub(crate) coroutines: Vec<Coroutine<(), (), ()>>,
     pub(crate) clients: Vec<Client>,
     pub(crate) model: Model,
     pub(crate) workload: Workload,
@@ -47,12 +47,12 @@ pub(crate) struct Simulation {
     /// The broker may end by itself.
     pub(crate) may_crash: bool,
     pub(crate) crashes_left: usize,
-    pub(crate) shortage: Shortage,
+    pub(crate) disk_full: DiskFull,
 }
 
 /// What the disk has no room for.
 #[derive(Debug, Default)]
-pub(crate) struct Shortage {
+pub(crate) struct DiskFull {
     /// Publishers waited for room at the last look.
     pub(crate) was_high: bool,
     /// When that was.
@@ -72,7 +72,7 @@ impl Simulation {
         let opened = Store::open(device, 0, workload.file_blocks, Definitions::default(), bug);
         let (store, _) = opened.expect("an empty disk that is well becomes a store");
         let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug, settings, store));
-        let fibers = fibers(&shared);
+        let coroutines = coroutines(&shared);
         let mut model = Model::default();
         model.queues.clone_from(&workload.queues);
         let crashes_left = workload.crashes;
@@ -81,7 +81,7 @@ impl Simulation {
         let (may_be_unmarked, may_crash) = (false, false);
         Simulation {
             shared,
-            fibers,
+            coroutines,
             clients,
             model,
             workload,
@@ -90,17 +90,17 @@ impl Simulation {
             may_be_unmarked,
             may_crash,
             crashes_left,
-            shortage: Shortage::default(),
+            disk_full: DiskFull::default(),
         }
     }
 
-    pub(crate) fn connect(&mut self, deeds: usize) {
+    pub(crate) fn connect(&mut self, actions: usize) {
         let shared = &self.shared;
         let session = shared.network.open(self.workload.window);
         self.model.sessions.push(SessionRecord::default());
         let cell = shared.random.below(shared.cells.len());
         let version = *shared.random.pick(&[Version::V12, Version::V12, Version::V11]);
-        let mut client = Client::new(session, cell, version, deeds);
+        let mut client = Client::new(session, cell, version, actions);
         client.connect(shared);
         shared.cell(cell).arrivals.borrow_mut().push_back(session);
         self.clients.push(client);
@@ -108,9 +108,9 @@ impl Simulation {
 }
 
 /// The cells, then the threads of the store.
-pub(crate) fn fibers(shared: &Rc<Shared>) -> Vec<Coroutine<(), (), ()>> {
+pub(crate) fn coroutines(shared: &Rc<Shared>) -> Vec<Coroutine<(), (), ()>> {
     let cells = shared.cells.len();
-    let fiber = |id: usize| {
+    let coroutine = |id: usize| {
         let shared = Rc::clone(shared);
         let stack = DefaultStack::new(STACK_BYTES).expect("the system has memory for a stack");
         Coroutine::with_stack(stack, move |yielder, ()| match id.checked_sub(cells) {
@@ -118,5 +118,5 @@ pub(crate) fn fibers(shared: &Rc<Shared>) -> Vec<Coroutine<(), (), ()>> {
             Some(of_store) => StoreThread::new(of_store, &shared, yielder).run(),
         })
     };
-    (0..cells + STORE_THREADS).map(fiber).collect()
+    (0..cells + STORE_THREADS).map(coroutine).collect()
 }

@@ -1,4 +1,4 @@
-//! What the server's keeper and pager need of a thread of the store, and the bugs that are planted between the two.
+//! What the server's checkpointer and pager need of a thread of the store, and the bugs that are planted between the two.
 
 use std::io;
 
@@ -20,7 +20,7 @@ use crate::planted::Bug;
 
 impl KeeperHost for StoreThread<'_> {
     fn keeper(&self) -> &Keeper {
-        &self.shared.keeper
+        &self.shared.checkpointer
     }
 
     fn now(&self) -> Time {
@@ -90,7 +90,7 @@ impl KeeperHost for StoreThread<'_> {
 
     fn append(&self, record: NewRecord) -> Lsn {
         self.pause();
-        if self.shared.has(Bug::SeenUnrecorded) && record.kind == RecordKind::Seen {
+        if self.shared.has(Bug::DedupUnrecorded) && record.kind == RecordKind::Seen {
             return self.shared.log.borrow().last();
         }
         let mut records = vec![record];
@@ -101,7 +101,9 @@ impl KeeperHost for StoreThread<'_> {
             return self.shared.log.borrow().last();
         }
         let appended = self.shared.log.borrow_mut().append(&records, false);
-        self.shared.trace.note(&[appended.first.0], || format!("the keeper appends {:?}", appended.first));
+        self.shared
+            .trace
+            .note(&[appended.first.0], || format!("the checkpointer appends {:?}", appended.first));
         appended.first
     }
 
@@ -113,11 +115,11 @@ impl KeeperHost for StoreThread<'_> {
             Some(Bug::FloorTooHigh) => log.last().plus(1),
             _ => floor,
         };
-        let payload = garbled(shared.bug, payload);
+        let payload = altered(shared.bug, payload);
         let lsn = log.append_checkpoint(floor, &payload);
         shared.trace.note(&[floor.0, payload.len() as u64], || {
             format!(
-                "the keeper appends {lsn:?}, a checkpoint from {floor:?}: {:?}",
+                "the checkpointer appends {lsn:?}, a checkpoint from {floor:?}: {:?}",
                 Checkpoint::decode(&payload)
             )
         });
@@ -184,7 +186,7 @@ impl KeeperHost for StoreThread<'_> {
 }
 
 /// A checkpoint as a bug would have it.
-fn garbled(bug: Option<Bug>, payload: &[u8]) -> Vec<u8> {
+fn altered(bug: Option<Bug>, payload: &[u8]) -> Vec<u8> {
     let Ok(mut checkpoint) = Checkpoint::decode(payload) else { return payload.to_vec() };
     match bug {
         Some(Bug::SettledForgotten) => checkpoint.settled.clear(),
@@ -218,7 +220,7 @@ impl PageHost for StoreThread<'_> {
 
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
         self.pause();
-        let uncopied = self.shared.has(Bug::LingeringNotCopied).then(|| self.shared.uncopied(pages));
+        let uncopied = self.shared.has(Bug::PendingDeadLetterNotCopied).then(|| self.shared.uncopied(pages));
         let pages = uncopied.as_deref().unwrap_or(pages);
         let segments = &self.shared.segments;
         let entries =

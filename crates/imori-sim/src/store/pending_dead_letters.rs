@@ -17,35 +17,35 @@ const MOMENT: u64 = 100;
 
 impl Shared {
     /// Looks whether something lingers in a queue that was changed.
-    pub(crate) fn note_lingering(&self, queue: &Queue) {
+    pub(crate) fn note_pending_dead_letters(&self, queue: &Queue) {
         if queue.lingering_len() > 0 {
-            self.lingered_at.set(Some(self.step.get()));
+            self.dead_letters_pended_at.set(Some(self.step.get()));
         }
     }
 
     /// Something lingers, or did a moment ago.
-    pub(crate) fn is_lingering(&self) -> bool {
-        self.lingered_at.get().is_some_and(|at| at + MOMENT > self.step.get())
+    pub(crate) fn has_pending_dead_letters(&self) -> bool {
+        self.dead_letters_pended_at.get().is_some_and(|at| at + MOMENT > self.step.get())
     }
 
     /// The broker has ended.
-    pub(crate) fn note_end_of_lingering(&self) {
-        let mut lingering = 0;
-        self.queues.each(|_, queue| lingering += queue.lingering_len());
-        self.ends_lingering.set(self.ends_lingering.get() + u64::from(lingering > 0));
+    pub(crate) fn note_end_with_pending(&self) {
+        let mut pending = 0;
+        self.queues.each(|_, queue| pending += queue.lingering_len());
+        self.ends_with_pending.set(self.ends_with_pending.get() + u64::from(pending > 0));
     }
 
     /// Records of a cell, with a bug in what they say of that.
-    pub(crate) fn garble_lingering(&self, records: Vec<NewRecord>) -> Vec<NewRecord> {
+    pub(crate) fn alter_rejections(&self, records: Vec<NewRecord>) -> Vec<NewRecord> {
         let garble = |record: NewRecord| match self.bug {
             Some(Bug::RejectionUnrecorded) => without_rejections(record).0,
-            Some(Bug::LingeringSettled) => {
+            Some(Bug::PendingDeadLetterSettled) => {
                 let (mut records, rejected) = without_rejections(record);
                 records.extend(settle_records(&rejected));
                 records
             }
             _ => {
-                if self.has(Bug::LingeringNotCopied) {
+                if self.has(Bug::PendingDeadLetterNotCopied) {
                     self.rejected.borrow_mut().extend(rejections(&record));
                 }
                 vec![record]

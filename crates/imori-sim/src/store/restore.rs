@@ -64,9 +64,9 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
         true => restore.count(&unread_rejections(payload)?),
         false => restore.count(payload),
     })?;
-    if !shared.has(Bug::SeenUnread) {
+    if !shared.has(Bug::DedupUnread) {
         of(RecordType::Seen).try_for_each(|(lsn, payload)| {
-            let now = shared.has(Bug::SeenAnew).then(|| shared.clock.get());
+            let now = shared.has(Bug::DedupAnew).then(|| shared.clock.get());
             restore.seen(lsn, &seen_at(payload, now)?)
         })?;
     }
@@ -95,7 +95,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
             ReadError::Disk(error) => unreachable!("the disk reads what it read before: {error}"),
         })?;
     }
-    shared.keeper = Keeper::new(shared.paging.files_max, doubtful, restore.gone_pages());
+    shared.checkpointer = Keeper::new(shared.paging.files_max, doubtful, restore.gone_pages());
     let mut topology = shared.topology.borrow_mut();
     let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {
         let (slot, generation) = shared.queues.insert(|_, _| queue);

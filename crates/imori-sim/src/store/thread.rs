@@ -1,4 +1,4 @@
-//! The threads of the store that know the broker: the keeper, and those that write and read pages.
+//! The threads of the store that know the broker: the checkpointer, and those that write and read pages.
 //!
 //! They run the server's own rounds and jobs, and the scheduler decides at each lock and between the steps of each
 //! segment who goes on.
@@ -12,14 +12,14 @@ use imori_server::{Job, Pauses, do_job, keep_last, keep_once};
 use crate::broker_end::Phase;
 use crate::machine::Lock;
 use crate::machine::Shared;
-use crate::machine::{Held, Strand};
+use crate::machine::{CoroutineContext, Held};
 use crate::machine::{Status, Wait};
 use crate::planted::Bug;
 
 /// A thread of the store while it runs.
 pub(crate) struct StoreThread<'a> {
     pub(crate) shared: &'a Shared,
-    strand: Strand<'a>,
+    context: CoroutineContext<'a>,
     /// Which of them it is.
     number: usize,
 }
@@ -31,9 +31,9 @@ impl Shared {
         match self.threads.thread(number).waits.get() {
             Wait::Round => {
                 let is_short = self.paging.is_space_low || log.is_space_low || log.is_stalled();
-                let files_max = if is_short { 1 } else { self.keeper.files_max };
+                let files_max = if is_short { 1 } else { self.checkpointer.files_max };
                 let is_full = log.live_files() > files_max && log.last() > self.threads.kept.get();
-                let is_worth_it = is_short && self.keeper.spared() > self.threads.spared.get();
+                let is_worth_it = is_short && self.checkpointer.spared() > self.threads.spared.get();
                 !log.has_failed && (is_full || is_worth_it) || phase == Phase::Keeping
             }
             Wait::Writing => !self.jobs.writing.borrow().is_empty() || phase >= Phase::Closing,
@@ -51,8 +51,8 @@ impl Shared {
 
 impl<'a> StoreThread<'a> {
     pub(crate) fn new(number: usize, shared: &'a Shared, yielder: &'a Yielder<(), ()>) -> StoreThread<'a> {
-        let strand = Strand::new(shared.cells.len() + number, shared, yielder);
-        StoreThread { shared, strand, number }
+        let context = CoroutineContext::new(shared.cells.len() + number, shared, yielder);
+        StoreThread { shared, context, number }
     }
 
     /// Runs the thread; it never returns, the run ends it.
@@ -66,11 +66,11 @@ impl<'a> StoreThread<'a> {
                     if self.shared.phase.get() == Phase::Keeping {
                         break;
                     }
-                    self.shared.trace.note(&[], || String::from("the keeper begins a round"));
+                    self.shared.trace.note(&[], || String::from("the checkpointer begins a round"));
                     keep_once(self, &mut pauses);
                     self.shared.threads.kept.set(self.shared.log.borrow().last());
                     // While a checkpoint that was refused is not tried again, what would go with it stays.
-                    self.shared.threads.spared.set(self.shared.keeper.spared());
+                    self.shared.threads.spared.set(self.shared.checkpointer.spared());
                 }
                 1 if self.work(Wait::Writing, &jobs.writing) => {}
                 2 if self.work(Wait::Reading, &jobs.reading) => {}
@@ -78,11 +78,11 @@ impl<'a> StoreThread<'a> {
             }
         }
         if self.number == 0 && !self.shared.has(Bug::CleanWithoutCheckpoint) {
-            self.shared.trace.note(&[], || String::from("the keeper makes its last checkpoint"));
+            self.shared.trace.note(&[], || String::from("the checkpointer makes its last checkpoint"));
             keep_last(self);
         }
         loop {
-            self.strand.stop(Status::Over);
+            self.context.stop(Status::Over);
         }
     }
 
@@ -97,17 +97,17 @@ impl<'a> StoreThread<'a> {
     pub(crate) fn wait(&self, wait: Wait) {
         self.shared.threads.thread(self.number).waits.set(wait);
         while !self.shared.is_store_due(self.number) {
-            self.strand.stop(Status::Idle);
+            self.context.stop(Status::Idle);
         }
     }
 
     /// Lets others go first, or not.
     pub(crate) fn pause(&self) {
-        self.strand.pause();
+        self.context.pause();
     }
 
     /// Takes the lock of a queue.
     pub(crate) fn lock_queue(&self, slot: u32) -> Held<'a> {
-        self.strand.lock(Lock::Queue(slot))
+        self.context.lock(Lock::Queue(slot))
     }
 }

@@ -4,7 +4,7 @@ use crate::random::Random;
 
 /// What a client can do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     SendToQueue,
     SendToTopic,
     Request,
@@ -24,25 +24,25 @@ pub(crate) enum Deed {
     SendTooLarge,
 }
 
-impl Deed {
-    pub(crate) const ALL: [Deed; 17] = [
-        Deed::SendToQueue,
-        Deed::SendToTopic,
-        Deed::Request,
-        Deed::SubscribeQueue,
-        Deed::SubscribeTopic,
-        Deed::SubscribeOwn,
-        Deed::Unsubscribe,
-        Deed::Settle,
-        Deed::Cancel,
-        Deed::Begin,
-        Deed::Commit,
-        Deed::Abort,
-        Deed::StopReading,
-        Deed::Leave,
-        Deed::Die,
-        Deed::Repeat,
-        Deed::SendTooLarge,
+impl Action {
+    pub(crate) const ALL: [Action; 17] = [
+        Action::SendToQueue,
+        Action::SendToTopic,
+        Action::Request,
+        Action::SubscribeQueue,
+        Action::SubscribeTopic,
+        Action::SubscribeOwn,
+        Action::Unsubscribe,
+        Action::Settle,
+        Action::Cancel,
+        Action::Begin,
+        Action::Commit,
+        Action::Abort,
+        Action::StopReading,
+        Action::Leave,
+        Action::Die,
+        Action::Repeat,
+        Action::SendTooLarge,
     ];
 }
 
@@ -59,35 +59,35 @@ pub(crate) enum Flavour {
     Backlog,
 }
 
-/// How likely each deed is: some are not done at all in a run, some nearly always.
+/// How likely each action is: some are not done at all in a run, some nearly always.
 pub(crate) fn weights(random: &Random, flavour: Flavour) -> Vec<usize> {
-    let usual = |deed: &Deed| match deed {
-        Deed::SendToQueue | Deed::Settle => 12,
-        Deed::SendToTopic | Deed::Request => 6,
-        Deed::SubscribeQueue | Deed::SubscribeTopic => 5,
-        Deed::Unsubscribe | Deed::Begin | Deed::Commit => 3,
-        Deed::SubscribeOwn | Deed::Abort | Deed::StopReading | Deed::Leave | Deed::Die => 1,
+    let usual = |action: &Action| match action {
+        Action::SendToQueue | Action::Settle => 12,
+        Action::SendToTopic | Action::Request => 6,
+        Action::SubscribeQueue | Action::SubscribeTopic => 5,
+        Action::Unsubscribe | Action::Begin | Action::Commit => 3,
+        Action::SubscribeOwn | Action::Abort | Action::StopReading | Action::Leave | Action::Die => 1,
         // Where nothing is delayed there is nothing to cancel, and without windows nothing is repeated.
         // What is too large ends its connection.
-        Deed::Cancel | Deed::Repeat | Deed::SendTooLarge => 0,
+        Action::Cancel | Action::Repeat | Action::SendTooLarge => 0,
     };
-    let weight = |deed: &Deed| match (flavour, deed) {
-        (Flavour::Mixed, _) => usual(deed) * random.pick(&[0, 1, 1, 2, 4]),
-        (Flavour::ComesAndGoes, Deed::SubscribeQueue | Deed::Unsubscribe | Deed::Settle) => 8,
-        (Flavour::ComesAndGoes, Deed::SendToQueue | Deed::SendToTopic | Deed::SubscribeTopic) => 4,
-        (Flavour::ComesAndGoes, Deed::SubscribeOwn | Deed::Request | Deed::Leave | Deed::Die) => 2,
-        (Flavour::Backlog, Deed::SendToQueue) => 16,
-        (Flavour::Backlog, Deed::Settle) => 8,
-        (Flavour::Backlog, Deed::SubscribeQueue) => *random.pick(&[1, 2, 4]),
-        (Flavour::Backlog, Deed::Unsubscribe | Deed::Leave | Deed::Die) => 1,
-        (Flavour::Backlog, Deed::SendToTopic | Deed::StopReading) => 1,
-        (Flavour::Backlog, Deed::Begin | Deed::Commit) => *random.pick(&[0, 0, 2]),
-        (Flavour::Flood, Deed::SendToTopic) => 12,
-        (Flavour::Flood, Deed::SubscribeTopic | Deed::StopReading | Deed::Request) => 4,
-        (Flavour::Flood, Deed::SendToQueue | Deed::SubscribeQueue | Deed::Settle) => 2,
+    let weight = |action: &Action| match (flavour, action) {
+        (Flavour::Mixed, _) => usual(action) * random.pick(&[0, 1, 1, 2, 4]),
+        (Flavour::ComesAndGoes, Action::SubscribeQueue | Action::Unsubscribe | Action::Settle) => 8,
+        (Flavour::ComesAndGoes, Action::SendToQueue | Action::SendToTopic | Action::SubscribeTopic) => 4,
+        (Flavour::ComesAndGoes, Action::SubscribeOwn | Action::Request | Action::Leave | Action::Die) => 2,
+        (Flavour::Backlog, Action::SendToQueue) => 16,
+        (Flavour::Backlog, Action::Settle) => 8,
+        (Flavour::Backlog, Action::SubscribeQueue) => *random.pick(&[1, 2, 4]),
+        (Flavour::Backlog, Action::Unsubscribe | Action::Leave | Action::Die) => 1,
+        (Flavour::Backlog, Action::SendToTopic | Action::StopReading) => 1,
+        (Flavour::Backlog, Action::Begin | Action::Commit) => *random.pick(&[0, 0, 2]),
+        (Flavour::Flood, Action::SendToTopic) => 12,
+        (Flavour::Flood, Action::SubscribeTopic | Action::StopReading | Action::Request) => 4,
+        (Flavour::Flood, Action::SendToQueue | Action::SubscribeQueue | Action::Settle) => 2,
         _ => 0,
     };
-    let mut weights: Vec<usize> = Deed::ALL.iter().map(weight).collect();
+    let mut weights: Vec<usize> = Action::ALL.iter().map(weight).collect();
     // There is always something to do.
     if let Some(first) = weights.first_mut() {
         *first += 4;

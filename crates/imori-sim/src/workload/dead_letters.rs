@@ -1,6 +1,6 @@
 //! Messages die by all there is to die of, while there is no room for them where the dead go.
 
-use super::action::Deed;
+use super::action::Action;
 use super::queue_spec::QueueSpec;
 use super::workload::Workload;
 use crate::random::Random;
@@ -8,7 +8,7 @@ use crate::random::Random;
 impl Workload {
     /// The same with queues that last and send their dead elsewhere, a disk that is behind or full for a while, and
     /// ends of the broker meanwhile.
-    pub(crate) fn with_deaths(mut self, random: &Random) -> Workload {
+    pub(crate) fn with_dead_letters(mut self, random: &Random) -> Workload {
         for index in 0..self.queues.len() {
             let dead = self.queues.len();
             let Some(queue) = self.queues.get_mut(index) else { continue };
@@ -23,16 +23,16 @@ impl Workload {
                 self.queues.push(QueueSpec { name, is_dead_letter_queue: true, ..QueueSpec::default() });
             }
         }
-        self.kills = true;
+        self.rejects = true;
         self.persistent_share = *random.pick(&[7, 8]);
         self.crashes = random.between(1, 4);
         self.crash_every = *random.pick(&[400, 800]);
         self.file_blocks = *random.pick(&[8, 12]);
         self.paging.files_max = 1;
         self.prefetch_max = *random.pick(&[3, 20]);
-        self.weigh(Deed::SendToQueue, 16);
-        self.weigh(Deed::Settle, 24);
-        self.weigh(Deed::SubscribeQueue, 6);
+        self.weigh(Action::SendToQueue, 16);
+        self.weigh(Action::Settle, 24);
+        self.weigh(Action::SubscribeQueue, 6);
         (self.room_every, self.behind_every) =
             *random.pick(&[(Some(100), None), (Some(400), Some(400)), (None, Some(200)), (None, Some(800))]);
         self

@@ -6,6 +6,6 @@ mod special_messages;
 mod queue_spec;
 mod action;
 
-pub(crate) use action::Deed;
+pub(crate) use action::Action;
 pub(crate) use queue_spec::{QueueSpec, pattern, subject};
 pub(crate) use workload::{Paging, Workload};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use imori_core::confirm::Level;
 
-use crate::broker_end::Kind;
+use crate::broker_end::EndKind;
 use crate::random::Random;
 
 /// A queue of a run.
@@ -47,7 +47,7 @@ impl QueueSpec {
     }
 
     /// Tells whether what it confirms outlives such an end.
-    pub(crate) fn keeps(&self, kind: Kind) -> bool {
+    pub(crate) fn keeps(&self, kind: EndKind) -> bool {
         self.is_kept() && self.level() >= kind.level()
     }
 

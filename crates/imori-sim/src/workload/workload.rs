@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use imori_core::restore::Leaving;
 
-use super::action::{Deed, Flavour, weights};
+use super::action::{Action, Flavour, weights};
 use super::queue_spec::{QueueSpec, queues};
 use super::special_messages::{Delays, Repeats};
 use crate::random::Random;
@@ -14,7 +14,7 @@ use crate::random::Random;
 pub(crate) struct Workload {
     pub(crate) cells: usize,
     pub(crate) clients: usize,
-    pub(crate) deeds_each: usize,
+    pub(crate) actions_each: usize,
     pub(crate) queues: Vec<QueueSpec>,
     pub(crate) weights: Vec<usize>,
     pub(crate) window: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Workload {
     /// One of so many decisions has the disk be behind, or not any more, so that dead letters ask for their room.
     pub(crate) behind_every: Option<usize>,
     /// Most of what is settled is rejected or released.
-    pub(crate) kills: bool,
+    pub(crate) rejects: bool,
     /// Bytes of a checkpoint that the journal takes, as if its files had no room for more.
     pub(crate) checkpoint_bytes_max: usize,
     /// Records that may wait for the disk before publishers do.
@@ -68,9 +68,9 @@ pub(crate) struct Workload {
 pub(crate) struct Paging {
     /// Bytes of memory that the waiting messages of a queue may keep.
     pub(crate) share_bytes: usize,
-    /// Bytes that the keeper may copy so that the oldest journal file goes.
+    /// Bytes that the checkpointer may copy so that the oldest journal file goes.
     pub(crate) exchange_bytes_max: usize,
-    /// Bytes that the keeper puts into a segment.
+    /// Bytes that the checkpointer puts into a segment.
     pub(crate) segment_bytes_goal: usize,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
@@ -113,8 +113,8 @@ impl Workload {
         let behind_every =
             (workload.persistent_share > 0 && random.chance(1, 6)).then(|| *random.pick(&[2, 100, 400]));
         let workload = Workload { room_every, behind_every, ..workload };
-        let has_deaths = workload.persistent_share > 0 && random.chance(1, 5);
-        let workload = if has_deaths { workload.with_deaths(random) } else { workload };
+        let has_dead_letters = workload.persistent_share > 0 && random.chance(1, 5);
+        let workload = if has_dead_letters { workload.with_dead_letters(random) } else { workload };
         let has_room = !random.chance(1, 6);
         Workload {
             checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
@@ -127,13 +127,13 @@ impl Workload {
         self.file_blocks = *random.pick(&[3, 4]);
         self.body_bytes_max = self.body_bytes_max.min(24);
         self.prefetch_max = self.prefetch_max.min(3);
-        self.weigh(Deed::SendTooLarge, *random.pick(&[0, 1, 2]));
+        self.weigh(Action::SendTooLarge, *random.pick(&[0, 1, 2]));
         self
     }
 
     fn with_delays(mut self, random: &Random) -> Workload {
         self.delays = Some(Delays::new(random, self.mark_bytes.is_some()));
-        self.weigh(Deed::Cancel, *random.pick(&[0, 2, 6]));
+        self.weigh(Action::Cancel, *random.pick(&[0, 2, 6]));
         self
     }
 
@@ -147,7 +147,7 @@ impl Workload {
             }
         }
         self.repeats = Some(repeats);
-        self.weigh(Deed::Repeat, *random.pick(&[6, 16]));
+        self.weigh(Action::Repeat, *random.pick(&[6, 16]));
         if random.chance(1, 2) {
             // So that ids outlive the records of their messages, and the broker.
             self.persistent_share = *random.pick(&[7, 8]);
@@ -159,9 +159,9 @@ impl Workload {
         self
     }
 
-    pub(crate) fn weigh(&mut self, deed: Deed, weight: usize) {
-        let weights = Deed::ALL.iter().zip(&mut self.weights);
-        weights.filter(|(other, _)| **other == deed).for_each(|(_, old)| *old = weight);
+    pub(crate) fn weigh(&mut self, action: Action, weight: usize) {
+        let weights = Action::ALL.iter().zip(&mut self.weights);
+        weights.filter(|(other, _)| **other == action).for_each(|(_, old)| *old = weight);
     }
 
     /// How long the run is watched before it counts as at rest, where something takes longer than usual.
@@ -200,7 +200,7 @@ impl Workload {
         let workload = Workload {
             cells: random.between(2, 3),
             clients: random.between(2, 6),
-            deeds_each: random.between(5, 30) * if flavour == Flavour::Mixed { 1 } else { 2 },
+            actions_each: random.between(5, 30) * if flavour == Flavour::Mixed { 1 } else { 2 },
             queues: queues(random, flavour == Flavour::ComesAndGoes),
             weights: weights(random, flavour),
             window: *random.pick(&[300, 1_000, 4_000, 64_000]),
@@ -224,7 +224,7 @@ impl Workload {
             file_blocks: *random.pick(&[16, 24, 40]),
             room_every: None,
             behind_every: None,
-            kills: false,
+            rejects: false,
             checkpoint_bytes_max: usize::MAX,
             queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
             define_delay: *random.pick(&[0, 0, 0, 63]),
@@ -259,7 +259,7 @@ impl Workload {
     fn with_long_queues(self, random: &Random) -> Workload {
         Workload {
             clients: random.between(2, 4),
-            deeds_each: random.between(10, 30),
+            actions_each: random.between(10, 30),
             mark_bytes: None,
             body_bytes_max: *random.pick(&[8, 24, 200, 600]),
             has_expirations: random.chance(1, 8),
