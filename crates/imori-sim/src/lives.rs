@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use imori_store::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
+use imori_store::disk::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
 
 use crate::crash::restore;
 use crate::ending::{Crash, Kind, Phase};
