@@ -82,7 +82,7 @@ fn who_has_the_folder_is_told_and_a_kill_gives_it_back() {
     let path = place("held");
     let store = opened(&path).store();
     let mut holder = Command::new(std::env::current_exe().expect("this is one"))
-        .args(["--exact", "folder::tests::holds_a_folder", "--nocapture"])
+        .args(["--exact", "folder::folder::tests::holds_a_folder", "--nocapture"])
         .env(HOLDS, &path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
