@@ -7,10 +7,10 @@ use imori_core::delivery::{Count, Holding, Seen};
 use imori_core::id::DurableQueueId;
 use imori_core::queue::PagePlace;
 use imori_core::record::{Definition, MessageRecord, Row, Table, decode_counts, decode_seen, decode_settle};
-use imori_store::record::RecordType;
-use imori_store::recover::{Recovered, recover};
+use imori_store::disk::sim_disk::{self, SimDisk, State};
+use imori_store::records::RecordType;
+use imori_store::recovery::{Recovered, recover};
 use imori_store::segment::Segments;
-use imori_store::sim_disk::{self, SimDisk, State};
 
 use crate::broker_end::EndKind;
 use crate::client::{body, shared_name};

@@ -20,7 +20,7 @@ use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
 use imori_server::{Keeper, PageNews, Turns};
 use imori_stomp::settings::Settings;
-use imori_store::messages::Messages;
+use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use imori_store::sim_disk::SimDisk;
+use imori_store::disk::sim_disk::SimDisk;
 
 use super::due::{Cancel, Due};
 use super::*;

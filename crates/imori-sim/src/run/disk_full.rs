@@ -5,7 +5,7 @@ use std::time::Duration;
 use imori_core::confirm::Lsn;
 use imori_core::name::Name;
 use imori_core::time::Time;
-use imori_store::space::Watermark;
+use imori_store::journal::Watermark;
 
 use super::simulation::Simulation;
 use crate::broker_end::Phase;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use imori_store::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
+use imori_store::disk::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
 
 use super::simulation::{DiskFull, Simulation, coroutines};
 use crate::broker_end::{Crash, EndKind, Phase};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use imori_core::time::Time;
-use imori_store::sim_disk::State;
+use imori_store::disk::sim_disk::State;
 
 use super::simulation::Simulation;
 use crate::broker_end::EndKind;

@@ -11,8 +11,8 @@ use imori_core::record::{MessageRecord, RecordError, Table, decode_seen, decode_
 use imori_core::restore::{Awakening, Restore};
 use imori_core::time::Time;
 use imori_server::{Keeper, page_facts};
-use imori_store::messages::{Messages, ReadError};
-use imori_store::record::RecordType;
+use imori_store::records::RecordType;
+use imori_store::recovery::{Messages, ReadError};
 use imori_store::segment::PageRef;
 
 use super::pending_dead_letters::unread_rejections;
