@@ -185,7 +185,7 @@ impl Peer {
             match (name, choice) {
                 (Some(name), _) => name.clone_into(&mut peer.name),
                 (None, Choice::Line(_)) if peer.origin != Origin::Elsewhere => {
-                    word.clone_into(&mut peer.name)
+                    word.clone_into(&mut peer.name);
                 }
                 (None, _) => {}
             }
