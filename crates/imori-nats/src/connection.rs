@@ -154,7 +154,7 @@ impl Connection {
 
     /// The encoder of a connection that has not said what it can.
     pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(false, settings.header_readers))
+        Box::new(MessageEncoder::new(false, settings))
     }
 
     /// Sends INFO, which a client waits for before it says anything.

@@ -19,6 +19,7 @@ mod shared;
 mod store;
 pub mod turn;
 pub mod protocol;
+mod protocol_numbers;
 pub mod settings;
 mod websocket;
 mod client;

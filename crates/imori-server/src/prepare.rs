@@ -27,6 +27,7 @@ use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::memory_limit::memory_limit;
 use crate::protocol::header_reader;
+use crate::protocol_numbers::{NATS, STOMP};
 use crate::settings::{ProtocolSettings, Settings};
 use crate::shared::{Phase, Shared};
 use crate::slots::{SlotKey, Slots};
@@ -176,6 +177,8 @@ pub(crate) fn settings(
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
+        origins: NATS.origins,
+        encoder_kinds: NATS.encoder_kinds,
         header_readers: header_reader,
         vhost: vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost),
         server_name: config.nats.server_name.clone(),
@@ -200,6 +203,8 @@ pub(crate) fn settings(
         prefetch_default: limits.prefetch_default,
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
+        origins: STOMP.origins,
+        encoder_kinds: STOMP.encoder_kinds,
         header_readers: header_reader,
         ..imori_stomp::settings::Settings::default()
     };

@@ -143,8 +143,7 @@ impl Connection {
 
     /// The encoder of a connection whose version is not agreed on yet.
     pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        let Settings { keeps_open_after_error, header_readers, .. } = *settings;
-        Box::new(MessageEncoder::new(Version::V10, keeps_open_after_error, header_readers))
+        Box::new(MessageEncoder::new(Version::V10, settings))
     }
 
     /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.

@@ -22,11 +22,7 @@ pub(super) fn change_and_deliver<W: World, R>(
     let mut effects = room.effects();
     let (result, vhost, asked) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
-        queue.deliver(
-            now,
-            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-            &mut effects,
-        );
+        queue.deliver(now, &mut |reader, delivery| offer(world, id, reader, delivery), &mut effects);
         (result, queue.vhost(), Asked::by(world, queue, &mut effects, now))
     })?;
     asked.answer(world, id);

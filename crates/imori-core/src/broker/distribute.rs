@@ -334,7 +334,7 @@ fn enqueue<W: World>(
             let published = queue.publish(
                 publication,
                 &Arrival { address, deaths, lsn: letter.first.plus(index), now },
-                &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
+                &mut |reader, delivery| offer(world, id, reader, delivery),
                 &mut effects,
             );
             refused += usize::from(published.is_err());

@@ -114,7 +114,7 @@ pub(super) fn enqueue_once<W: World>(
             let taken = queue.publish(
                 publication,
                 &arrival,
-                &mut |reader, delivery, sequence| offer(world, *id, reader, delivery, sequence),
+                &mut |reader, delivery| offer(world, *id, reader, delivery),
                 &mut effects,
             );
             if taken.is_err() {

@@ -21,7 +21,8 @@ use imori_core::memory::Gauge;
 use imori_core::message::{Head, HeaderReader, OriginId, Property, Publication, Span, Value};
 use imori_core::name::Name;
 use imori_core::outbound::{
-    AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
+    AfterCancel, Credit, CutReason, Encoder, EncoderKind, EncoderKinds, Numbers, Outbound, OutboundLimits,
+    Recipient, SessionId, SharedHeaders,
 };
 use imori_core::queue::{DeadLetter, PageWork, Queue, QueueSettings};
 use imori_core::record::{Appended, NewRecord, RecordKind};
@@ -377,26 +378,24 @@ impl HeaderReader for Lines {
     }
 }
 
+const KIND: EncoderKind = EncoderKinds::of_protocol(1).kind(0);
+
 /// Writes `label:body;`, with `!` where it was given out before and the deaths behind.
 struct Plain;
 
 impl Encoder for Plain {
-    fn kind(&self) -> u16 {
-        1
-    }
-
-    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], _: u64, _: bool, delivery: &Delivery<'_>) {
-        out.extend_from_slice(label);
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        out.extend_from_slice(recipient.label);
         if delivery.is_redelivered {
             out.push(b'!');
         }
-    }
-
-    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
-        out.push(b':');
-    }
-
-    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        shared.append(KIND, out, |out| out.push(b':'));
         out.extend_from_slice(delivery.message.body);
         for death in delivery.deaths.iter().flat_map(|deaths| deaths.iter()) {
             let text = format!("({} {} {})", death.queue, death.reason.as_str(), death.count);
