@@ -14,9 +14,8 @@ use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::topology::Topology;
 use imori_stomp::heart_beat::HeartBeat;
-use imori_store::open::Opened;
+use imori_store::journal::{Opened, Space};
 use imori_store::settings::OnDamage;
-use imori_store::space::Space;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -26,8 +25,6 @@ use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::memory_limit::memory_limit;
-use crate::protocol::header_reader;
-use crate::protocol_numbers::{NATS, STOMP};
 use crate::settings::{ProtocolSettings, Settings};
 use crate::shared::{Phase, Shared};
 use crate::slots::{SlotKey, Slots};
@@ -177,9 +174,6 @@ pub(crate) fn settings(
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
-        origins: NATS.origins,
-        encoder_kinds: NATS.encoder_kinds,
-        header_readers: header_reader,
         vhost: vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost),
         server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
@@ -203,13 +197,10 @@ pub(crate) fn settings(
         prefetch_default: limits.prefetch_default,
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
-        origins: STOMP.origins,
-        encoder_kinds: STOMP.encoder_kinds,
-        header_readers: header_reader,
         ..imori_stomp::settings::Settings::default()
     };
     Settings {
-        protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::new(nats) },
+        protocols: ProtocolSettings::new(stomp, nats),
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
             // What one connection does not read must not be what all publishers wait for.

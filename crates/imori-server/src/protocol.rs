@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use imori_core::id::ConnectionId;
-use imori_core::message::{HeaderReader, NoHeaders, OriginId};
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
@@ -14,7 +13,6 @@ use imori_core::world::World;
 use imori_stomp::frame::HeaderTable;
 
 use crate::config::ProtocolName;
-use crate::protocol_numbers::{NATS, STOMP};
 use crate::settings::ProtocolSettings;
 
 /// The inbound half of a connection.
@@ -194,12 +192,4 @@ impl Protocol {
             Protocol::Nats(nats) => nats.disconnect(world),
         }
     }
-}
-
-/// The reader of header blocks of this origin, whichever protocol made them.
-pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    if let Some(form) = STOMP.origins.form(origin) {
-        return imori_stomp::reader_of_form(form);
-    }
-    NATS.origins.form(origin).map_or(&NoHeaders, imori_nats::reader_of_form)
 }

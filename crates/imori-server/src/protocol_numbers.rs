@@ -3,7 +3,7 @@
 //!
 //! A protocol that is added takes the next free numbers; a number that was ever given is not given again.
 
-use imori_core::message::Origins;
+use imori_core::message::{HeaderReader, NoHeaders, OriginId, Origins};
 use imori_core::outbound::EncoderKinds;
 
 /// The numbers of one protocol.
@@ -25,10 +25,16 @@ pub(crate) const NATS: ProtocolNumbers = ProtocolNumbers {
     encoder_kinds: EncoderKinds::of_protocol(2),
 };
 
+/// The reader of header blocks of this origin, whichever protocol made them.
+pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+    if let Some(form) = STOMP.origins.form(origin) {
+        return imori_stomp::reader_of_form(form);
+    }
+    NATS.origins.form(origin).map_or(&NoHeaders, imori_nats::reader_of_form)
+}
+
 #[cfg(test)]
 mod tests {
-    use imori_core::message::OriginId;
-
     use super::*;
 
     const ALL: [ProtocolNumbers; 2] = [STOMP, NATS];

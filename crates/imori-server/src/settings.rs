@@ -6,6 +6,7 @@ use std::time::Duration;
 use imori_core::outbound::OutboundLimits;
 
 use crate::config::WritePolicy;
+use crate::protocol_numbers::{NATS, STOMP, header_reader};
 use crate::websocket::Gate;
 
 /// The part of the configuration that connections need.
@@ -28,4 +29,27 @@ pub struct ProtocolSettings {
     pub stomp: Arc<imori_stomp::settings::Settings>,
     /// NATS's.
     pub nats: Arc<imori_nats::settings::Settings>,
+}
+
+impl ProtocolSettings {
+    /// Gives each protocol the numbers that tell it from the others, and the way to read the others' headers.
+    pub fn new(
+        stomp: imori_stomp::settings::Settings,
+        nats: imori_nats::settings::Settings,
+    ) -> ProtocolSettings {
+        ProtocolSettings {
+            stomp: Arc::new(imori_stomp::settings::Settings {
+                origins: STOMP.origins,
+                encoder_kinds: STOMP.encoder_kinds,
+                header_readers: header_reader,
+                ..stomp
+            }),
+            nats: Arc::new(imori_nats::settings::Settings {
+                origins: NATS.origins,
+                encoder_kinds: NATS.encoder_kinds,
+                header_readers: header_reader,
+                ..nats
+            }),
+        }
+    }
 }
