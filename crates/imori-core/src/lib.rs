@@ -5,6 +5,7 @@
 
 pub mod turn;
 pub mod broker;
+mod pipeline;
 pub mod world;
 pub mod restore;
 mod restore_lost;

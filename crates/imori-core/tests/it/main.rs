@@ -3,6 +3,7 @@
 mod world;
 mod restored;
 mod publish;
+mod reports;
 mod subscribe;
 mod inbox;
 mod consume;
