@@ -81,7 +81,7 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     }
     let messages = applied.reports;
     let receivers = messages.iter().map(|report| report.receivers).sum();
-    let pressed = messages.iter().filter_map(|report| report.pressed).last();
+    let pressed = messages.iter().rev().find_map(|report| report.pressed);
     Ok(CommitReport { messages, receivers, confirm, pressed })
 }
 
