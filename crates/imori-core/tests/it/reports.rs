@@ -12,11 +12,11 @@ use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::world::{Event, World};
 
 use crate::durable::durable;
-use crate::world::{Client, Mail, TestWorld};
+use imori_testkit::{Caller, Mail, TestWorld};
 
 /// Publishes a run of messages `1`, `2` and so on; gives the result of each.
 fn each(
-    client: &Client<'_>,
+    client: &Caller<'_>,
     exchange: &str,
     subject: &str,
     mail: &Mail<'_>,
@@ -36,7 +36,7 @@ fn receivers(reports: &[PublishReport]) -> Vec<usize> {
     reports.iter().map(|report| report.receivers).collect()
 }
 
-fn step(client: &Client<'_>, exchange: &str, subject: &str, mail: &Mail<'_>) -> Step {
+fn step(client: &Caller<'_>, exchange: &str, subject: &str, mail: &Mail<'_>) -> Step {
     let head = mail.head();
     let view = MessageView { head: &head, text: mail.id.as_bytes(), body: mail.body.as_bytes() };
     let message = Message::store(&view, None, client.world.gauge());
