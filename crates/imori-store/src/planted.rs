@@ -59,8 +59,8 @@ pub(crate) enum Fault {
     RemoveWithFirstPage,
     /// With the space between pages that are needed the blocks go that they share with it.
     GiveBackNeighbours,
-    /// The census has a number as past while its segment is being written.
-    CensusSkipsUnderWay,
+    /// The manifest has a number as past while its segment is being written.
+    ManifestSkipsUnderWay,
     /// What failed to be written is left under its name.
     FailedSegmentStays,
     /// Transient segments are kept.

@@ -15,7 +15,7 @@ use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
 use super::damage::{DefinitionsDamage, TABLES, Table};
 use super::error::{DefinitionsError, NAME};
 use super::file::{ChangedFile, SeenFile};
-use super::rows::{self, Change, Content, Head, ROWS_LOST, Row};
+use super::rows::{self, Change, Content, Header, ROWS_LOST, Row};
 use crate::disk::{Disk, DiskFile};
 use crate::limits::{DEFINITIONS_CACHE_BYTES, DEFINITIONS_READS_MAX};
 use crate::lsn::Lsn;
@@ -30,7 +30,7 @@ const REPAIRED: &str = "definitions.redb.repaired";
 
 /// What a store had before it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
+pub enum PriorContent {
     /// It is new.
     Nothing,
     /// Something that comes after its definitions.
@@ -39,7 +39,7 @@ pub enum Before {
 
 /// What was found in a file that is only looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DefinitionsLook {
+pub struct DefinitionsInspection {
     /// The number of the journal through which all is applied.
     pub applied: Lsn,
     /// How many rows verify, by table.
@@ -52,15 +52,15 @@ pub struct DefinitionsLook {
 
 /// The definitions of a store.
 pub struct Definitions {
-    database: Held,
+    database: OpenState,
     opens: Opens,
     store: StoreId,
-    head: Head,
+    head: Header,
     damage: DefinitionsDamage,
 }
 
 /// The file, once it can be changed.
-enum Held {
+enum OpenState {
     Open(Database),
     /// The disk has no room for what redb changes when it opens a file; this was read from it.
     Seen(Vec<(Table, Vec<Row>)>),
@@ -76,7 +76,7 @@ impl fmt::Debug for Definitions {
 }
 
 /// Reads a file and changes nothing; `None` if there is none.
-pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>, DefinitionsError> {
+pub fn inspect<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsInspection>, DefinitionsError> {
     let names = disk.list()?;
     // What a set-aside was cut off from is not lost.
     let name = [NAME, REPAIRED].into_iter().find(|name| names.iter().any(|there| there == name));
@@ -84,7 +84,7 @@ pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>
     let Content { head, tables, damage } = read_whole(disk, name, store)?;
     let rows = tables.iter().map(|(table, rows)| (*table, rows.len())).collect();
     let queues = tables.into_iter().filter(|(table, _)| *table == Table::Queues).flat_map(|(_, rows)| rows);
-    Ok(Some(DefinitionsLook { applied: head.applied, rows, queues: queues.collect(), damage }))
+    Ok(Some(DefinitionsInspection { applied: head.applied, rows, queues: queues.collect(), damage }))
 }
 
 impl Definitions {
@@ -93,15 +93,15 @@ impl Definitions {
     pub fn open<D: Disk + Clone>(
         disk: &D,
         store: StoreId,
-        was: Before,
+        was: PriorContent,
         on_damage: OnDamage,
     ) -> Result<Definitions, DefinitionsError> {
         clear(disk)?;
         let is_there = disk.list()?.iter().any(|name| name == NAME);
         let content = match (is_there, was) {
             (true, _) => read_what_verifies(disk, NAME, store, on_damage)?,
-            (false, Before::Nothing) => Content::default(),
-            (false, Before::Definitions) => Content::nothing_left(format!("`{NAME}` is missing")),
+            (false, PriorContent::Nothing) => Content::default(),
+            (false, PriorContent::Definitions) => Content::nothing_left(format!("`{NAME}` is missing")),
         };
         if !content.damage.is_none() && on_damage == OnDamage::Refuse {
             return Err(DefinitionsError::Damaged(Box::new(content.damage)));
@@ -119,12 +119,12 @@ impl Definitions {
         let of_file = disk.clone();
         let opens: Opens = Box::new(move || redb_on(of_file.open(NAME)?));
         let database = match opens() {
-            Ok(database) => Held::Open(database),
+            Ok(database) => OpenState::Open(database),
             // What it has is known, and nothing has to be changed yet.
-            Err(error) if error.is_scarce() && is_there && damage.is_none() => Held::Seen(tables),
+            Err(error) if error.is_out_of_space() && is_there && damage.is_none() => OpenState::Seen(tables),
             Err(error) => return Err(error),
         };
-        if let Held::Open(database) = &database
+        if let OpenState::Open(database) = &database
             && (!is_there || !damage.is_none())
         {
             // The rows that are gone are not counted any more.
@@ -133,7 +133,7 @@ impl Definitions {
         Ok(Definitions { database, opens, store, head, damage })
     }
 
-    /// Opens the file anew after an error that [is a lack of space](DefinitionsError::is_scarce): what was begun of a
+    /// Opens the file anew after an error that [is a lack of space](DefinitionsError::is_out_of_space): what was begun of a
     /// change is undone, as it is after the end of a process. Without space for that it stays as it is.
     ///
     /// # Errors
@@ -142,22 +142,22 @@ impl Definitions {
         let Definitions { database, opens, store, head, damage } = self;
         // First, as two would change one file.
         let before = match database {
-            Held::Open(database) => {
+            OpenState::Open(database) => {
                 contained("closing it", || {
                     drop(database);
                     Ok(())
                 })?;
                 Vec::new()
             }
-            Held::Seen(tables) => tables,
+            OpenState::Seen(tables) => tables,
         };
         match opens() {
             Ok(database) => {
                 let head = contained("reading it", || rows::head(&database.begin_read()?, store))?;
-                Ok(Definitions { database: Held::Open(database), opens, store, head, damage })
+                Ok(Definitions { database: OpenState::Open(database), opens, store, head, damage })
             }
-            Err(error) if error.is_scarce() => {
-                Ok(Definitions { database: Held::Seen(before), opens, store, head, damage })
+            Err(error) if error.is_out_of_space() => {
+                Ok(Definitions { database: OpenState::Seen(before), opens, store, head, damage })
             }
             Err(error) => Err(error),
         }
@@ -175,7 +175,7 @@ impl Definitions {
     ///
     /// # Errors
     /// As [`Definitions::apply`].
-    pub fn mend(&mut self, mut changes: Vec<Change>) -> Result<(), DefinitionsError> {
+    pub fn repair(&mut self, mut changes: Vec<Change>) -> Result<(), DefinitionsError> {
         changes.push(Change { table: Table::Meta, key: Bytes::from_static(ROWS_LOST), value: None });
         self.apply(self.applied(), &changes)
     }
@@ -195,8 +195,8 @@ impl Definitions {
     /// All rows of a table by rising key.
     pub fn all(&self, table: Table) -> Result<Vec<Row>, DefinitionsError> {
         let database = match &self.database {
-            Held::Open(database) => database,
-            Held::Seen(tables) => {
+            OpenState::Open(database) => database,
+            OpenState::Seen(tables) => {
                 let rows = tables.iter().find(|(seen, _)| *seen == table);
                 return Ok(rows.map(|(_, rows)| rows.clone()).unwrap_or_default());
             }
@@ -215,7 +215,7 @@ impl Definitions {
     /// After an error nobody knows what the device holds, so that every later call is an error too, until it is
     /// [opened anew](Definitions::reopened) where there was too little space.
     pub fn apply(&mut self, through: Lsn, changes: &[Change]) -> Result<(), DefinitionsError> {
-        let Held::Open(database) = &self.database else {
+        let OpenState::Open(database) = &self.database else {
             return Err(DefinitionsError::Disk(io::ErrorKind::StorageFull.into()));
         };
         let store = self.store;
@@ -272,7 +272,7 @@ fn make<D: Disk>(disk: &D, name: &str, store: StoreId, content: &Content) -> Res
     let database = redb_on(disk.create(name)?)?;
     contained("making it", || {
         let transaction = begin(&database)?;
-        let mut head = Head { rows: [0; TABLES], ..content.head.clone() };
+        let mut head = Header { rows: [0; TABLES], ..content.head.clone() };
         rows::write(&transaction, store, &mut head, &content.changes())?;
         transaction.commit()?;
         database.close()?;

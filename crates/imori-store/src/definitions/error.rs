@@ -28,8 +28,8 @@ pub enum DefinitionsError {
 impl DefinitionsError {
     /// Tells whether nothing is lacking but space, which can come back.
     #[must_use]
-    pub fn is_scarce(&self) -> bool {
-        matches!(self, DefinitionsError::Disk(error) if disk::is_scarce(error))
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self, DefinitionsError::Disk(error) if disk::is_out_of_resources(error))
     }
 }
 

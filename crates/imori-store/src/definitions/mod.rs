@@ -9,6 +9,6 @@ mod error;
 mod damage;
 
 pub use self::damage::{DefinitionsDamage, Table};
-pub use self::definitions::{Before, Definitions, DefinitionsLook, look};
+pub use self::definitions::{Definitions, DefinitionsInspection, PriorContent, inspect};
 pub use self::error::{DefinitionsError, NAME};
 pub use self::rows::{Change, Row};

@@ -42,7 +42,7 @@ pub(crate) const ROWS_LOST: &[u8] = b"rows lost";
 
 /// What the file says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct Header {
     pub(crate) applied: Lsn,
     /// How many rows each table has, so that some which are gone are missed.
     pub(crate) rows: [u64; TABLES],
@@ -51,14 +51,14 @@ pub(crate) struct Head {
 /// All of a file.
 #[derive(Debug)]
 pub(crate) struct Content {
-    pub(crate) head: Head,
+    pub(crate) head: Header,
     pub(crate) tables: Vec<(Table, Vec<Row>)>,
     pub(crate) damage: DefinitionsDamage,
 }
 
 impl Default for Content {
     fn default() -> Content {
-        let head = Head { applied: Lsn(0), rows: [0; TABLES] };
+        let head = Header { applied: Lsn(0), rows: [0; TABLES] };
         Content { head, tables: Vec::new(), damage: DefinitionsDamage::default() }
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn content(transaction: &ReadTransaction, store: StoreId) -> Result<C
 }
 
 /// Reads what the file says of itself; without that nothing else can be believed.
-pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Head, DefinitionsError> {
+pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Header, DefinitionsError> {
     let table = transaction.open_table(HEAD)?;
     let field = |key: &[u8]| {
         let unreadable = || DefinitionsError::Unreadable("it does not say what it is".to_string());
@@ -127,7 +127,7 @@ pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Head
     for (count, bytes) in rows.iter_mut().zip(counted.as_chunks::<8>().0) {
         *count = u64::from_le_bytes(*bytes);
     }
-    Ok(Head { applied, rows })
+    Ok(Header { applied, rows })
 }
 
 /// Reads a table: the rows that verify, and the keys of those that do not.
@@ -176,7 +176,7 @@ pub(crate) fn rows(
 pub(crate) fn write(
     transaction: &WriteTransaction,
     store: StoreId,
-    head: &mut Head,
+    head: &mut Header,
     changes: &[Change],
 ) -> Result<(), DefinitionsError> {
     for (table, count) in Table::ALL.into_iter().zip(&mut head.rows) {

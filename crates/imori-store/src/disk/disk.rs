@@ -76,7 +76,7 @@ pub trait DiskFile: Send + Sync + 'static {
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Gives the space of a part of it back, which reads as zeros then; false where the disk has no such thing.
-    fn give_back(&self, _part: Range<u64>) -> io::Result<bool> {
+    fn punch_holes(&self, _part: Range<u64>) -> io::Result<bool> {
         Ok(false)
     }
 }
@@ -171,7 +171,7 @@ impl DiskFile for File {
         File::set_len(self, len)
     }
 
-    fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+    fn punch_holes(&self, part: Range<u64>) -> io::Result<bool> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(self, hole, part.start, part.end.saturating_sub(part.start)) {
             Ok(()) => Ok(true),
@@ -183,7 +183,7 @@ impl DiskFile for File {
 
 /// Tells whether something is lacking that can come back: space, or descriptors of the process.
 #[must_use]
-pub fn is_scarce(error: &io::Error) -> bool {
+pub fn is_out_of_resources(error: &io::Error) -> bool {
     let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
         || descriptors.contains(&error.raw_os_error())
@@ -243,14 +243,14 @@ mod tests {
         file.sync_data().expect("the disk is well");
         let blocks = |file: &File| file.metadata().expect("it is there").blocks();
         let before = blocks(&file);
-        let is_given_back = file.give_back(8 << 10..40 << 10).expect("the disk is well");
+        let is_hole = file.punch_holes(8 << 10..40 << 10).expect("the disk is well");
         let mut bytes = vec![1; 64 << 10];
         read_up_to(&file, &mut bytes, 0).expect("the disk is well");
         std::fs::remove_dir_all(&folder).expect("it is there");
-        let byte = if is_given_back { 0 } else { 7 };
+        let byte = if is_hole { 0 } else { 7 };
         assert!(bytes[8 << 10..40 << 10].iter().all(|found| *found == byte));
         assert!(bytes[..8 << 10].iter().chain(&bytes[40 << 10..]).all(|found| *found == 7));
         assert_eq!(file.size().ok(), Some(64 << 10));
-        assert!(!is_given_back || blocks(&file) < before, "{} blocks of {before}", blocks(&file));
+        assert!(!is_hole || blocks(&file) < before, "{} blocks of {before}", blocks(&file));
     }
 }

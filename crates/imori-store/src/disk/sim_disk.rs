@@ -53,7 +53,7 @@ pub enum Call {
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum DiskFault {
     /// It has this errno.
     Error(i32),
     /// It writes about half, and says so.
@@ -111,7 +111,7 @@ pub struct State {
 struct Shared {
     state: State,
     snapshots: Option<Vec<State>>,
-    trouble: Option<(Call, usize, Trouble)>,
+    fault: Option<(Call, usize, DiskFault)>,
     /// A sync says that it is done and does nothing.
     lies: bool,
     calls: usize,
@@ -262,19 +262,19 @@ impl SimDisk {
         self.lock().state.free_bytes = bytes;
     }
 
-    /// The `nth` call of this kind from now on, from 0, has this trouble.
-    pub fn trouble(&self, call: Call, nth: usize, trouble: Trouble) {
-        self.lock().trouble = Some((call, nth, trouble));
+    /// The `nth` call of this kind from now on, from 0, has this fault.
+    pub fn inject(&self, call: Call, nth: usize, fault: DiskFault) {
+        self.lock().fault = Some((call, nth, fault));
     }
 
     /// From now on a sync of a file says that it is done and does nothing, as bad devices do.
-    pub fn lie(&self) {
+    pub fn drop_syncs(&self) {
         self.lock().lies = true;
     }
 
-    /// No trouble comes any more.
-    pub fn heal(&self) {
-        self.lock().trouble = None;
+    /// Removes the fault that `inject` planned.
+    pub fn clear_faults(&self) {
+        self.lock().fault = None;
     }
 
     /// Every call up to now: its kind, the file's number, where and how much.
@@ -309,13 +309,13 @@ impl Shared {
     fn meet(&mut self, call: Call, inode: usize, at: u64, len: usize) -> io::Result<usize> {
         self.calls += 1;
         self.trace.push((call, inode, at, len));
-        match &mut self.trouble {
-            Some((kind, 0, trouble)) if *kind == call => {
-                let trouble = *trouble;
-                self.trouble = None;
-                match trouble {
-                    Trouble::Error(code) => Err(io::Error::from_raw_os_error(code)),
-                    Trouble::Short => Ok(len / 2 / SECTOR * SECTOR),
+        match &mut self.fault {
+            Some((kind, 0, fault)) if *kind == call => {
+                let fault = *fault;
+                self.fault = None;
+                match fault {
+                    DiskFault::Error(code) => Err(io::Error::from_raw_os_error(code)),
+                    DiskFault::Short => Ok(len / 2 / SECTOR * SECTOR),
                 }
             }
             Some((kind, left, _)) if *kind == call => {
@@ -446,7 +446,7 @@ impl DiskFile for SimFile {
         Ok(())
     }
 
-    fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+    fn punch_holes(&self, part: Range<u64>) -> io::Result<bool> {
         // As Linux does where there is nothing to be given back.
         if part.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -534,7 +534,7 @@ mod tests {
         let file = disk.create("a").expect("it takes a file");
         disk.sync_folder().expect("the disk is well");
         file.write_at(&[1; SECTOR], 0).expect("the disk is well");
-        disk.trouble(Call::Sync, 0, Trouble::Error(EIO));
+        disk.inject(Call::Sync, 0, DiskFault::Error(EIO));
         assert_eq!(file.sync_data().map_err(|error| error.raw_os_error()), Err(Some(EIO)));
         file.sync_data().expect("that is the trap");
         assert_eq!(disk.state().crash(&mut Random(0)).bytes("a").len(), 0);

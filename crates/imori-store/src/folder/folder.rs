@@ -286,7 +286,7 @@ impl StoreFolder {
 
 /// A folder that is looked at and not changed, while no process has it.
 #[derive(Debug)]
-pub struct FolderLook {
+pub struct FolderInspection {
     /// Which store it is.
     pub store: StoreId,
     /// How the last process ended that had it.
@@ -298,20 +298,20 @@ pub struct FolderLook {
     _lock: Option<FolderLock>,
 }
 
-impl FolderLook {
+impl FolderInspection {
     /// Keeps others out of the folder and reads whose it is.
-    pub fn open(path: &Path) -> Result<FolderLook, FolderError> {
+    pub fn open(path: &Path) -> Result<FolderInspection, FolderError> {
         let disk = |error| FolderError::Disk { path: path.to_owned(), error };
         if !path.is_dir() {
             return Err(FolderError::Absent { path: path.to_owned() });
         }
-        let lock = FolderLock::take_to_look(path).map_err(|error| held(path, error))?;
+        let lock = FolderLock::take_to_inspect(path).map_err(|error| held(path, error))?;
         let Some(store) = identity_in(path)? else {
             return Err(FolderError::Absent { path: path.to_owned() });
         };
         let last_end = run_mark::read(&ReadOnlyDisk::new(path.to_owned()), boot()).map_err(disk)?;
         let is_open_to_others = is_open_to_others(path).map_err(disk)?;
-        Ok(FolderLook { store, last_end, missing: missing(path), is_open_to_others, _lock: lock })
+        Ok(FolderInspection { store, last_end, missing: missing(path), is_open_to_others, _lock: lock })
     }
 }
 

@@ -38,7 +38,7 @@ impl FolderLock {
 
     /// Takes the lock without changing anything; `None` where there is no file to lock, so that nobody
     /// can hold it.
-    pub(crate) fn take_to_look(folder: &Path) -> Result<Option<FolderLock>, LockError> {
+    pub(crate) fn take_to_inspect(folder: &Path) -> Result<Option<FolderLock>, LockError> {
         let path = folder.join(NAME);
         match File::open(&path) {
             Ok(file) => lock(&file, &path).map(|()| Some(FolderLock { file })),

@@ -7,4 +7,4 @@ pub mod run_mark;
 pub mod identity;
 mod replace;
 
-pub use self::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS, StoreFolder};
+pub use self::folder::{FolderError, FolderInspection, JOURNAL, SEGMENTS, StoreFolder};

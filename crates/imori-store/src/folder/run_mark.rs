@@ -144,7 +144,7 @@ fn decode(bytes: &[u8]) -> Option<(Word, Option<BootId>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::sim_disk::{Call, EIO, Random, SimDisk, Trouble};
+    use crate::disk::sim_disk::{Call, DiskFault, EIO, Random, SimDisk};
 
     const HERE: Option<BootId> = Some(BootId([1; 16]));
     const ELSEWHERE: Option<BootId> = Some(BootId([2; 16]));
@@ -252,7 +252,7 @@ mod tests {
     fn a_mark_that_cannot_be_synced_is_an_error_and_is_seen_in_this_boot() {
         let disk = SimDisk::default();
         let mark = begin(&disk, HERE).expect("the disk is well");
-        disk.trouble(Call::Sync, 0, Trouble::Error(EIO));
+        disk.inject(Call::Sync, 0, DiskFault::Error(EIO));
         assert_eq!(mark.disk_failed().map_err(|error| error.raw_os_error()), Err(Some(EIO)));
         assert_eq!(read(&disk, HERE).expect("it can be read"), LastEnd::DiskFailed);
     }

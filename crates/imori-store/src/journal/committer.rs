@@ -189,12 +189,12 @@ impl<D: Disk> Committer<D> {
     /// Looks at how much space is left, and makes files again if they could not be made before and there
     /// is space now. What is queued when this becomes high should be less than a file: the one behind it
     /// is for settles.
-    pub fn look_at_space(&self, space: &mut Space) -> io::Result<Watermark> {
+    pub fn check_space(&self, space: &mut Space) -> io::Result<Watermark> {
         let free_bytes = self.shared.disk.free_bytes()?;
         let mut state = self.shared.lock();
         let is_stalled = state.pool.is_stalled();
-        let watermark = space.look(free_bytes, is_stalled);
-        state.pool.be_short(watermark == Watermark::High);
+        let watermark = space.update(free_bytes, is_stalled);
+        state.pool.set_short_of_space(watermark == Watermark::High);
         if is_stalled && space.has_room(free_bytes) {
             state.pool.retry();
             self.shared.note_stall(&state);

@@ -24,7 +24,7 @@ impl DiskRoom {
     ///
     /// # Errors
     /// What the system says.
-    pub fn look<D: Disk>(
+    pub fn measure<D: Disk>(
         journal: &D,
         files_max: u64,
         file_bytes: u64,
@@ -78,7 +78,7 @@ mod tests {
             file.set_len(len).expect("it takes a hole");
         }
         let free_bytes = disk.free_bytes().expect("it has an end");
-        let room = DiskRoom::look(&disk, 4, 10, 7).expect("it is there");
+        let room = DiskRoom::measure(&disk, 4, 10, 7).expect("it is there");
         std::fs::remove_dir_all(&folder).expect("it is there");
         assert_eq!((room.needed_bytes, room.is_enough()), (107, true));
         let own_bytes = room.available_bytes - free_bytes.min(room.available_bytes);

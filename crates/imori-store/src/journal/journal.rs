@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::intake::{Entry, Intake};
-use super::pool::{Pool, Wanted};
+use super::pool::{FileRequest, Pool};
 use crate::disk::{self, DiskFile};
 use crate::limits::{BATCH_BYTES_GOAL, BLOCK_BYTES};
 use crate::lsn::{Lsn, LsnRange};
@@ -225,7 +225,7 @@ impl<F: DiskFile> Journal<F> {
     }
 
     /// What is asked of the next file.
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> FileRequest {
         let unit_bytes = batch_bytes(self.fit(usize::MAX, 0).1);
         let is_checkpoint = |entry: &Entry| entry.record.floor().is_some();
         let is_last = |entry: &Entry| is_checkpoint(entry) || self.is_opening;
@@ -235,7 +235,7 @@ impl<F: DiskFile> Journal<F> {
             // Numbers with a gap between them do not share a batch, and others come to their ends.
             batch_bytes(bytes) + 4 * BLOCK_BYTES
         });
-        Wanted { unit_bytes, freeing_bytes: through.map(|bytes| bytes.max(unit_bytes)) }
+        FileRequest { unit_bytes, freeing_bytes: through.map(|bytes| bytes.max(unit_bytes)) }
     }
 
     /// It is opened, and goes on as soon as all is written that recovery found.

@@ -13,12 +13,12 @@ mod space;
 #[cfg(test)]
 pub(crate) mod crash;
 #[cfg(test)]
-mod scarce;
+mod full_disk;
 
 pub use self::committer::{Commit, Committer, Listener};
 pub use self::disk_room::DiskRoom;
 pub use self::intake::{Admitted, AppendError, Intake, NewRecord};
 pub use self::journal::{Batch, Journal, Released};
 pub use self::open::{OpenError, Opened, OpenedApart, open, open_apart};
-pub use self::pool::{Job, Made, Pool};
+pub use self::pool::{Job, JobOutcome, Pool};
 pub use self::space::{Space, Watermark};

@@ -13,7 +13,7 @@ use crate::disk::{Disk, DiskFile as _};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 use crate::records::journal_file::{self, JournalFile};
-use crate::recovery::recover::{self, Fate};
+use crate::recovery::recover::{self, FileAction};
 use crate::recovery::{Messages, RecoverError, Recovered};
 use crate::settings::Settings;
 
@@ -94,14 +94,14 @@ pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<
     let (mut live, mut used, mut set_aside, mut ready) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (file, fate) in findings.files {
         match fate {
-            Fate::Stay(last) => live.push((file, last)),
-            Fate::Sync(last) => {
+            FileAction::Stay(last) => live.push((file, last)),
+            FileAction::Sync(last) => {
                 file.file.sync_data()?;
                 live.push((file, last));
             }
-            Fate::Rewrite => used.push(file),
-            Fate::SetAside => set_aside.push(file),
-            Fate::Ready => ready.push(file),
+            FileAction::Rewrite => used.push(file),
+            FileAction::SetAside => set_aside.push(file),
+            FileAction::Ready => ready.push(file),
         }
     }
     live.sort_by_key(|(_, last): &(JournalFile<D::File>, Lsn)| *last);

@@ -31,9 +31,9 @@ pub struct Pool<F> {
     /// The disk was full when a file was to be made; none is until somebody says that there is space.
     is_stalled: bool,
     /// Space is scarce: no more files are kept than settles need.
-    is_short: bool,
+    is_short_of_space: bool,
     /// Somebody waits for a file, and none is ready.
-    wanted: Option<Wanted>,
+    wanted: Option<FileRequest>,
     /// A small one may be made for that without a checkpoint: one between two looks at the space, or what is synced one
     /// by one would take all of it before the keeper can free some.
     may_be_small: bool,
@@ -43,7 +43,7 @@ pub struct Pool<F> {
 
 /// What somebody asks of a file who waits for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct FileRequest {
     /// Bytes that it takes at least, beside its header.
     pub(crate) unit_bytes: usize,
     /// Bytes up to the end of a checkpoint, if one waits too: with that written other files are free.
@@ -60,14 +60,14 @@ pub struct Job<F> {
 
 #[derive(Debug)]
 enum JobKind<F> {
-    Make { number: u32, wanted: Option<Wanted>, may_be_small: bool },
+    Make { number: u32, wanted: Option<FileRequest>, may_be_small: bool },
     Renew(JournalFile<F>),
     Remove(u32),
 }
 
 /// What came of a job.
 #[derive(Debug)]
-pub enum Made<F> {
+pub enum JobOutcome<F> {
     /// This file is ready.
     Ready(JournalFile<F>),
     /// A file is gone that was one too many or of another length than asked for today.
@@ -89,7 +89,7 @@ impl<F: DiskFile> Pool<F> {
             is_working: false,
             is_working_urgently: false,
             is_stalled: false,
-            is_short: false,
+            is_short_of_space: false,
             wanted: None,
             may_be_small: true,
             is_hopeless: false,
@@ -102,7 +102,7 @@ impl<F: DiskFile> Pool<F> {
     }
 
     /// Gives a file that is ready for what is wanted; whoever gets none waits for one.
-    pub(crate) fn take(&mut self, wanted: impl Fn() -> Wanted) -> Option<JournalFile<F>> {
+    pub(crate) fn take(&mut self, wanted: impl Fn() -> FileRequest) -> Option<JournalFile<F>> {
         let is_whole = |file: &JournalFile<F>| file.bytes >= self.settings.file_bytes;
         let is_enough = |file: &JournalFile<F>| file.bytes >= wanted().unit_bytes + BLOCK_BYTES;
         while let Some(small) = self.ready.pop_front_if(|file| !is_whole(file) && !is_enough(file)) {
@@ -110,7 +110,7 @@ impl<F: DiskFile> Pool<F> {
         }
         let file = self.ready.pop_front();
         let before = std::mem::replace(&mut self.wanted, file.is_none().then(wanted));
-        let frees = |wanted: Option<Wanted>| wanted.is_some_and(|wanted| wanted.freeing_bytes.is_some());
+        let frees = |wanted: Option<FileRequest>| wanted.is_some_and(|wanted| wanted.freeing_bytes.is_some());
         // For a checkpoint there may be the space that there was not for what is before it.
         self.is_hopeless &= self.wanted.is_some() && frees(before) == frees(self.wanted);
         file
@@ -155,8 +155,8 @@ impl<F: DiskFile> Pool<F> {
     }
 
     /// Says whether space is scarce: what is ready beyond what settles need is then given up.
-    pub fn be_short(&mut self, is_short: bool) {
-        self.is_short = is_short;
+    pub fn set_short_of_space(&mut self, is_short_of_space: bool) {
+        self.is_short_of_space = is_short_of_space;
     }
 
     /// Says what is to be done next: what is free is renewed, or removed if there is more than enough,
@@ -165,7 +165,7 @@ impl<F: DiskFile> Pool<F> {
         if self.is_working {
             return None;
         }
-        let (ready_min, spare_max) = match self.is_short || self.is_stalled {
+        let (ready_min, spare_max) = match self.is_short_of_space || self.is_stalled {
             true => (SHORT_FILES_MAX, SHORT_FILES_MAX),
             false => (READY_FILES, SPARE_FILES_MAX),
         };
@@ -193,13 +193,15 @@ impl<F: DiskFile> Pool<F> {
     }
 
     /// Takes what came of a job.
-    pub fn done(&mut self, made: Made<F>) {
+    pub fn done(&mut self, made: JobOutcome<F>) {
         let was_urgent = std::mem::take(&mut self.is_working_urgently);
         self.is_working = false;
         match made {
-            Made::Ready(file) => self.ready.push_back(file),
-            Made::Removed => {}
-            Made::NoSpace => (self.is_stalled, self.is_hopeless) = (true, self.is_hopeless || was_urgent),
+            JobOutcome::Ready(file) => self.ready.push_back(file),
+            JobOutcome::Removed => {}
+            JobOutcome::NoSpace => {
+                (self.is_stalled, self.is_hopeless) = (true, self.is_hopeless || was_urgent)
+            }
         }
     }
 }
@@ -207,7 +209,7 @@ impl<F: DiskFile> Pool<F> {
 impl<F: DiskFile> Job<F> {
     /// Does it. That the disk is full, or the process has no descriptor left, is no failure: nothing was
     /// promised about a file that is not there. A new file is given up as soon as it `is_wanted` no more.
-    pub fn run<D: Disk<File = F>>(self, disk: &D, is_wanted: &dyn Fn() -> bool) -> io::Result<Made<F>> {
+    pub fn run<D: Disk<File = F>>(self, disk: &D, is_wanted: &dyn Fn() -> bool) -> io::Result<JobOutcome<F>> {
         if self.generation == u32::MAX {
             return Err(io::Error::other(
                 "the generations of journal files are used up; drain into a new store",
@@ -216,18 +218,25 @@ impl<F: DiskFile> Job<F> {
         match self.kind {
             JobKind::Make { number, wanted, may_be_small } => {
                 let bytes = length(disk.free_bytes()?, &self.settings, wanted, may_be_small);
-                let Some(bytes) = bytes else { return Ok(Made::NoSpace) };
+                let Some(bytes) = bytes else { return Ok(JobOutcome::NoSpace) };
                 match make(disk, &self.settings, (number, self.generation, bytes), is_wanted) {
-                    Ok(None) => give_up(disk, number).map(|()| Made::NoSpace),
+                    Ok(None) => give_up(disk, number).map(|()| JobOutcome::NoSpace),
                     Err(error)
-                        if disk::is_scarce(&error)
+                        if disk::is_out_of_resources(&error)
                             && self.settings.seal.planted.has(Fault::UseUnfinishedFile) =>
                     {
                         let file = Arc::new(disk.open(&format!("{}{NEW}", name(number)))?);
-                        Ok(Made::Ready(JournalFile { file, number, generation: self.generation, bytes }))
+                        Ok(JobOutcome::Ready(JournalFile {
+                            file,
+                            number,
+                            generation: self.generation,
+                            bytes,
+                        }))
                     }
-                    Err(error) if disk::is_scarce(&error) => give_up(disk, number).map(|()| Made::NoSpace),
-                    Ok(Some(file)) => Ok(Made::Ready(file)),
+                    Err(error) if disk::is_out_of_resources(&error) => {
+                        give_up(disk, number).map(|()| JobOutcome::NoSpace)
+                    }
+                    Ok(Some(file)) => Ok(JobOutcome::Ready(file)),
                     Err(error) => Err(error),
                 }
             }
@@ -270,13 +279,18 @@ fn make<D: Disk>(
 /// How long a new file may be. It leaves to others what is theirs, unless somebody waits for it: then it leaves to the
 /// keeper the space of one that it copies from. Where there is no more than that it is small, and leaves what a
 /// checkpoint takes; to a checkpoint, with what is before it, it leaves nothing, as that gives space back.
-fn length(free_bytes: u64, settings: &Settings, wanted: Option<Wanted>, may_be_small: bool) -> Option<usize> {
+fn length(
+    free_bytes: u64,
+    settings: &Settings,
+    wanted: Option<FileRequest>,
+    may_be_small: bool,
+) -> Option<usize> {
     let file_bytes = settings.file_bytes as u64;
     let space = Space::new(settings.reserve_bytes, file_bytes);
     if settings.reserve_bytes == 0 || space.has_room(free_bytes) {
         return Some(settings.file_bytes);
     }
-    let Wanted { unit_bytes, freeing_bytes } = wanted?;
+    let FileRequest { unit_bytes, freeing_bytes } = wanted?;
     if free_bytes >= 2 * file_bytes {
         return Some(settings.file_bytes);
     }
@@ -296,10 +310,10 @@ fn give_up<D: Disk>(disk: &D, number: u32) -> io::Result<()> {
     }
 }
 
-fn remove<D: Disk>(disk: &D, number: u32) -> io::Result<Made<D::File>> {
+fn remove<D: Disk>(disk: &D, number: u32) -> io::Result<JobOutcome<D::File>> {
     disk.remove(&name(number))?;
     disk.sync_folder()?;
-    Ok(Made::Removed)
+    Ok(JobOutcome::Removed)
 }
 
 fn renew<D: Disk>(
@@ -307,7 +321,7 @@ fn renew<D: Disk>(
     settings: &Settings,
     file: JournalFile<D::File>,
     generation: u32,
-) -> io::Result<Made<D::File>> {
+) -> io::Result<JobOutcome<D::File>> {
     if file.file.size()? != settings.file_bytes as u64 {
         return remove(disk, file.number);
     }
@@ -316,7 +330,7 @@ fn renew<D: Disk>(
     let bytes = settings.file_bytes;
     disk::write_all(&*file.file, &settings.header(bytes, generation, None).encode(), 0)?;
     file.file.sync_data()?;
-    Ok(Made::Ready(JournalFile { generation, bytes, ..file }))
+    Ok(JobOutcome::Ready(JournalFile { generation, bytes, ..file }))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Space {
     }
 
     /// Looks at how much is left; `is_stalled` says that a journal file could not be made.
-    pub fn look(&mut self, free_bytes: u64, is_stalled: bool) -> Watermark {
+    pub fn update(&mut self, free_bytes: u64, is_stalled: bool) -> Watermark {
         if is_stalled || free_bytes < self.mark(SPACE_HIGH_FILES) {
             self.watermark = Watermark::High;
         } else if free_bytes >= self.mark(SPACE_LOW_FILES) {
@@ -69,7 +69,7 @@ mod tests {
             (0, false, Watermark::High),
             (u64::MAX, false, Watermark::Low),
         ] {
-            assert_eq!(space.look(free_bytes, is_stalled), expected, "{free_bytes} {is_stalled}");
+            assert_eq!(space.update(free_bytes, is_stalled), expected, "{free_bytes} {is_stalled}");
         }
     }
 }

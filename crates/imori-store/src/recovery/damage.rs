@@ -3,7 +3,7 @@
 //! Numbers follow each other from the floor, or from the first of the store: what is missing between is
 //! lost. Behind the last of them it takes the length that a file's header tells to see that it was cut off.
 
-use super::read_files::Found;
+use super::read_files::ScannedFile;
 use super::report::DamagedFile;
 use crate::lsn::{self, Lsn, LsnRange};
 use crate::planted::Fault;
@@ -11,7 +11,7 @@ use crate::records::{journal_file, record};
 use crate::settings::Settings;
 
 /// What was found out.
-pub(crate) struct Judged {
+pub(crate) struct Verdict {
     /// What was being written at the end and is not there.
     pub(crate) torn: Vec<LsnRange>,
     pub(crate) damaged: Vec<DamagedFile>,
@@ -24,12 +24,12 @@ pub(crate) struct Judged {
 /// Judges files by rising generation; `whole` is what whole batches account for, and `accounted` that
 /// and single records.
 pub(crate) fn judge<F>(
-    found: &[Found<F>],
+    found: &[ScannedFile<F>],
     whole: &[LsnRange],
     accounted: &[LsnRange],
     floor: Option<Lsn>,
     settings: &Settings,
-) -> Judged {
+) -> Verdict {
     let file_bytes = found.iter().filter_map(|found| found.scan.header.ok()).map(|header| header.file_bytes);
     let file_bytes = file_bytes.max().unwrap_or(0);
     let short: Vec<u64> = match settings.seal.planted.has(Fault::LengthNotCompared) {
@@ -70,7 +70,7 @@ pub(crate) fn judge<F>(
     };
     let absent = lsn::join(absent);
     let mut damaged = Vec::new();
-    for (index, (Found { number, scan, .. }, missing)) in found.iter().zip(owned).enumerate() {
+    for (index, (ScannedFile { number, scan, .. }, missing)) in found.iter().zip(owned).enumerate() {
         let has_lost_header = scan.header.is_err();
         let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
         let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter_map(needed);
@@ -83,7 +83,7 @@ pub(crate) fn judge<F>(
             damaged.push(DamagedFile { name, missing, has_lost_header, shortened_by, lost_from });
         }
     }
-    Judged { torn, damaged, absent, next }
+    Verdict { torn, damaged, absent, next }
 }
 
 /// The highest number that was durable by what whole batches account for, or by what others know: behind it is what
@@ -95,7 +95,7 @@ pub(crate) fn last_durable(whole: &[LsnRange], settings: &Settings) -> Option<Ls
 /// The highest number of which it is known that it was durable. What stands before a file is so before its
 /// header tells where it begins, which counts only where the file was cut off behind that: else it may be
 /// of an opening that did not come to its end, and that began at a floor which was torn away.
-fn acknowledged<F>(found: &[Found<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
+fn acknowledged<F>(found: &[ScannedFile<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
     let cut = found.iter().zip(short).filter(|(_, by)| **by > 0);
     let firsts = cut.filter_map(|(found, _)| found.scan.header.ok()?.first);
     // Before the first number of all stands 0, which is as good as none.
@@ -110,7 +110,7 @@ fn lost(accounted: &[LsnRange], floor: Option<Lsn>, acknowledged: Option<Lsn>) -
 }
 
 /// The same, but a range ends where a file begins: what is missing on both sides of that stood in two.
-fn parted<F>(found: &[Found<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
+fn parted<F>(found: &[ScannedFile<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
     let mut begins: Vec<Lsn> = found.iter().filter_map(|found| found.scan.lowest()).collect();
     begins.sort_unstable();
     let mut parts = Vec::new();
@@ -127,7 +127,7 @@ fn parted<F>(found: &[Found<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
 }
 
 /// What was being written at the end and is not there, as far as its headers tell.
-fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
+fn torn<F>(found: &[ScannedFile<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
     let first = last_durable.map_or(Lsn::FIRST, Lsn::next);
     let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
     let holes = announced
@@ -137,7 +137,7 @@ fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_durable: Option<Lsn>
 
 /// The bytes that a file lacks in which something acknowledged may have stood: a header that tells no
 /// number is of a file to which nothing was written. One without a header was as long as the others.
-fn shortened_by<F>(found: &Found<F>, file_bytes: u64) -> u64 {
+fn shortened_by<F>(found: &ScannedFile<F>, file_bytes: u64) -> u64 {
     match found.scan.header {
         Ok(header) if header.first.is_none() => 0,
         Ok(header) => header.file_bytes.saturating_sub(found.bytes),
@@ -146,7 +146,7 @@ fn shortened_by<F>(found: &Found<F>, file_bytes: u64) -> u64 {
 }
 
 /// Tells whether no file begins behind this one, so that nothing tells where it ended.
-fn is_last<F>(found: &[Found<F>], index: usize) -> bool {
+fn is_last<F>(found: &[ScannedFile<F>], index: usize) -> bool {
     let lowest = found.get(index).and_then(|found| found.scan.lowest());
     lowest.is_none() || found.iter().all(|other| other.scan.lowest() <= lowest)
 }
@@ -159,7 +159,7 @@ fn first_unknown(acknowledged: Option<Lsn>, accounted: &[LsnRange]) -> Lsn {
 }
 
 /// The file in which a lost range stood: the one that begins closest before it; none if that is not there.
-fn owner<F>(found: &[Found<F>], range: &LsnRange, short: &[u64]) -> Option<usize> {
+fn owner<F>(found: &[ScannedFile<F>], range: &LsnRange, short: &[u64]) -> Option<usize> {
     let begins = found.iter().enumerate().filter_map(|(index, found)| Some((found.scan.lowest()?, index)));
     let before = begins.filter(|(lowest, _)| *lowest <= range.first).max().map(|(_, index)| index);
     let owner = before
@@ -172,7 +172,7 @@ fn owner<F>(found: &[Found<F>], range: &LsnRange, short: &[u64]) -> Option<usize
 
 /// Tells whether a range begins behind all that this file has, ends where another file begins, and there
 /// was a file between these.
-fn is_between<F>(found: &[Found<F>], index: usize, range: &LsnRange) -> bool {
+fn is_between<F>(found: &[ScannedFile<F>], index: usize, range: &LsnRange) -> bool {
     let Some(before) = found.get(index) else { return false };
     let scan = &before.scan;
     let salvaged = scan.salvaged.iter().map(|record| record.lsn);

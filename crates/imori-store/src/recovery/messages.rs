@@ -18,13 +18,13 @@ pub struct Messages<F> {
     files: Vec<Option<Arc<F>>>,
     /// Which of the files are not written anew.
     staying: Vec<bool>,
-    places: Vec<Place>,
+    places: Vec<RecordLocation>,
     seal: Seal,
 }
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordLocation {
     pub(crate) lsn: Lsn,
     /// Which of the files.
     pub(crate) file: u32,
@@ -64,7 +64,7 @@ impl<F> fmt::Debug for Messages<F> {
 }
 
 impl<F: DiskFile> Messages<F> {
-    pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<Place>, seal: Seal) -> Messages<F> {
+    pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<RecordLocation>, seal: Seal) -> Messages<F> {
         let files = files.into_iter().map(Some).collect();
         Messages { files, staying: Vec::new(), places, seal }
     }
@@ -74,7 +74,7 @@ impl<F: DiskFile> Messages<F> {
         self.staying = staying.collect();
     }
 
-    pub(crate) fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[RecordLocation] {
         &self.places
     }
 
@@ -91,7 +91,7 @@ impl<F: DiskFile> Messages<F> {
     ///
     /// # Errors
     /// As [`Messages::each`].
-    pub fn sift<E>(
+    pub fn retain<E>(
         &mut self,
         mut take: impl FnMut(&RecordView<'_>, Option<u32>) -> Result<bool, E>,
     ) -> Result<(), ReadError<E>> {
@@ -129,13 +129,14 @@ impl<F: DiskFile> Messages<F> {
     ///
     /// # Errors
     /// As [`Messages::each`]; where one is not there, because its file is used again, the file changed.
-    pub fn some<E>(
+    pub fn read_records<E>(
         &self,
         lsns: impl Iterator<Item = Lsn>,
         take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
     ) -> Result<(), ReadError<E>> {
         let find = |lsn| self.places.binary_search_by_key(&lsn, |place| place.lsn);
-        let places: Option<Vec<Place>> = lsns.map(|lsn| self.places.get(find(lsn).ok()?).copied()).collect();
+        let places: Option<Vec<RecordLocation>> =
+            lsns.map(|lsn| self.places.get(find(lsn).ok()?).copied()).collect();
         self.read(places.ok_or_else(changed)?.into_iter(), SMALL_WINDOW_BYTES, take)
     }
 
@@ -154,7 +155,7 @@ impl<F: DiskFile> Messages<F> {
     /// The same of some of them.
     pub(crate) fn read<E>(
         &self,
-        places: impl Iterator<Item = Place>,
+        places: impl Iterator<Item = RecordLocation>,
         window_bytes: usize,
         mut take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
     ) -> Result<(), ReadError<E>> {
@@ -185,7 +186,7 @@ impl<F: DiskFile> Messages<F> {
     }
 
     /// Reads all of them into memory, or those that are asked for.
-    pub(crate) fn load(&self, places: impl Iterator<Item = Place>) -> io::Result<Vec<Record>> {
+    pub(crate) fn load(&self, places: impl Iterator<Item = RecordLocation>) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         let read = self.read(places, WINDOW_BYTES, |view| {
             records.push(view.to_record());

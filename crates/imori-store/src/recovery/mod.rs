@@ -15,7 +15,7 @@ pub mod walk;
 #[cfg(test)]
 mod written;
 #[cfg(test)]
-mod faltering;
+mod interrupted_reads;
 
 pub use self::messages::{Messages, ReadError};
 pub use self::recover::{RecoverError, Recovered, recover, recover_apart};

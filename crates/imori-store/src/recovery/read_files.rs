@@ -22,7 +22,7 @@ use crate::settings::Settings;
 const FIRST_BYTES: usize = 2 * BLOCK_BYTES;
 
 /// A file, and what stands in it.
-pub(crate) struct Found<F> {
+pub(crate) struct ScannedFile<F> {
     pub(crate) file: Arc<F>,
     /// The same, to read it from where the settings say.
     pub(crate) reading: Arc<F>,
@@ -58,7 +58,7 @@ pub(crate) fn read_files<D: Disk>(
     folder: &D,
     settings: &Settings,
     names: Vec<(String, u32)>,
-) -> io::Result<Vec<Found<D::File>>> {
+) -> io::Result<Vec<ScannedFile<D::File>>> {
     let (mut unread, mut bytes) = (Vec::new(), 0);
     for (name, number) in names {
         let file = Arc::new(folder.open(&name)?);
@@ -102,7 +102,7 @@ pub(crate) fn read_files<D: Disk>(
     scans.sort_by(|(one, _), (other, _)| one.cmp(other));
     unread.sort_by(|one, other| one.name.cmp(&other.name));
     let pairs = unread.into_iter().zip(scans);
-    let found = pairs.map(|(Unread { file, reading, name, number, bytes, .. }, (_, scan))| Found {
+    let found = pairs.map(|(Unread { file, reading, name, number, bytes, .. }, (_, scan))| ScannedFile {
         file,
         reading,
         name,

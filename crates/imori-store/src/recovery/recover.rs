@@ -12,8 +12,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::damage;
-use super::messages::{Messages, Place};
-use super::read_files::{Found, read_files};
+use super::messages::{Messages, RecordLocation};
+use super::read_files::{ScannedFile, read_files};
 use super::report::Report;
 use super::scan::Scanned;
 use crate::disk::{Disk, DiskFile, ReadFrom};
@@ -93,7 +93,7 @@ pub struct Recovered {
 
 /// What becomes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum FileAction {
     /// It is clean and stays as it is; this is its highest number.
     Stay(Lsn),
     /// The same, but its end may be in the page cache alone.
@@ -107,11 +107,11 @@ pub(crate) enum Fate {
 }
 
 /// All that is needed to go on.
-pub(crate) struct Findings<F> {
+pub(crate) struct RecoveryPlan<F> {
     /// What there is, but for messages.
     pub(crate) recovered: Recovered,
     pub(crate) messages: Messages<F>,
-    pub(crate) files: Vec<(JournalFile<F>, Fate)>,
+    pub(crate) files: Vec<(JournalFile<F>, FileAction)>,
     /// What is to be written anew, each with the first number that it accounts for.
     pub(crate) rewrites: Vec<(Lsn, Record)>,
     pub(crate) next_generation: u32,
@@ -141,7 +141,7 @@ impl Recovered {
     }
 }
 
-pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D::File>, RecoverError> {
+pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<RecoveryPlan<D::File>, RecoverError> {
     let begin = Instant::now();
     let (mut names, mut report, mut next_number) = (Vec::new(), Report::default(), 1);
     for name in disk.list()? {
@@ -187,9 +187,9 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
         return Err(RecoverError::Damaged(Box::new(report)));
     }
 
-    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
+    let fates: Vec<FileAction> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
     let (records, mut messages) = parted(&found, records, settings);
-    messages.stay(fates.iter().map(|fate| matches!(fate, Fate::Stay(_) | Fate::Sync(_))));
+    messages.stay(fates.iter().map(|fate| matches!(fate, FileAction::Stay(_) | FileAction::Sync(_))));
     let rewrites = rewrites(&found, &fates, (&records, &messages), (floor, next))?;
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
@@ -198,10 +198,10 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     });
     let files = files.collect();
     let recovered = Recovered { records, report, next };
-    Ok(Findings { recovered, messages, files, rewrites, next_generation, next_number })
+    Ok(RecoveryPlan { recovered, messages, files, rewrites, next_generation, next_number })
 }
 
-fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverError> {
+fn check_owner<F>(found: &ScannedFile<F>, settings: &Settings) -> Result<(), RecoverError> {
     let name = found.name.clone();
     match &found.scan.header {
         Ok(header) if header.store != settings.store || header.shard != settings.shard => {
@@ -214,7 +214,7 @@ fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverEr
 
 /// The records of all files by rising number, each with the file that has it. Where two files have the same, one
 /// was written anew from the other: the later counts.
-fn merged<F>(found: &mut [Found<F>]) -> Vec<(u32, Scanned)> {
+fn merged<F>(found: &mut [ScannedFile<F>]) -> Vec<(u32, Scanned)> {
     let mut records: Vec<(u32, Scanned)> = Vec::new();
     for (file, found) in (0..).zip(found) {
         records.extend(found.scan.salvaged.iter().map(|record| (file, record.clone())));
@@ -234,14 +234,14 @@ fn merged<F>(found: &mut [Found<F>]) -> Vec<(u32, Scanned)> {
 
 /// Parts messages, which stay where they are, from all else.
 fn parted<F: DiskFile>(
-    found: &[Found<F>],
+    found: &[ScannedFile<F>],
     all: Vec<(u32, Scanned)>,
     settings: &Settings,
 ) -> (Vec<Record>, Messages<F>) {
     let (mut records, mut places) = (Vec::new(), Vec::new());
     for (file, Scanned { lsn, kind, flags, at, payload }) in all {
         match kind {
-            RecordType::Message => places.push(Place { lsn, file, at }),
+            RecordType::Message => places.push(RecordLocation { lsn, file, at }),
             _ => records.push(Record { lsn, kind, flags, payload: Bytes::from(payload) }),
         }
     }
@@ -250,36 +250,37 @@ fn parted<F: DiskFile>(
 }
 
 /// What whole batches account for, and single records that verify.
-fn accounted<F>(whole: &[LsnRange], found: &[Found<F>]) -> Vec<LsnRange> {
+fn accounted<F>(whole: &[LsnRange], found: &[ScannedFile<F>]) -> Vec<LsnRange> {
     let salvaged = found.iter().flat_map(|found| &found.scan.salvaged);
     lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
 }
 
-fn fate<F>(found: &Found<F>, report: &Report, next: Lsn, settings: &Settings) -> Fate {
+fn fate<F>(found: &ScannedFile<F>, report: &Report, next: Lsn, settings: &Settings) -> FileAction {
     let scan = &found.scan;
     if report.damaged.iter().any(|damaged| damaged.name == journal_file::name(found.number)) {
-        return Fate::SetAside;
+        return FileAction::SetAside;
     }
     let is_clean = scan.salvaged.is_empty() && scan.broken.is_empty();
     match scan.whole.iter().map(|range| range.last).max() {
-        None if scan.lowest().is_none() => Fate::Ready,
-        Some(highest) if is_clean && highest.next() < next => Fate::Stay(highest),
-        Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => Fate::Stay(highest),
+        None if scan.lowest().is_none() => FileAction::Ready,
+        Some(highest) if is_clean && highest.next() < next => FileAction::Stay(highest),
+        Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => FileAction::Stay(highest),
         // What a device that failed or lost its power shows is written anew, not trusted once more.
-        Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => Fate::Sync(highest),
-        _ => Fate::Rewrite,
+        Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => FileAction::Sync(highest),
+        _ => FileAction::Rewrite,
     }
 }
 
 /// The records of files that do not stay, and a pad for each range of numbers that is gone for good, so
 /// that they are not missed again and are not given again.
 fn rewrites<F: DiskFile>(
-    found: &[Found<F>],
-    fates: &[Fate],
+    found: &[ScannedFile<F>],
+    fates: &[FileAction],
     (records, messages): (&[Record], &Messages<F>),
     (floor, next): (Option<Lsn>, Lsn),
 ) -> io::Result<Vec<(Lsn, Record)>> {
-    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_) | Fate::Sync(_)));
+    let staying =
+        found.iter().zip(fates).filter(|(_, fate)| matches!(fate, FileAction::Stay(_) | FileAction::Sync(_)));
     let staying = lsn::join(staying.flat_map(|(found, _)| found.scan.whole.iter().copied()).collect());
     let stays = |lsn: Lsn| staying.iter().any(|range| (range.first..=range.last).contains(&lsn));
     let mut moving = messages.load(messages.places().iter().filter(|place| !stays(place.lsn)).copied())?;

@@ -16,7 +16,7 @@ use crate::seal::{Seal, StoreId};
 
 /// What stands at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum JournalPiece<'a> {
     /// The header of the file, and it does not verify or is of another version.
     Header(HeaderError),
     /// The header of the file, and it is of another store, whose records do not verify in this one.
@@ -64,14 +64,14 @@ pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
 pub fn walk<E>(
     bytes: &[u8],
     store: StoreId,
-    visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+    visit: &mut impl FnMut(u64, JournalPiece<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let seal = Seal::new(store);
     let generation = match FileHeader::decode(bytes) {
-        Ok(header) if header.store != store => return visit(0, Place::Foreign),
+        Ok(header) if header.store != store => return visit(0, JournalPiece::Foreign),
         Ok(header) => Some(header.generation),
         Err(error) => {
-            visit(0, Place::Header(error))?;
+            visit(0, JournalPiece::Header(error))?;
             latest_generation(bytes, seal)
         }
     };
@@ -86,7 +86,7 @@ pub fn walk<E>(
                 search.run(begin..at, broken_until, visit)?;
                 let mut offset = at + batch::HEADER_BYTES;
                 for record in records {
-                    visit(offset as u64, Place::Record { record, is_alone: false })?;
+                    visit(offset as u64, JournalPiece::Record { record, is_alone: false })?;
                     offset += record::encoded_bytes(record.payload.len());
                 }
                 unverified = None;
@@ -95,7 +95,7 @@ pub fn walk<E>(
             }
             Err(BatchError::Records(header)) => {
                 search.run(begin..at, broken_until, visit)?;
-                visit(at as u64, Place::Broken { lsns: header.lsns, bytes: header.batch_bytes })?;
+                visit(at as u64, JournalPiece::Broken { lsns: header.lsns, bytes: header.batch_bytes })?;
                 (unverified, broken_until) = (Some(at + batch::HEADER_BYTES), at + header.batch_bytes);
             }
             Err(BatchError::Header | BatchError::Generation(_)) => unverified = Some(begin),
@@ -118,7 +118,7 @@ impl Search<'_> {
         &self,
         piece: Range<usize>,
         broken_until: usize,
-        visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+        visit: &mut impl FnMut(u64, JournalPiece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mark = self.generation.to_le_bytes();
         let Range { start: mut at, end } = piece;
@@ -133,7 +133,7 @@ impl Search<'_> {
             self.gap(gap..at, broken_until, visit)?;
             // What fills a batch up to its end says nothing.
             if record.kind != RecordType::Pad {
-                visit(at as u64, Place::Record { record, is_alone: true })?;
+                visit(at as u64, JournalPiece::Record { record, is_alone: true })?;
             }
             at += consumed.next_multiple_of(ALIGN_BYTES);
             gap = at;
@@ -145,12 +145,12 @@ impl Search<'_> {
         &self,
         gap: Range<usize>,
         broken_until: usize,
-        visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+        visit: &mut impl FnMut(u64, JournalPiece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let end = gap.end.min(broken_until);
         match self.bytes.get(gap.start..end) {
             Some(unverified) if unverified.iter().any(|byte| *byte != 0) => {
-                visit(gap.start as u64, Place::Unverified { bytes: unverified.len() })
+                visit(gap.start as u64, JournalPiece::Unverified { bytes: unverified.len() })
             }
             _ => Ok(()),
         }
@@ -198,14 +198,14 @@ mod tests {
 
     fn places(bytes: &[u8], store: StoreId) -> Vec<String> {
         let mut places = Vec::new();
-        let mut note = |offset: u64, place: Place<'_>| {
+        let mut note = |offset: u64, place: JournalPiece<'_>| {
             places.push(match place {
-                Place::Header(error) => format!("{offset} {error}"),
-                Place::Foreign => format!("{offset} foreign"),
-                Place::Record { record, is_alone: false } => format!("{offset} {}", record.lsn),
-                Place::Record { record, is_alone: true } => format!("{offset} {} alone", record.lsn),
-                Place::Broken { lsns, bytes } => format!("{offset} broken {lsns} {bytes}"),
-                Place::Unverified { bytes } => format!("{offset} unverified {bytes}"),
+                JournalPiece::Header(error) => format!("{offset} {error}"),
+                JournalPiece::Foreign => format!("{offset} foreign"),
+                JournalPiece::Record { record, is_alone: false } => format!("{offset} {}", record.lsn),
+                JournalPiece::Record { record, is_alone: true } => format!("{offset} {} alone", record.lsn),
+                JournalPiece::Broken { lsns, bytes } => format!("{offset} broken {lsns} {bytes}"),
+                JournalPiece::Unverified { bytes } => format!("{offset} unverified {bytes}"),
             });
             Ok::<(), ()>(())
         };

@@ -9,7 +9,7 @@ use crate::planted::Fault;
 
 use super::header::{HEADER_BYTES, SegmentHeader};
 use super::page::{self, NewPage};
-use super::row::{PageFacts, PageRef, Place, ROW_BYTES, Row};
+use super::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement};
 use super::settings::SegmentSettings;
 
 /// What a segment has to survive.
@@ -98,15 +98,15 @@ pub(crate) fn table_end(page_count: usize) -> usize {
 ///           └ a transient one ──────────┘
 /// ```
 #[derive(Debug)]
-pub(crate) struct WritingFile<F> {
+pub(crate) struct SegmentFileWriter<F> {
     file: F,
     first: String,
     last: String,
-    state: WritingState,
+    state: WriterState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WritingState {
+enum WriterState {
     Made,
     Filled,
     Synced,
@@ -114,7 +114,7 @@ enum WritingState {
     Done,
 }
 
-impl<F: DiskFile> WritingFile<F> {
+impl<F: DiskFile> SegmentFileWriter<F> {
     /// Makes the file under the name that it has until it is whole. When it fails, nothing of it stays, if the disk
     /// lets us; so it is with every step.
     pub(crate) fn make<D: Disk<File = F>>(
@@ -122,7 +122,7 @@ impl<F: DiskFile> WritingFile<F> {
         settings: &SegmentSettings,
         segment: u32,
         durability: Durability,
-    ) -> io::Result<WritingFile<F>> {
+    ) -> io::Result<SegmentFileWriter<F>> {
         let (first, last) = match durability {
             Durability::Durable => (name(segment, FileKind::New), name(segment, FileKind::Durable)),
             Durability::Transient => (name(segment, FileKind::Transient), name(segment, FileKind::Transient)),
@@ -135,7 +135,7 @@ impl<F: DiskFile> WritingFile<F> {
             Ok(file)
         });
         match made {
-            Ok(file) => Ok(WritingFile { file, first, last, state: WritingState::Made }),
+            Ok(file) => Ok(SegmentFileWriter { file, first, last, state: WriterState::Made }),
             Err(error) => {
                 clean_up(disk, settings, &first, &last);
                 Err(error)
@@ -154,12 +154,12 @@ impl<F: DiskFile> WritingFile<F> {
         let planted = settings.seal.planted;
         let is_transient = self.first == self.last;
         let done = match self.state {
-            WritingState::Made => fill(&self.file, settings, segment, pages, rows),
-            WritingState::Filled if !planted.has(Fault::SegmentWithoutSync) => self.file.sync_data(),
-            WritingState::Synced if !planted.has(Fault::RenameBeforeSync) => {
+            WriterState::Made => fill(&self.file, settings, segment, pages, rows),
+            WriterState::Filled if !planted.has(Fault::SegmentWithoutSync) => self.file.sync_data(),
+            WriterState::Synced if !planted.has(Fault::RenameBeforeSync) => {
                 disk.rename(&self.first, &self.last)
             }
-            WritingState::Named if !planted.has(Fault::SegmentWithoutFolderSync) => disk.sync_folder(),
+            WriterState::Named if !planted.has(Fault::SegmentWithoutFolderSync) => disk.sync_folder(),
             _ => Ok(()),
         };
         if let Err(error) = done {
@@ -167,13 +167,13 @@ impl<F: DiskFile> WritingFile<F> {
             return Err(error);
         }
         self.state = match self.state {
-            WritingState::Made if is_transient => WritingState::Done,
-            WritingState::Made => WritingState::Filled,
-            WritingState::Filled => WritingState::Synced,
-            WritingState::Synced => WritingState::Named,
-            WritingState::Named | WritingState::Done => WritingState::Done,
+            WriterState::Made if is_transient => WriterState::Done,
+            WriterState::Made => WriterState::Filled,
+            WriterState::Filled => WriterState::Synced,
+            WriterState::Synced => WriterState::Named,
+            WriterState::Named | WriterState::Done => WriterState::Done,
         };
-        Ok(self.state == WritingState::Done)
+        Ok(self.state == WriterState::Done)
     }
 }
 
@@ -201,7 +201,7 @@ fn fill(
     let header = SegmentHeader { store: settings.store, segment, page_count, file_bytes: end };
     output.push(&header.encode())?;
     for row in rows {
-        output.push(&row.encode(settings.seal, Place::Table))?;
+        output.push(&row.encode(settings.seal, RowPlacement::Table))?;
     }
     for (page, row) in pages.iter().zip(rows) {
         output.fill(row.offset)?;

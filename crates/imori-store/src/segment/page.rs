@@ -2,7 +2,7 @@
 //! all little endian, each at a multiple of 8 from the beginning of the page.
 //!
 //! The sum covers the fields before it, the page and the place in it: an entry verifies nowhere else.
-//! An entry that does not verify loses itself alone, for the next is looked for at every step of 8.
+//! An entry that does not verify loses itself alone, for the next is inspection for at every step of 8.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::lsn::{self, Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::seal::Seal;
 
-use super::row::{PageRef, Place, ROW_BYTES, Row};
+use super::row::{PageRef, ROW_BYTES, Row, RowPlacement};
 
 const HEAD_BYTES: usize = 28;
 const SUM_AT: usize = HEAD_BYTES - 4;
@@ -105,7 +105,7 @@ pub fn encode<E>(
     seal: Seal,
     mut push: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    push(&row.encode(seal, Place::Page))?;
+    push(&row.encode(seal, RowPlacement::Page))?;
     let mut at = ROW_BYTES;
     for entry in entries {
         let len = u32::try_from(entry.payload.len()).expect("a segment has a limit");
@@ -144,7 +144,7 @@ pub(crate) fn decode_lsns(bytes: &[u8], row: &Row, seal: Seal) -> Page<Lsn> {
 
 /// An entry where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryPlace<'a> {
+pub struct EntryLocation<'a> {
     /// The number of the record.
     pub lsn: Lsn,
     /// Its place in the order of its queue.
@@ -158,12 +158,12 @@ pub(crate) fn places<'a>(
     bytes: &'a [u8],
     row: &Row,
     seal: Seal,
-) -> (Vec<(usize, EntryPlace<'a>)>, Option<PageDamage>) {
+) -> (Vec<(usize, EntryLocation<'a>)>, Option<PageDamage>) {
     let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
     let damage = walk(bytes, row, seal, |head, place| {
         let at = place.start.saturating_sub(HEAD_BYTES);
         let payload = bytes.get(place).unwrap_or_default();
-        entries.push((at, EntryPlace { lsn: head.lsn, sequence: head.sequence, payload }));
+        entries.push((at, EntryLocation { lsn: head.lsn, sequence: head.sequence, payload }));
     });
     (entries, damage)
 }
@@ -175,7 +175,7 @@ impl Row {
     }
 }
 
-struct Head {
+struct EntryHeader {
     lsn: Lsn,
     sequence: u64,
     payload_sum: u32,
@@ -187,7 +187,7 @@ fn walk(
     bytes: &[u8],
     row: &Row,
     seal: Seal,
-    mut found: impl FnMut(&Head, Range<usize>),
+    mut found: impl FnMut(&EntryHeader, Range<usize>),
 ) -> Option<PageDamage> {
     let (page, count) = (row.facts.page, row.facts.count);
     let (mut at, mut verified, mut last) = (ROW_BYTES, 0, None);
@@ -218,13 +218,13 @@ fn walk(
     }
     lost.end(None);
     // The copy of the row is not needed here, but it may be when the table is damaged one day.
-    let has_row = Row::decode(bytes, seal, Place::Page).as_ref() == Some(row);
+    let has_row = Row::decode(bytes, seal, RowPlacement::Page).as_ref() == Some(row);
     let is_damaged = verified < count || !has_row;
     is_damaged.then(|| PageDamage { page, lost: count - verified, lsns: lost.lsns(row) })
 }
 
 /// The head of the entry at this place, if it and its payload are there.
-fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<Head> {
+fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<EntryHeader> {
     let head = bytes.get(at..)?.first_chunk::<HEAD_BYTES>()?;
     let (covered, sum) = head.split_at(SUM_AT);
     if u32::from_le_bytes(*sum.first_chunk()?) != head_sum(seal, page, at, covered) {
@@ -238,7 +238,7 @@ fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<Head> {
     // Where the file is cut off, so is the payload, which does not verify then.
     let end = begin.saturating_add(u32::from_le_bytes(*len) as usize).min(bytes.len());
     let (lsn, sequence) = (Lsn(u64::from_le_bytes(*lsn)), u64::from_le_bytes(*sequence));
-    Some(Head { lsn, sequence, payload_sum: u32::from_le_bytes(*payload_sum), payload: begin..end })
+    Some(EntryHeader { lsn, sequence, payload_sum: u32::from_le_bytes(*payload_sum), payload: begin..end })
 }
 
 fn head_sum(seal: Seal, page: PageRef, at: usize, covered: &[u8]) -> u32 {

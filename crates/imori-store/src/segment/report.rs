@@ -63,7 +63,7 @@ pub struct SegmentReport {
     pub absent: Vec<AbsentSegment>,
     /// Segments with damage in front of their pages.
     pub damaged: Vec<DamagedSegment>,
-    /// What is lost inside of the pages of those; other pages are not looked into by an opening.
+    /// What is lost inside of the pages of those; other pages are not inspection into by an opening.
     pub pages: Vec<DamagedPage>,
     /// How long it took.
     pub took: Duration,

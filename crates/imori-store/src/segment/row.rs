@@ -66,7 +66,7 @@ pub struct PageFacts {
 
 /// Which of the two a row is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RowPlacement {
     /// In the table of the segment.
     Table = 1,
     /// Before its page.
@@ -91,7 +91,7 @@ pub struct Row {
 impl Row {
     /// The bytes that stand for the row in this place.
     #[must_use]
-    pub fn encode(&self, seal: Seal, place: Place) -> [u8; ROW_BYTES] {
+    pub fn encode(&self, seal: Seal, place: RowPlacement) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
         let facts = &self.facts;
         let offset = u32::try_from(self.offset / PAGE_ALIGN_BYTES as u64).expect("a segment has a limit");
@@ -123,7 +123,7 @@ impl Row {
 
     /// Reads a row from the beginning of `bytes`, if it verifies and was written for this place.
     #[must_use]
-    pub fn decode(bytes: &[u8], seal: Seal, place: Place) -> Option<Row> {
+    pub fn decode(bytes: &[u8], seal: Seal, place: RowPlacement) -> Option<Row> {
         let covered = bytes.get(..SUM_AT)?;
         let (expected, _) = take(bytes.get(SUM_AT..)?)?;
         let is_whole = u32::from_le_bytes(expected) == sum(seal, place, covered);
@@ -169,7 +169,7 @@ impl Row {
     }
 }
 
-fn sum(seal: Seal, place: Place, covered: &[u8]) -> u32 {
+fn sum(seal: Seal, place: RowPlacement, covered: &[u8]) -> u32 {
     seal.sum(&[&[place as u8], covered])
 }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_format_is_this() {
-        let bytes = sample().encode(seal(), Place::Table);
+        let bytes = sample().encode(seal(), RowPlacement::Table);
         assert_eq!(bytes[..20], [3, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 1, 11, 0]);
         assert_eq!(bytes[20..36], [5, 0, 0, 0, 6, 0, 0, 0, 13, 0, 0, 0, 12, 0, 0, 0]);
         let [first, last] = [bytes[36..44].to_vec(), bytes[60..68].to_vec()];
@@ -214,16 +214,16 @@ mod tests {
 
     #[test]
     fn no_prefix_no_flipped_bit_and_no_other_place_is_a_row() {
-        let bytes = sample().encode(seal(), Place::Table);
-        assert_eq!(Row::decode(&bytes, seal(), Place::Page), None);
-        assert_eq!(Row::decode(&bytes, Seal::new(StoreId([2; 16])), Place::Table), None);
+        let bytes = sample().encode(seal(), RowPlacement::Table);
+        assert_eq!(Row::decode(&bytes, seal(), RowPlacement::Page), None);
+        assert_eq!(Row::decode(&bytes, Seal::new(StoreId([2; 16])), RowPlacement::Table), None);
         for len in 0..bytes.len() {
-            assert_eq!(Row::decode(&bytes[..len], seal(), Place::Table), None, "{len} bytes");
+            assert_eq!(Row::decode(&bytes[..len], seal(), RowPlacement::Table), None, "{len} bytes");
         }
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes;
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Row::decode(&flipped, seal(), Place::Table), None, "bit {bit}");
+            assert_eq!(Row::decode(&flipped, seal(), RowPlacement::Table), None, "bit {bit}");
         }
     }
 
@@ -238,13 +238,13 @@ mod tests {
             let facts = PageFacts { owner, level, page, count, bytes, first_sequence, last_sequence, first, last };
             let offset = u64::from(offset) * PAGE_ALIGN_BYTES as u64;
             let row = Row { facts, page_count: 9, rises, offset, len };
-            let place = if is_page { Place::Page } else { Place::Table };
+            let place = if is_page { RowPlacement::Page } else { RowPlacement::Table };
             prop_assert_eq!(Row::decode(&row.encode(seal(), place), seal(), place), Some(row));
         }
 
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            prop_assert_eq!(Row::decode(&bytes, seal(), Place::Table), None);
+            prop_assert_eq!(Row::decode(&bytes, seal(), RowPlacement::Table), None);
         }
     }
 }

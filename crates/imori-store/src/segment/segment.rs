@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::limits::BLOCK_BYTES;
 use crate::planted::{Fault, Planted};
 
-use super::census::SegmentCensus;
 use super::file::{self, FileKind};
+use super::manifest::ManifestEntry;
 use super::row::{PageFacts, Row};
 
 /// One segment.
@@ -16,14 +16,14 @@ pub(crate) struct Segment {
     pages: Vec<Option<Row>>,
     live: usize,
     /// The pages that were needed when space between them was given back last.
-    given_back_at: Option<usize>,
+    punched_at: Option<usize>,
 }
 
 impl Segment {
     /// A segment of these pages; those that are gone or lost are none.
     pub(crate) fn new(kind: FileKind, pages: Vec<Option<Row>>) -> Segment {
         let live = pages.iter().flatten().count();
-        Segment { kind, pages, live, given_back_at: None }
+        Segment { kind, pages, live, punched_at: None }
     }
 
     /// Where the page of this index is, if it is still needed.
@@ -45,12 +45,12 @@ impl Segment {
     /// The parts of its file, in whole blocks, that no page needs, also empty ones; none where they were given back
     /// already.
     pub(crate) fn unneeded(&mut self, planted: Planted) -> Vec<Range<u64>> {
-        let is_new = self.live < self.pages.len() && self.given_back_at != Some(self.live);
+        let is_new = self.live < self.pages.len() && self.punched_at != Some(self.live);
         // What is damaged stays as it is, for whoever looks at it.
         if !is_new || self.kind == FileKind::Damaged {
             return Vec::new();
         }
-        self.given_back_at = Some(self.live);
+        self.punched_at = Some(self.live);
         let block = BLOCK_BYTES as u64;
         let is_outward = planted.has(Fault::GiveBackNeighbours);
         let from = |at: u64| if is_outward { at / block * block } else { at.next_multiple_of(block) };
@@ -71,9 +71,9 @@ impl Segment {
     }
 
     /// What a checkpoint remembers of it.
-    pub(crate) fn census(&self, segment: u32) -> SegmentCensus {
+    pub(crate) fn manifest(&self, segment: u32) -> ManifestEntry {
         let gone = (0..).zip(&self.pages).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
         let page_count = u32::try_from(self.pages.len()).expect("the limit of pages fits");
-        SegmentCensus { segment, page_count, gone }
+        ManifestEntry { segment, page_count, gone }
     }
 }

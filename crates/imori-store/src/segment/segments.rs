@@ -16,10 +16,10 @@ use crate::disk::{Disk, DiskFile};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 
-use super::census::Census;
-use super::file::{self, Durability, FileKind, WritingFile};
-use super::look;
-use super::open::{self, Found};
+use super::file::{self, Durability, FileKind, SegmentFileWriter};
+use super::inspect;
+use super::manifest::Manifest;
+use super::open::{self, FoundSegments};
 use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, Page};
 use super::report::SegmentReport;
@@ -75,8 +75,8 @@ struct State {
 
 /// A segment that is being written.
 #[derive(Debug)]
-pub struct Writing<F> {
-    file: WritingFile<F>,
+pub struct SegmentWriter<F> {
+    file: SegmentFileWriter<F>,
     segment: u32,
     rows: Vec<Row>,
     durability: Durability,
@@ -85,15 +85,15 @@ pub struct Writing<F> {
 impl<D: Disk> Segments<D> {
     /// Opens what is there, given what the last checkpoint knows of it, and says which pages are needed.
     ///
-    /// Unfinished and transient segments are removed, and those that are gone by the census. Pages are
+    /// Unfinished and transient segments are removed, and those that are gone by the manifest. Pages are
     /// not read. A record may be in the pages of two segments, if its write failed or was cut off.
     pub fn open(
         disk: D,
         settings: &SegmentSettings,
-        census: &Census,
+        manifest: &Manifest,
     ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
         let tables = Tables::read(&disk, settings)?;
-        Segments::with_tables(disk, settings, tables, census)
+        Segments::with_tables(disk, settings, tables, manifest)
     }
 
     /// The same, where the tables of this disk were read before.
@@ -101,9 +101,9 @@ impl<D: Disk> Segments<D> {
         disk: D,
         settings: &SegmentSettings,
         tables: Tables,
-        census: &Census,
+        manifest: &Manifest,
     ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
-        let Found { segments, next, report } = open::find(&disk, settings, tables, census)?;
+        let FoundSegments { segments, next, report } = open::find(&disk, settings, tables, manifest)?;
         let facts = segments.values().flat_map(Segment::facts).collect();
         let state = Mutex::new(State { segments, next, under_way: BTreeSet::new() });
         Ok((Segments { disk, settings: *settings, state }, facts, report))
@@ -123,12 +123,13 @@ impl<D: Disk> Segments<D> {
 
     /// Begins to write these pages as one segment, for whoever has others go on between its steps. What is
     /// begun is brought to its end or its error, or counts as under way for ever.
-    pub fn begin(&self, pages: &[NewPage], durability: Durability) -> io::Result<Writing<D::File>> {
+    pub fn begin(&self, pages: &[NewPage], durability: Durability) -> io::Result<SegmentWriter<D::File>> {
         let segment = self.next()?;
-        let made = file::layout(segment, pages)
-            .and_then(|rows| Ok((WritingFile::make(&self.disk, &self.settings, segment, durability)?, rows)));
+        let made = file::layout(segment, pages).and_then(|rows| {
+            Ok((SegmentFileWriter::make(&self.disk, &self.settings, segment, durability)?, rows))
+        });
         match made {
-            Ok((file, rows)) => Ok(Writing { file, segment, rows, durability }),
+            Ok((file, rows)) => Ok(SegmentWriter { file, segment, rows, durability }),
             Err(error) => {
                 self.lock().under_way.remove(&segment);
                 Err(error)
@@ -140,7 +141,7 @@ impl<D: Disk> Segments<D> {
     /// after the last; after an error there is nothing left to do.
     pub fn step(
         &self,
-        writing: &mut Writing<D::File>,
+        writing: &mut SegmentWriter<D::File>,
         pages: &[NewPage],
     ) -> io::Result<Option<Vec<PageFacts>>> {
         let segment = writing.segment;
@@ -212,7 +213,7 @@ impl<D: Disk> Segments<D> {
     /// parts are, what was given back of them before included. It takes no room, unlike moving those others, and changes nothing where the disk has no holes.
     ///
     /// Whoever reads the file later finds zeros there: only what a durable checkpoint names as gone is discarded.
-    pub fn give_back(&self) -> io::Result<u64> {
+    pub fn punch_holes(&self) -> io::Result<u64> {
         let mut parts_of = Vec::new();
         for (number, segment) in &mut self.lock().segments {
             let parts = segment.unneeded(self.settings.seal.planted);
@@ -232,7 +233,7 @@ impl<D: Disk> Segments<D> {
                 let part = part.start..part.end.min(end);
                 if part.start < part.end {
                     let len = part.end - part.start;
-                    match file.give_back(part)? {
+                    match file.punch_holes(part)? {
                         true => bytes += len,
                         false => return Ok(bytes),
                     }
@@ -244,17 +245,17 @@ impl<D: Disk> Segments<D> {
 
     /// Which durable segments there are and which of their pages are gone.
     #[must_use]
-    pub fn census(&self) -> Census {
+    pub fn manifest(&self) -> Manifest {
         let state = self.lock();
-        let under_way = match self.settings.seal.planted.has(Fault::CensusSkipsUnderWay) {
+        let under_way = match self.settings.seal.planted.has(Fault::ManifestSkipsUnderWay) {
             true => None,
             false => state.under_way.first().copied(),
         };
         // What is under way is not listed yet, so it must not count as older than this.
         let next_segment = under_way.unwrap_or(state.next);
         let durable = state.segments.iter().filter(|(_, segment)| segment.kind != FileKind::Transient);
-        let segments = durable.map(|(number, segment)| segment.census(*number)).collect();
-        Census { next_segment, segments }
+        let segments = durable.map(|(number, segment)| segment.manifest(*number)).collect();
+        Manifest { next_segment, segments }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -276,10 +277,10 @@ impl<D: Disk> Segments<D> {
         let (row, name) = self.place(page)?;
         let read = || {
             let file = self.disk.open(&name)?;
-            look::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
+            inspect::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
         };
         read().map(|bytes| (row, bytes)).map_err(|error| match (error.kind(), self.place(page)) {
-            // It was discarded after its place was looked up.
+            // It was discarded after its place was inspection up.
             (io::ErrorKind::NotFound, Err(gone)) => gone,
             _ => PageError::Disk(error),
         })

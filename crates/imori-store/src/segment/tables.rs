@@ -8,7 +8,7 @@ use crate::lsn::Lsn;
 use crate::planted::Fault;
 
 use super::file::{self, FileKind};
-use super::look::{Looked, look};
+use super::inspect::{TableInspection, inspect};
 use super::open_error::SegmentOpenError;
 use super::settings::SegmentSettings;
 
@@ -27,7 +27,7 @@ pub(super) struct SegmentFile {
     pub(super) number: u32,
     pub(super) kind: FileKind,
     /// None where it ends with the run that wrote it, or was never whole.
-    pub(super) looked: Option<Looked>,
+    pub(super) inspection: Option<TableInspection>,
 }
 
 impl Tables {
@@ -42,8 +42,8 @@ impl Tables {
         for name in disk.list()? {
             let Some((number, kind)) = file::parse_name(&name) else { continue };
             let ends = kind == FileKind::New || kind == FileKind::Transient && !transient_stays;
-            let looked = if ends { None } else { Some(look(disk, settings, number, &name)?) };
-            files.push(SegmentFile { name, number, kind, looked });
+            let inspection = if ends { None } else { Some(inspect(disk, settings, number, &name)?) };
+            files.push(SegmentFile { name, number, kind, inspection });
         }
         Ok(Tables { files, took: begin.elapsed() })
     }
@@ -52,8 +52,9 @@ impl Tables {
     #[must_use]
     pub fn last_record(&self) -> Option<Lsn> {
         let durable = self.files.iter().filter(|file| file.kind != FileKind::Transient);
-        let rows =
-            durable.filter_map(|file| file.looked.as_ref()).flat_map(|looked| looked.rows.iter().flatten());
+        let rows = durable
+            .filter_map(|file| file.inspection.as_ref())
+            .flat_map(|inspection| inspection.rows.iter().flatten());
         rows.map(|row| row.facts.last).max()
     }
 }

@@ -9,15 +9,15 @@ use crate::settings::OnDamage;
 
 use super::file::{self, FileKind};
 use super::header::{SegmentHeader, SegmentHeaderError};
-use super::look::{bytes_of, look_at};
+use super::inspect::{bytes_of, inspect_bytes};
 use super::open_error::SegmentOpenError;
-use super::page::{self, EntryPlace, PageDamage};
+use super::page::{self, EntryLocation, PageDamage};
 use super::row::PageFacts;
 use super::settings::SegmentSettings;
 
 /// What stands at a place of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SegmentPlace<'a> {
+pub enum SegmentPiece<'a> {
     /// The header, and it does not verify, or is of another version, after which nothing is read.
     Header(SegmentHeaderError),
     /// The header, and it is of another store, whose pages do not verify in this one.
@@ -25,7 +25,7 @@ pub enum SegmentPlace<'a> {
     /// A page; its entries follow.
     Page(&'a PageFacts),
     /// An entry that verifies.
-    Entry(EntryPlace<'a>),
+    Entry(EntryLocation<'a>),
     /// What of the page before does not verify.
     Damage(&'a PageDamage),
     /// Neither row of the page of this index verifies, so that nobody knows where it is.
@@ -51,36 +51,36 @@ pub fn walk<D: Disk, E: From<io::Error>>(
     disk: &D,
     store: StoreId,
     name: &str,
-    found: &mut dyn FnMut(u64, SegmentPlace<'_>) -> Result<(), E>,
+    found: &mut dyn FnMut(u64, SegmentPiece<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let bytes_max = usize::try_from(SEGMENT_BYTES_MAX).unwrap_or(usize::MAX);
     let bytes = disk.read(name, ReadFrom::Cache, bytes_max)?;
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
     let Some((number, _)) = file::parse_name(name) else { return Ok(()) };
-    let looked = match look_at(&bytes, &settings, number, name) {
-        Ok(looked) => looked,
-        Err(SegmentOpenError::Foreign { .. }) => return found(0, SegmentPlace::Foreign),
+    let inspection = match inspect_bytes(&bytes, &settings, number, name) {
+        Ok(inspection) => inspection,
+        Err(SegmentOpenError::Foreign { .. }) => return found(0, SegmentPiece::Foreign),
         Err(SegmentOpenError::Version { version, .. }) => {
-            return found(0, SegmentPlace::Header(SegmentHeaderError::Version(version)));
+            return found(0, SegmentPiece::Header(SegmentHeaderError::Version(version)));
         }
         Err(error) => return Err(io::Error::other(error).into()),
     };
     let header = SegmentHeader::decode(&bytes);
     if let Err(error) = header {
-        found(0, SegmentPlace::Header(error))?;
+        found(0, SegmentPiece::Header(error))?;
     }
-    for (index, row) in (0..).zip(&looked.rows) {
+    for (index, row) in (0..).zip(&inspection.rows) {
         let Some(row) = row else {
-            found(0, SegmentPlace::Lost(index))?;
+            found(0, SegmentPiece::Lost(index))?;
             continue;
         };
-        found(row.offset, SegmentPlace::Page(&row.facts))?;
+        found(row.offset, SegmentPiece::Page(&row.facts))?;
         let (entries, damage) = page::places(bytes_of(&bytes, row), row, settings.seal);
         for (at, entry) in entries {
-            found(row.offset + at as u64, SegmentPlace::Entry(entry))?;
+            found(row.offset + at as u64, SegmentPiece::Entry(entry))?;
         }
         if let Some(damage) = &damage {
-            found(row.offset, SegmentPlace::Damage(damage))?;
+            found(row.offset, SegmentPiece::Damage(damage))?;
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::recovery::scan::{FileScan, Scanned};
 const FILE_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 
 /// A file of this number and generation, as long as it was made, whose header says where it begins.
-fn file(number: u32, first: u64) -> Found<()> {
+fn file(number: u32, first: u64) -> ScannedFile<()> {
     let settings = settings(None);
     let (store, shard, first) = (settings.store, settings.shard, Some(Lsn(first)));
     let header = FileHeader { store, shard, generation: number, first, file_bytes: FILE_BYTES };
@@ -25,14 +25,14 @@ fn file(number: u32, first: u64) -> Found<()> {
         broken,
     };
     let name = journal_file::name(number);
-    Found { file: Arc::new(()), reading: Arc::new(()), name, number, bytes: FILE_BYTES, scan }
+    ScannedFile { file: Arc::new(()), reading: Arc::new(()), name, number, bytes: FILE_BYTES, scan }
 }
 
 fn range((first, last): (u64, u64)) -> LsnRange {
     LsnRange { first: Lsn(first), last: Lsn(last) }
 }
 
-impl Found<()> {
+impl ScannedFile<()> {
     /// It has such whole batches.
     fn whole<const N: usize>(mut self, ranges: [(u64, u64); N]) -> Self {
         self.scan.whole.extend(ranges.map(range));
@@ -75,7 +75,7 @@ impl Found<()> {
 
 /// All that is judged in a line: `2 without header short 1 lost 4-5; torn 9; absent 1-3; next 10`, where the first
 /// number is the file's, and a file is short by blocks.
-fn told(judged: &Judged) -> String {
+fn told(judged: &Verdict) -> String {
     let ranges = |ranges: &[LsnRange]| ranges.iter().map(|range| format!(" {range}")).collect::<String>();
     let mut told: Vec<String> = Vec::new();
     for file in &judged.damaged {
@@ -105,11 +105,11 @@ fn told(judged: &Judged) -> String {
 }
 
 /// Judges files above a floor: what they are, the files, and what is told of them.
-fn check(floor: Option<u64>, rows: Vec<(&str, Vec<Found<()>>, &str)>) {
+fn check(floor: Option<u64>, rows: Vec<(&str, Vec<ScannedFile<()>>, &str)>) {
     check_with(floor, &settings(None), rows);
 }
 
-fn check_with(floor: Option<u64>, settings: &Settings, rows: Vec<(&str, Vec<Found<()>>, &str)>) {
+fn check_with(floor: Option<u64>, settings: &Settings, rows: Vec<(&str, Vec<ScannedFile<()>>, &str)>) {
     for (what, found, expected) in rows {
         let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
         let saved = found.iter().flat_map(|found| found.scan.salvaged.iter());

@@ -4,17 +4,17 @@
 ///
 /// Who begins with none has an empty one: then every segment counts as newer than the checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Census {
-    /// Segments of this number and above are newer than the census; one below that it does not list is
+pub struct Manifest {
+    /// Segments of this number and above are newer than the manifest; one below that it does not list is
     /// gone, also if a crash brought its file back.
     pub next_segment: u32,
     /// By rising number.
-    pub segments: Vec<SegmentCensus>,
+    pub segments: Vec<ManifestEntry>,
 }
 
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SegmentCensus {
+pub struct ManifestEntry {
     /// Its number, which no other segment ever has.
     pub segment: u32,
     /// How many pages were written to it.
@@ -23,17 +23,17 @@ pub struct SegmentCensus {
     pub gone: Vec<u32>,
 }
 
-impl SegmentCensus {
+impl ManifestEntry {
     /// How many of its pages somebody needs.
     pub(crate) fn needed_count(&self) -> usize {
         (self.page_count as usize).saturating_sub(self.gone.len())
     }
 }
 
-impl Census {
+impl Manifest {
     /// The segment of this number, if it is listed.
     #[must_use]
-    pub fn segment(&self, segment: u32) -> Option<&SegmentCensus> {
+    pub fn segment(&self, segment: u32) -> Option<&ManifestEntry> {
         let at = self.segments.binary_search_by_key(&segment, |listed| listed.segment).ok()?;
         self.segments.get(at)
     }
@@ -45,7 +45,7 @@ impl Census {
     }
 
     /// The segments of which a page is needed.
-    pub fn needed(&self) -> impl Iterator<Item = &SegmentCensus> {
+    pub fn needed(&self) -> impl Iterator<Item = &ManifestEntry> {
         self.segments.iter().filter(|listed| listed.needed_count() > 0)
     }
 
@@ -62,11 +62,11 @@ mod tests {
 
     #[test]
     fn what_is_older_and_not_listed_is_gone() {
-        let listed = |segment| SegmentCensus { segment, page_count: 1, gone: Vec::new() };
-        let census = Census { next_segment: 9, segments: vec![listed(3), listed(7)] };
+        let listed = |segment| ManifestEntry { segment, page_count: 1, gone: Vec::new() };
+        let manifest = Manifest { next_segment: 9, segments: vec![listed(3), listed(7)] };
         for (segment, is_gone) in [(2, true), (3, false), (5, true), (7, false), (8, true), (9, false)] {
-            assert_eq!(census.is_gone(segment), is_gone, "{segment}");
+            assert_eq!(manifest.is_gone(segment), is_gone, "{segment}");
         }
-        assert!(!Census::default().is_gone(0));
+        assert!(!Manifest::default().is_gone(0));
     }
 }
