@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use imori_store::lsn::Lsn;
 use imori_store::seal::{Seal, StoreId};
-use imori_store::segment::{self, PageEntry, PageFacts, PageRef, RowPlacement, Row, SegmentHeader};
+use imori_store::segment::{self, PageEntry, PageFacts, PageRef, Row, RowPlacement, SegmentHeader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

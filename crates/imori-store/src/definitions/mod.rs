@@ -1,6 +1,6 @@
-//! The store of definitions: what was declared, as of a checkpoint.
+//! The store of definitions: declared vhosts, exchanges, queues and bindings, as of a checkpoint.
 //!
-//! Rows of bytes in tables of `redb`; what they say is not interpreted.
+//! Rows of bytes in tables of `redb`, which are not interpreted.
 
 mod definitions;
 mod rows;

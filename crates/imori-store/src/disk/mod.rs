@@ -1,4 +1,4 @@
-//! The disk as this crate sees it: the real one, one that changes nothing, and one in memory that fails on demand.
+//! The disk below this crate: the real one, a read-only view, and one in memory that fails on demand.
 
 pub mod sim_disk;
 mod read_only_disk;

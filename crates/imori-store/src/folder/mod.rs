@@ -1,4 +1,4 @@
-//! The data folder: which store it is, who has it, how the last process ended, and which damage was found.
+//! The data folder: its id, its lock, the end of the last process, and the damage that was found.
 
 mod folder;
 mod folder_lock;

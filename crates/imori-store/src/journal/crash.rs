@@ -1,8 +1,8 @@
-//! Random lives of a journal on the simulated disk, with a crash after every call that changes it.
+//! Random lives of a journal on the simulated disk, with a crash after every call that changes the disk.
 //!
-//! The ledger knows what was appended and what was promised. After each crash, also one in the middle
-//! of opening after a crash: nothing promised is lost, nothing else is there, no byte is changed,
-//! numbers rise, groups are whole, no damage is seen. Each planted fault has to be caught.
+//! A ledger knows which records were appended and promised. After each crash, also one during an opening:
+//! nothing promised is lost, nothing else appears, no byte is changed. Numbers rise, groups are whole, no
+//! damage is reported. Each planted fault has to be caught.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ impl Ledger {
         }
     }
 
-    /// Forgets what is not there any more: it must not come back.
+    /// Forgets records that were lost: none of them may come back.
     fn adopt(&mut self, recovered: &Recovered) {
         self.appended = recovered.records.iter().map(|record| (record.lsn.0, record.clone())).collect();
         let appended = &self.appended;
@@ -102,7 +102,7 @@ struct Life {
     job: Option<Job<SimFile>>,
 }
 
-/// A process that was killed left what it wrote, unless the disk failed.
+/// Where to read after a kill: the cache holds all that was written, unless the disk failed.
 fn trusted(left: &State) -> ReadFrom {
     if left.has_lost() { ReadFrom::Device } else { ReadFrom::Cache }
 }
@@ -111,12 +111,12 @@ struct Run {
     random: Random,
     ledger: Ledger,
     points: u64,
-    /// One of the states of the last step that had some: a process is killed at any of its calls.
+    /// A state of the last step that changed the disk: a process is killed at any of its calls.
     left: Option<State>,
 }
 
 impl Run {
-    /// Lives one after the other, each ended by a crash; says how many crashes were looked at.
+    /// Runs lives one after the other, each ended by a crash; returns how many crashes were checked.
     fn run(seed: u64, fault: Option<Fault>) -> Result<u64, String> {
         let mut run = Run { random: Random(seed), ledger: Ledger::default(), points: 0, left: None };
         let mut settings = settings(fault);
@@ -178,7 +178,7 @@ impl Run {
         Ok(())
     }
 
-    /// One thing that happens; false if the disk failed and the process ends.
+    /// Performs one random step; false if the disk failed and the process ends.
     fn step(&mut self, life: &mut Life) -> Result<bool, String> {
         match self.random.below(9) {
             0..4 => self.append(&mut life.intake),
@@ -227,7 +227,7 @@ impl Run {
     }
 }
 
-/// The disk failed, which may be, or something is wrong, which may not.
+/// `None` when the disk failed, which is allowed; the violation when a property broke.
 type End = Option<String>;
 
 impl Life {
@@ -253,7 +253,7 @@ impl Life {
         Ok(true)
     }
 
-    /// Begins a job, or ends the one that was begun before.
+    /// Begins a job of the pool, or completes the one under way.
     fn work(&mut self) -> Result<bool, End> {
         let Some(job) = self.job.take() else {
             self.job = self.pool.next_job();

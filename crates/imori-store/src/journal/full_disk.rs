@@ -1,4 +1,4 @@
-//! A disk that has nothing left to give: which of its errors a pool waits out, and which are failures.
+//! Tests of the pool on a disk without space: which errors it waits out, and which are failures.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::limits::READY_FILES;
 const EMFILE: i32 = 24;
 const ENOENT: i32 = 2;
 
-/// Files cannot be made, or not be removed, for these reasons.
+/// A disk that refuses to create or remove files with these error codes.
 #[derive(Clone)]
 struct FullDisk {
     disk: SimDisk,
@@ -57,7 +57,7 @@ impl Disk for FullDisk {
     }
 }
 
-/// What comes of the first file of a pool: none for want of space, or an error.
+/// Makes the first file of a pool: false for want of space, or the code of another error.
 fn first(disk: &FullDisk) -> Result<bool, Option<i32>> {
     let job = Pool::new(settings(None), 1, 1).next_job().expect("there is none yet");
     let made = job.run(disk, &|| true).map_err(|error| error.raw_os_error())?;

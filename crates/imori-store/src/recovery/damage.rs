@@ -1,7 +1,7 @@
-//! What of a journal is damage, what is only its torn end, and what stood in it and is not there.
+//! Tells damage from the torn end of a journal, and finds missing numbers.
 //!
-//! Numbers follow each other from the floor, or from the first of the store: what is missing between is
-//! lost. Behind the last of them it takes the length that a file's header tells to see that it was cut off.
+//! Numbers are consecutive from the floor, or from the first of the store; a missing one is lost. Behind the
+//! last number the length in a file's header shows whether the file was cut off.
 
 use super::read_files::ScannedFile;
 use super::report::DamagedFile;
@@ -10,19 +10,19 @@ use crate::planted::Fault;
 use crate::records::{journal_file, record};
 use crate::settings::Settings;
 
-/// What was found out.
+/// The verdict on a journal.
 pub(crate) struct Verdict {
-    /// What was being written at the end and is not there.
+    /// Numbers that were being written at the end and are not there.
     pub(crate) torn: Vec<LsnRange>,
     pub(crate) damaged: Vec<DamagedFile>,
-    /// What no file has.
+    /// Lost numbers that belong to no file.
     pub(crate) absent: Vec<LsnRange>,
     /// The first number that was never given to a record that is kept, nor to one that may be lost.
     pub(crate) next: Lsn,
 }
 
-/// Judges files by rising generation; `whole` is what whole batches account for, and `accounted` that
-/// and single records.
+/// Judges files, given by rising generation. `whole` holds the numbers of whole batches; `accounted` adds
+/// those of single records.
 pub(crate) fn judge<F>(
     found: &[ScannedFile<F>],
     whole: &[LsnRange],
@@ -86,15 +86,15 @@ pub(crate) fn judge<F>(
     Verdict { torn, damaged, absent, next }
 }
 
-/// The highest number that was durable by what whole batches account for, or by what others know: behind it is what
-/// was being written at the end.
+/// The highest number known to be durable, from whole batches or from segments. Later numbers were being
+/// written at the end.
 pub(crate) fn last_durable(whole: &[LsnRange], settings: &Settings) -> Option<Lsn> {
     whole.last().map(|range| range.last).max(settings.durable_through)
 }
 
-/// The highest number of which it is known that it was durable. What stands before a file is so before its
-/// header tells where it begins, which counts only where the file was cut off behind that: else it may be
-/// of an opening that did not come to its end, and that began at a floor which was torn away.
+/// The highest number known to be acknowledged. A header names the first number of its file, and numbers
+/// before that were durable. The header counts only where its file was cut off behind it. Otherwise it may
+/// belong to an opening that was interrupted, with a floor that was torn away.
 fn acknowledged<F>(found: &[ScannedFile<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
     let cut = found.iter().zip(short).filter(|(_, by)| **by > 0);
     let firsts = cut.filter_map(|(found, _)| found.scan.header.ok()?.first);
@@ -103,13 +103,13 @@ fn acknowledged<F>(found: &[ScannedFile<F>], short: &[u64], last_durable: Option
     last_durable.max(before)
 }
 
-/// The numbers that something was acknowledged under and that are not there.
+/// Acknowledged numbers that are missing.
 fn lost(accounted: &[LsnRange], floor: Option<Lsn>, acknowledged: Option<Lsn>) -> Vec<LsnRange> {
     let first = floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST);
     acknowledged.map_or(Vec::new(), |last| lsn::holes(LsnRange { first, last }, accounted))
 }
 
-/// The same, but a range ends where a file begins: what is missing on both sides of that stood in two.
+/// Splits lost ranges where a file begins: the two parts stood in two files.
 fn parted<F>(found: &[ScannedFile<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
     let mut begins: Vec<Lsn> = found.iter().filter_map(|found| found.scan.lowest()).collect();
     begins.sort_unstable();
@@ -126,7 +126,7 @@ fn parted<F>(found: &[ScannedFile<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
     parts
 }
 
-/// What was being written at the end and is not there, as far as its headers tell.
+/// Numbers of the torn end, as far as batch headers announce them.
 fn torn<F>(found: &[ScannedFile<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
     let first = last_durable.map_or(Lsn::FIRST, Lsn::next);
     let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
@@ -135,8 +135,8 @@ fn torn<F>(found: &[ScannedFile<F>], accounted: &[LsnRange], last_durable: Optio
     lsn::join(holes.collect())
 }
 
-/// The bytes that a file lacks in which something acknowledged may have stood: a header that tells no
-/// number is of a file to which nothing was written. One without a header was as long as the others.
+/// Missing bytes of a file that may have held acknowledged records. A header without a first number is of a
+/// file that was never written to. A file without a header is assumed to be as long as the others.
 fn shortened_by<F>(found: &ScannedFile<F>, file_bytes: u64) -> u64 {
     match found.scan.header {
         Ok(header) if header.first.is_none() => 0,
@@ -145,20 +145,21 @@ fn shortened_by<F>(found: &ScannedFile<F>, file_bytes: u64) -> u64 {
     }
 }
 
-/// Tells whether no file begins behind this one, so that nothing tells where it ended.
+/// Tells whether this file is the last, so that no other file shows where it ended.
 fn is_last<F>(found: &[ScannedFile<F>], index: usize) -> bool {
     let lowest = found.get(index).and_then(|found| found.scan.lowest());
     lowest.is_none() || found.iter().all(|other| other.scan.lowest() <= lowest)
 }
 
-/// The lowest number behind those acknowledged that nothing accounts for.
+/// The lowest number behind the acknowledged ones that no batch or record accounts for.
 fn first_unknown(acknowledged: Option<Lsn>, accounted: &[LsnRange]) -> Lsn {
     let next = acknowledged.map_or(Lsn::FIRST, Lsn::next);
     let around = accounted.iter().find(|range| (range.first..=range.last).contains(&next));
     around.map_or(next, |range| range.last.next())
 }
 
-/// The file in which a lost range stood: the one that begins closest before it; none if that is not there.
+/// The file in which a lost range stood: the one that begins closest before it. `None` if that file is
+/// missing.
 fn owner<F>(found: &[ScannedFile<F>], range: &LsnRange, short: &[u64]) -> Option<usize> {
     let begins = found.iter().enumerate().filter_map(|(index, found)| Some((found.scan.lowest()?, index)));
     let before = begins.filter(|(lowest, _)| *lowest <= range.first).max().map(|(_, index)| index);
@@ -170,8 +171,7 @@ fn owner<F>(found: &[ScannedFile<F>], range: &LsnRange, short: &[u64]) -> Option
     })
 }
 
-/// Tells whether a range begins behind all that this file has, ends where another file begins, and there
-/// was a file between these.
+/// Tells whether a range lies between this file and the next, with a missing file in between.
 fn is_between<F>(found: &[ScannedFile<F>], index: usize, range: &LsnRange) -> bool {
     let Some(before) = found.get(index) else { return false };
     let scan = &before.scan;

@@ -1,4 +1,4 @@
-//! A file that gives a block at a time, is interrupted before each, and ends before it says: what readers make of it.
+//! Tests of readers with a file that gives one block at a time, is interrupted before each, and ends early.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,11 +15,11 @@ use crate::records::{Record, RecordType, batch};
 
 struct InterruptedFile {
     bytes: Vec<u8>,
-    /// How long it says it is.
+    /// The length that the file claims.
     size: usize,
-    /// From here on it cannot be read.
+    /// Reads from this offset on fail.
     broken_at: usize,
-    /// It takes reads of whole blocks alone, into memory that is aligned as they are.
+    /// Only whole blocks are read, into memory aligned like them.
     is_direct: bool,
     calls: AtomicUsize,
 }

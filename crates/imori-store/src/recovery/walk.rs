@@ -1,7 +1,6 @@
-//! Every place in the bytes of one journal file at which something stands, for people who look.
+//! Visits every piece of one journal file, for an operator.
 //!
-//! It judges nothing: which of it recovery needs, and what of it is damage inside of what was
-//! acknowledged, takes all files together.
+//! Nothing is judged: whether a record is needed, or damage matters, depends on all files together.
 
 use std::io;
 use std::ops::Range;
@@ -14,42 +13,42 @@ use crate::records::record::{self, ALIGN_BYTES, HEADER_BYTES, RecordType, Record
 use crate::records::{FileHeader, HeaderError, journal_file};
 use crate::seal::{Seal, StoreId};
 
-/// What stands at a place.
+/// One piece of a journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalPiece<'a> {
-    /// The header of the file, and it does not verify or is of another version.
+    /// A file header that does not verify, or of another version.
     Header(HeaderError),
-    /// The header of the file, and it is of another store, whose records do not verify in this one.
+    /// A file header of another store; its records are not read.
     Foreign,
     /// A record that verifies.
     Record {
         /// The record.
         record: RecordView<'a>,
-        /// The batch around it does not verify, or there is none.
+        /// No batch around the record verifies.
         is_alone: bool,
     },
-    /// A batch whose header verifies and announces more than there is.
+    /// A batch whose header verifies and whose records do not all.
     Broken {
-        /// The numbers that it accounts for.
+        /// Numbers of the batch.
         lsns: LsnRange,
-        /// The bytes that it takes.
+        /// Length of the batch in bytes.
         bytes: usize,
     },
-    /// Bytes of such a batch in which no record verifies.
+    /// Bytes of a broken batch in which no record verifies.
     Unverified {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
 
-/// The names of the files of a journal, also of those that were set aside.
+/// The names of all journal files, those set aside included.
 pub fn files<D: Disk>(disk: &D) -> io::Result<Vec<String>> {
     let mut names = disk.list()?;
     names.retain(|name| journal_file::parse_name(name).is_some() && !journal_file::is_unfinished(name));
     Ok(names)
 }
 
-/// Reads a file whole; a journal's is no longer than recovery holds in memory.
+/// Reads a whole file; a journal file fits into memory.
 pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
     let file = disk.open(name)?;
     match file.size()? {
@@ -60,7 +59,7 @@ pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Tells `visit` of each place and its offset, in the order of the file, until it has had enough.
+/// Passes each piece and its offset to `visit`, in the order of the file, until that returns an error.
 pub fn walk<E>(
     bytes: &[u8],
     store: StoreId,
@@ -113,7 +112,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Tells of the records in a piece, and of what does not verify in it before `broken_until`.
+    /// Reports the records in a gap, and unverified bytes before `broken_until`.
     fn run<E>(
         &self,
         piece: Range<usize>,

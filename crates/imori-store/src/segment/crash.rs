@@ -1,9 +1,8 @@
-//! Random lives of segments on the simulated disk, with a crash after every call that changes it.
+//! Random lives of segments on the simulated disk, with a crash after every call that changes the disk.
 //!
-//! The ledger knows which pages were written and discarded, and what the last checkpoint knew. After each
-//! crash, also one in the middle of opening: no page that is needed is lost, none that a checkpoint knew
-//! as gone comes back, every byte is the one that was written, no damage is seen, and no number that a
-//! checkpoint knew is given again. Each planted fault has to be caught.
+//! A ledger knows which pages were written and discarded, and the last manifest. After each crash, also one
+//! during an opening: no needed page is lost, and no discarded one comes back. No byte is changed, no damage
+//! is reported, no known number is given again. Each planted fault has to be caught.
 
 use std::collections::BTreeMap;
 
@@ -106,8 +105,8 @@ struct Run {
 }
 
 impl Run {
-    /// Lives one after the other, each ended by a crash; says how many crashes were inspection at, and how many bytes were
-    /// given back.
+    /// Runs lives one after the other, each ended by a crash; returns the crashes checked and the bytes of
+    /// holes.
     fn run(seed: u64, fault: Option<Fault>) -> Result<(u64, u64), String> {
         let (random, ledger) = (Random(seed), Ledger::default());
         let mut run =
@@ -133,7 +132,7 @@ impl Run {
         Ok((run.points, run.hole_bytes))
     }
 
-    /// What came back is needed again, what did not cannot any more.
+    /// Pages that came back are needed again; the others may not come back later.
     fn adopt(&mut self, facts: &[PageFacts]) {
         let mut all = std::mem::take(&mut self.ledger.durable);
         all.append(&mut self.ledger.doubtful);

@@ -1,7 +1,7 @@
 //! Damage by the medium: every bit of a small segment, and thousands of places of a large one.
 //!
-//! Held: no byte is another one than was written, only entries are lost in which the damage is, what is
-//! lost is told, and what is set aside is not changed.
+//! No byte differs from the written one, and only damaged entries are lost. Each loss is reported, and a file
+//! that is set aside stays unchanged.
 
 use std::ops::Range;
 
@@ -23,12 +23,12 @@ use crate::settings::OnDamage;
 const NAME: &str = "segment-0000000000";
 const ASIDE: &str = "segment-0000000000.damaged";
 
-/// A segment, and where in its file everything is.
+/// A segment, and the offsets of everything in its file.
 struct Sample {
     state: State,
     facts: Vec<PageFacts>,
     rows: Vec<Row>,
-    /// Every entry and its place, what fills it up left out.
+    /// Every entry and its place, padding left out.
     entries: Vec<(PageRef, PageEntry, Range<usize>)>,
     len: usize,
     settings: SegmentSettings,
@@ -60,7 +60,7 @@ fn sample(page_count: u64, entry_count: u64, len: usize, fault: Option<Fault>) -
 }
 
 impl Sample {
-    /// Opens and reads all after this change, which is within `range`; says how many entries are lost.
+    /// Opens and reads all after this change within `range`; returns how many entries are lost.
     fn check(&self, range: &Range<usize>, change: impl FnOnce(&mut Vec<u8>)) -> Result<usize, String> {
         let mut state = self.state.clone();
         state.damage(NAME, change);
@@ -134,7 +134,7 @@ impl Sample {
         self.check(&(at..at + 1), |bytes| bytes[at] ^= 1 << (bit % 8))
     }
 
-    /// Something random: a bit, a sector or a block of zeros, a sector from elsewhere, or the end is gone.
+    /// Applies random damage: a bit, a sector or block of zeros, a sector from elsewhere, or a lost end.
     fn hurt(&self, random: &mut Random) -> Result<usize, String> {
         let size = [512, 4096][random.below(2)];
         let at = random.below(self.len / size) * size;

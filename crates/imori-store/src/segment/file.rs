@@ -1,4 +1,4 @@
-//! The file of a segment: how it is named, laid out and written.
+//! The file of a segment: its name, layout and writing.
 
 use std::io;
 
@@ -12,25 +12,25 @@ use super::page::{self, NewPage};
 use super::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement};
 use super::settings::SegmentSettings;
 
-/// What a segment has to survive.
+/// The event that a segment has to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A power cut.
     Durable,
-    /// Nothing: it is only there because memory is short.
+    /// None: the segment exists only because memory is short.
     Transient,
 }
 
-/// What a file with the name of a segment is.
+/// The kind of a file with the name of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
-    /// A segment that is whole.
+    /// A complete segment.
     Durable,
-    /// One for this run.
+    /// A segment of this run alone.
     Transient,
-    /// One that was never whole.
+    /// A segment that was never complete.
     New,
-    /// One that is damaged: it is set aside, and what verifies is served.
+    /// A damaged segment that is set aside; the pages that verify are served.
     Damaged,
 }
 
@@ -45,12 +45,12 @@ impl FileKind {
     }
 }
 
-/// What the file of this segment is called.
+/// The name of a segment's file.
 pub(crate) fn name(segment: u32, kind: FileKind) -> String {
     format!("segment-{segment:010}{}", kind.suffix())
 }
 
-/// The number in the name of a segment's file, and what the file is.
+/// Parses the name of a segment's file: number and kind.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, FileKind)> {
     let (digits, suffix) = name.strip_prefix("segment-")?.split_at_checked(10)?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -61,7 +61,7 @@ pub(crate) fn parse_name(name: &str) -> Option<(u32, FileKind)> {
     Some((digits.parse().ok()?, kind))
 }
 
-/// Says where in a segment each page goes.
+/// Computes the place of each page in a segment.
 pub(crate) fn layout(segment: u32, pages: &[NewPage]) -> io::Result<Vec<Row>> {
     if pages.is_empty() || pages.iter().any(|page| page.entries.is_empty()) {
         return Err(refusal("a page without entries cannot be written; leave it out"));
@@ -86,12 +86,12 @@ pub(crate) fn layout(segment: u32, pages: &[NewPage]) -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Where the table of so many pages ends.
+/// Offset of the end of a table for `page_count` pages.
 pub(crate) fn table_end(page_count: usize) -> usize {
     HEADER_BYTES + page_count * ROW_BYTES
 }
 
-/// A segment on its way to the disk, and how far it is.
+/// A segment on its way to the disk, and the steps that are done.
 ///
 /// ```text
 /// Made -> Filled -> Synced -> Named -> Done
@@ -115,8 +115,8 @@ enum WriterState {
 }
 
 impl<F: DiskFile> SegmentFileWriter<F> {
-    /// Makes the file under the name that it has until it is whole. When it fails, nothing of it stays, if the disk
-    /// lets us; so it is with every step.
+    /// Creates the file under its temporary name. Here and in every step, a failure removes the file if the
+    /// disk allows it.
     pub(crate) fn make<D: Disk<File = F>>(
         disk: &D,
         settings: &SegmentSettings,
@@ -143,7 +143,7 @@ impl<F: DiskFile> SegmentFileWriter<F> {
         }
     }
 
-    /// Does what is next: writes all, syncs, gives the name, makes that durable. True when that was the last.
+    /// Performs the next step: write all, sync, rename, sync the folder. True when that was the last.
     pub(crate) fn step<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -177,7 +177,7 @@ impl<F: DiskFile> SegmentFileWriter<F> {
     }
 }
 
-/// Removing what is left is all that can be done; the next opening tries it again.
+/// Removes the rest of a failed segment; if that fails too, the next opening tries again.
 fn clean_up<D: Disk>(disk: &D, settings: &SegmentSettings, first: &str, last: &str) {
     if settings.seal.planted.has(Fault::FailedSegmentStays) {
         return;
@@ -211,12 +211,12 @@ fn fill(
     output.flush()
 }
 
-/// Few and large writes, one behind the other.
+/// A buffer that makes few and large writes, one behind the other.
 struct Output<'a, F> {
     file: &'a F,
     settings: &'a SegmentSettings,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file.
+    /// Offset of the buffer in the file.
     at: u64,
 }
 
@@ -231,7 +231,7 @@ impl<F: DiskFile> Output<'_, F> {
         Ok(())
     }
 
-    /// Writes zeros up to this place of the file, which is less than a block away.
+    /// Writes zeros up to this offset, which is less than a block away.
     fn fill(&mut self, offset: u64) -> io::Result<()> {
         let missing = offset.saturating_sub(self.at + self.buffer.len() as u64);
         let missing = usize::try_from(missing).map_err(io::Error::other)?;

@@ -1,30 +1,30 @@
-//! Which segments there are: what a checkpoint remembers of them.
+//! The manifest of segments, which a checkpoint remembers.
 
-/// All durable segments at one moment. A checkpoint keeps it, and the next opening is given it.
+/// All durable segments at one moment. A checkpoint keeps the manifest, and the next opening reads it.
 ///
-/// Who begins with none has an empty one: then every segment counts as newer than the checkpoint.
+/// The manifest of a new store is empty: then every segment counts as newer than the checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Segments of this number and above are newer than the manifest; one below that it does not list is
-    /// gone, also if a crash brought its file back.
+    /// Segments with this number or above are newer than the manifest. A lower one that is not listed is
+    /// gone, even if a crash brought its file back.
     pub next_segment: u32,
-    /// By rising number.
+    /// Entries by rising number of the segment.
     pub segments: Vec<ManifestEntry>,
 }
 
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestEntry {
-    /// Its number, which no other segment ever has.
+    /// Number of the segment, never given twice.
     pub segment: u32,
-    /// How many pages were written to it.
+    /// Number of pages that were written to the segment.
     pub page_count: u32,
-    /// The indexes of those that nobody needs any more, or that damage took, rising.
+    /// Indexes of the pages that are no longer needed, or are lost to damage, rising.
     pub gone: Vec<u32>,
 }
 
 impl ManifestEntry {
-    /// How many of its pages somebody needs.
+    /// Number of needed pages.
     pub(crate) fn needed_count(&self) -> usize {
         (self.page_count as usize).saturating_sub(self.gone.len())
     }
@@ -49,7 +49,7 @@ impl Manifest {
         self.segments.iter().filter(|listed| listed.needed_count() > 0)
     }
 
-    /// Tells whether this page of a segment that is listed was gone already.
+    /// Tells whether this page of a listed segment is gone.
     #[must_use]
     pub fn has_gone(&self, segment: u32, index: u32) -> bool {
         self.segment(segment).is_some_and(|listed| listed.gone.binary_search(&index).is_ok())

@@ -1,8 +1,8 @@
 //! Segments: immutable files of pages, each page the entries of one queue at one priority.
 //!
-//! What is still unsettled when a journal file is to be used again goes here, and so does a queue that
-//! is longer than its memory. A segment is written whole under a temporary name, synced and renamed; it
-//! goes when nobody needs a page of it. What an entry says is not interpreted.
+//! Entries get there when they are unsettled while their journal file is to be reused, or when a queue
+//! outgrows its memory. A segment is written under a temporary name, synced and renamed. Without a needed
+//! page it is removed. Entries are not interpreted.
 
 mod segments;
 mod verify;

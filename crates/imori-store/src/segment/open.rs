@@ -1,8 +1,7 @@
-//! Which segments a folder holds, by their tables and by what a checkpoint knows.
+//! Finds the segments of a folder, by their tables and by the manifest of a checkpoint.
 //!
-//! A segment with damage in front of its pages is set aside by its name alone and is served from there:
-//! its pages keep their places, so that what a checkpoint knows of them stays true, and nothing that
-//! can be cut off is written.
+//! A segment with damage in front of its pages is set aside by renaming, and is served from there. Its pages
+//! keep their places, so that the manifest stays true, and no write can be cut off.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -19,7 +18,7 @@ use super::segment::Segment;
 use super::settings::SegmentSettings;
 use super::tables::{SegmentFile, Tables};
 
-/// What a folder holds.
+/// The segments of a folder.
 #[derive(Debug)]
 pub(crate) struct FoundSegments {
     pub(crate) segments: BTreeMap<u32, Segment>,
@@ -27,7 +26,7 @@ pub(crate) struct FoundSegments {
     pub(crate) report: SegmentReport,
 }
 
-/// Finds the segments of a folder, and takes away what a crash left and what is gone.
+/// Finds the segments of a folder. Files that a crash left behind, and segments that are gone, are removed.
 pub(crate) fn find<D: Disk>(
     disk: &D,
     settings: &SegmentSettings,
@@ -92,7 +91,7 @@ pub(crate) fn find<D: Disk>(
     Ok(found)
 }
 
-/// The segments that a checkpoint needs and that are not there.
+/// The missing segments that the manifest needs.
 pub(super) fn absent(manifest: &Manifest, is_there: impl Fn(u32) -> bool) -> Vec<AbsentSegment> {
     let absent = manifest.needed().filter(|listed| !is_there(listed.segment)).map(|listed| AbsentSegment {
         segment: listed.segment,

@@ -1,9 +1,8 @@
 //! All segments of a store: one thread writes and discards, any thread reads.
 //!
-//! No lock is held while the disk works. A page is read with one read; its file is opened for it, which
-//! costs little beside the read and leaves nothing to count or close. What is absent: which page to
-//! read or when to write one, and moving the last pages of a segment that is kept for them: the space
-//! between those is given back instead.
+//! No lock is held while the disk works. A page is read by one read from a file that is opened for it: cheap
+//! beside the read, and nothing to count or close. Absent: which page to read or write, and compaction. Space
+//! between needed pages is given back by holes instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,9 +30,9 @@ use super::tables::Tables;
 /// Why a page cannot be read.
 #[derive(Debug)]
 pub enum PageError {
-    /// The disk does not let us.
+    /// The disk returned an error.
     Disk(io::Error),
-    /// It was discarded, or never written.
+    /// The page was discarded, or never written.
     Gone(PageRef),
 }
 
@@ -83,10 +82,10 @@ pub struct SegmentWriter<F> {
 }
 
 impl<D: Disk> Segments<D> {
-    /// Opens what is there, given what the last checkpoint knows of it, and says which pages are needed.
+    /// Opens the segments of a folder by the last manifest, and returns the needed pages.
     ///
-    /// Unfinished and transient segments are removed, and those that are gone by the manifest. Pages are
-    /// not read. A record may be in the pages of two segments, if its write failed or was cut off.
+    /// Unfinished, transient and gone segments are removed. Pages are not read. A record may be in the pages
+    /// of two segments, if its write failed or was cut off.
     pub fn open(
         disk: D,
         settings: &SegmentSettings,
@@ -96,7 +95,7 @@ impl<D: Disk> Segments<D> {
         Segments::with_tables(disk, settings, tables, manifest)
     }
 
-    /// The same, where the tables of this disk were read before.
+    /// Opens segments whose tables were read before.
     pub fn with_tables(
         disk: D,
         settings: &SegmentSettings,
@@ -109,9 +108,9 @@ impl<D: Disk> Segments<D> {
         Ok((Segments { disk, settings: *settings, state }, facts, report))
     }
 
-    /// Writes pages as one segment, which is durable when this returns, unless it is a transient one.
+    /// Writes pages as one segment, which is durable on return unless transient.
     ///
-    /// After an error there is no such segment, and nothing forbids to write the pages again.
+    /// After an error there is no such segment, and the pages may be written again.
     pub fn write(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
         let mut writing = self.begin(pages, durability)?;
         loop {
@@ -121,8 +120,8 @@ impl<D: Disk> Segments<D> {
         }
     }
 
-    /// Begins to write these pages as one segment, for whoever has others go on between its steps. What is
-    /// begun is brought to its end or its error, or counts as under way for ever.
+    /// Begins to write pages as one segment, in steps between which other work can go on. A writer must be
+    /// brought to its end or its error, or it counts as under way for ever.
     pub fn begin(&self, pages: &[NewPage], durability: Durability) -> io::Result<SegmentWriter<D::File>> {
         let segment = self.next()?;
         let made = file::layout(segment, pages).and_then(|rows| {
@@ -137,8 +136,8 @@ impl<D: Disk> Segments<D> {
         }
     }
 
-    /// Does the next of what a segment takes: its bytes, their sync, its name, the sync of that. Gives the pages
-    /// after the last; after an error there is nothing left to do.
+    /// Performs the next step: bytes, sync, rename, sync of the folder. Returns the pages after the last
+    /// step; after an error nothing is left to do.
     pub fn step(
         &self,
         writing: &mut SegmentWriter<D::File>,
@@ -162,7 +161,7 @@ impl<D: Disk> Segments<D> {
         Ok(Some(facts))
     }
 
-    /// Reads a page and verifies every entry; damage is told beside what is well.
+    /// Reads a page and verifies every entry; damage is returned beside the entries that verify.
     pub fn read(&self, page: PageRef) -> Result<Page, PageError> {
         let (row, bytes) = self.bytes(page)?;
         let read = page::decode(&Bytes::from(bytes), &row, self.settings.seal);
@@ -173,13 +172,13 @@ impl<D: Disk> Segments<D> {
         Ok(read)
     }
 
-    /// Reads the numbers of the entries that [`Segments::read`] would give.
+    /// Reads the numbers of the entries that [`Segments::read`] would return.
     pub fn read_lsns(&self, page: PageRef) -> Result<Page<Lsn>, PageError> {
         let (row, bytes) = self.bytes(page)?;
         Ok(page::decode_lsns(&bytes, &row, self.settings.seal))
     }
 
-    /// What the file is called in which a page is, or was.
+    /// The name of the file that holds a page, or held it.
     #[must_use]
     pub fn file_name(&self, page: PageRef) -> String {
         let state = self.lock();
@@ -187,10 +186,10 @@ impl<D: Disk> Segments<D> {
         file::name(page.segment(), kind)
     }
 
-    /// Tells that nobody needs the page any more; the file of a segment goes with the last of its pages.
+    /// Marks a page as no longer needed; the file is removed with the last of its pages.
     ///
-    /// After an error the file is still there and the segment is listed with nothing left, so that the
-    /// next opening removes it. A page that is gone already is none the worse.
+    /// After an error the file is still there and the segment is listed without pages, so that the next
+    /// opening removes it. Discarding a page twice is harmless.
     pub fn discard(&self, page: PageRef) -> io::Result<()> {
         let mut state = self.lock();
         let Some(segment) = state.segments.get_mut(&page.segment()) else { return Ok(()) };
@@ -209,10 +208,11 @@ impl<D: Disk> Segments<D> {
         removed
     }
 
-    /// Gives the space of pages that were discarded back, where others keep their file; says how long the
-    /// parts are, what was given back of them before included. It takes no room, unlike moving those others, and changes nothing where the disk has no holes.
+    /// Punches holes where discarded pages stood in files that are still needed, and returns the bytes of all
+    /// holes. Unlike compaction that takes no room; a disk without holes is left as it is.
     ///
-    /// Whoever reads the file later finds zeros there: only what a durable checkpoint names as gone is discarded.
+    /// A later reader finds zeros there, so only pages that a durable checkpoint knows as gone may be
+    /// discarded.
     pub fn punch_holes(&self) -> io::Result<u64> {
         let mut parts_of = Vec::new();
         for (number, segment) in &mut self.lock().segments {
@@ -243,7 +243,7 @@ impl<D: Disk> Segments<D> {
         Ok(bytes)
     }
 
-    /// Which durable segments there are and which of their pages are gone.
+    /// The manifest of all durable segments and their gone pages.
     #[must_use]
     pub fn manifest(&self) -> Manifest {
         let state = self.lock();

@@ -17,27 +17,27 @@ use super::page;
 use super::report::{AbsentSegment, DamagedPage, DamagedSegment};
 use super::settings::SegmentSettings;
 
-/// What a folder of segments holds.
+/// The findings of a full verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SegmentsInspection {
-    /// Segments that outlive a run.
+    /// Number of durable segments.
     pub segment_count: usize,
-    /// Pages of which a row verifies.
+    /// Number of pages with a row that verifies.
     pub page_count: usize,
-    /// Pages that nobody needs any more, whose space was given back.
+    /// Number of unneeded pages that are holes.
     pub hole_count: usize,
-    /// Entries that verify.
+    /// Number of entries that verify.
     pub entry_count: usize,
     /// Segments with damage in front of their pages.
     pub damaged: Vec<DamagedSegment>,
     /// Pages with damage inside.
     pub pages: Vec<DamagedPage>,
-    /// Segments that are not there and that the last checkpoint needs.
+    /// Missing segments that the last checkpoint needs.
     pub absent: Vec<AbsentSegment>,
 }
 
 impl SegmentsInspection {
-    /// How many places are damaged that somebody needs.
+    /// Number of damages to needed data.
     #[must_use]
     pub fn damage_count(&self) -> usize {
         self.absent.len() + self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
@@ -57,8 +57,8 @@ impl fmt::Display for SegmentsInspection {
     }
 }
 
-/// Reads the segments of a store; what is of one run alone, or was never whole, is left out. Pages that are gone by
-/// the manifest are inspection at too, but for those whose space was given back.
+/// Verifies all durable segments of a store. Incomplete and transient files are left out. Gone pages are
+/// verified too, unless their space is a hole.
 pub fn verify<D: Disk>(
     disk: &D,
     store: StoreId,
@@ -103,8 +103,8 @@ pub fn verify<D: Disk>(
     Ok(seen)
 }
 
-/// Tells whether there are zeros under a page that nobody needs: which of it was given back depends on the pages
-/// around it, which may have gone since.
+/// Tells whether a hole was punched under an unneeded page. Its extent depends on the pages around it, which
+/// may have gone since.
 fn is_hole(bytes: &[u8], begin: usize, end: usize) -> bool {
     let mut sectors = (begin / SECTOR_BYTES * SECTOR_BYTES..end).step_by(SECTOR_BYTES);
     sectors.any(|at| bytes.get(at..at + SECTOR_BYTES).is_some_and(|all| all.iter().all(|byte| *byte == 0)))

@@ -1,4 +1,4 @@
-//! Every place in a segment at which something stands, for people who look; it judges nothing.
+//! Visits every piece of a segment, for an operator; nothing is judged.
 
 use std::io;
 
@@ -15,27 +15,28 @@ use super::page::{self, EntryLocation, PageDamage};
 use super::row::PageFacts;
 use super::settings::SegmentSettings;
 
-/// What stands at a place of a segment.
+/// One piece of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentPiece<'a> {
-    /// The header, and it does not verify, or is of another version, after which nothing is read.
+    /// A header that does not verify, or of another version; nothing is read after it.
     Header(SegmentHeaderError),
-    /// The header, and it is of another store, whose pages do not verify in this one.
+    /// A header of another store; its pages are not read.
     Foreign,
     /// A page; its entries follow.
     Page(&'a PageFacts),
     /// An entry that verifies.
     Entry(EntryLocation<'a>),
-    /// What of the page before does not verify.
+    /// The damage of the page before.
     Damage(&'a PageDamage),
-    /// Neither row of the page of this index verifies, so that nobody knows where it is.
+    /// No row of the page with this index verifies, so that its place is unknown.
     Lost(u32),
 }
 
-/// The names of the segments that outlive a run, also of those that were set aside.
+/// The names of all durable segments, those set aside included.
 ///
 /// # Errors
-/// What the operating system says.
+///
+/// Any error of the operating system.
 pub fn files<D: Disk>(disk: &D) -> io::Result<Vec<String>> {
     let kind = |name: &str| file::parse_name(name).map(|(_, kind)| kind);
     let mut names = disk.list()?;
@@ -43,10 +44,11 @@ pub fn files<D: Disk>(disk: &D) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads a segment and tells each place of it, with its offset in the file; an error of `found` ends it.
+/// Reads a segment and passes each piece with its offset to `found`, until that returns an error.
 ///
 /// # Errors
-/// That the file cannot be read, or what `found` says.
+///
+/// The file cannot be read, or the error of `found`.
 pub fn walk<D: Disk, E: From<io::Error>>(
     disk: &D,
     store: StoreId,

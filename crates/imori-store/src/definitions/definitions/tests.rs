@@ -231,7 +231,7 @@ fn sample(is_closed: bool) -> (SimDisk, Rows) {
     (SimDisk::new(disk.state().crash(&mut Random(1))), rows)
 }
 
-/// What is served of a damaged file: never a wrong byte, and what is missing is told.
+/// A damaged file serves no wrong byte, and reports all that is missing.
 fn check_damaged(state: &State, expected: &Rows, what: &str) -> &'static str {
     let disk = SimDisk::new(state.clone());
     let looked = inspect(&disk, STORE);

@@ -1,4 +1,4 @@
-//! What is told of files that are hurt in several places at once: rows of files, and what is judged of them.
+//! Rows of files with damage in several places, and the verdict on each.
 
 use std::sync::Arc;
 
@@ -33,19 +33,19 @@ fn range((first, last): (u64, u64)) -> LsnRange {
 }
 
 impl ScannedFile<()> {
-    /// It has such whole batches.
+    /// Adds whole batches with these numbers.
     fn whole<const N: usize>(mut self, ranges: [(u64, u64); N]) -> Self {
         self.scan.whole.extend(ranges.map(range));
         self
     }
 
-    /// It has a batch of which the header alone verifies, and these records of it do.
+    /// Adds a batch whose header alone verifies, with these verified records.
     fn broken<const N: usize>(mut self, lsns: (u64, u64), saved: [u64; N]) -> Self {
         self.scan.broken.push(range(lsns));
         self.saved(saved)
     }
 
-    /// It has records that verify and around which no batch does.
+    /// Adds verified records without a verified batch around them.
     fn saved<const N: usize>(mut self, numbers: [u64; N]) -> Self {
         let (kind, payload) = (RecordType::Message, Box::default());
         let record = |lsn| Scanned { lsn: Lsn(lsn), kind, flags: 0, at: 0, payload: Box::clone(&payload) };
@@ -53,7 +53,7 @@ impl ScannedFile<()> {
         self
     }
 
-    /// It is cut off behind so many blocks.
+    /// Cuts the file off behind so many blocks.
     fn cut(mut self, blocks: u64) -> Self {
         self.bytes = blocks * BLOCK_BYTES as u64;
         self
@@ -73,8 +73,9 @@ impl ScannedFile<()> {
     }
 }
 
-/// All that is judged in a line: `2 without header short 1 lost 4-5; torn 9; absent 1-3; next 10`, where the first
-/// number is the file's, and a file is short by blocks.
+/// The verdict in one line: `2 without header short 1 lost 4-5; torn 9; absent 1-3; next 10`.
+///
+/// The first number is the file's, and a file is short by blocks.
 fn told(judged: &Verdict) -> String {
     let ranges = |ranges: &[LsnRange]| ranges.iter().map(|range| format!(" {range}")).collect::<String>();
     let mut told: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! What becomes of each file, and what of a batch that does not verify is kept.
+//! The action on each file, and the records that are kept of a damaged batch.
 
 use crate::disk::sim_disk::{SimDisk, State};
 use crate::journal;
@@ -16,7 +16,7 @@ fn found(state: &State) -> RecoveryPlan<crate::disk::sim_disk::SimFile> {
     find(&SimDisk::new(state.clone()), &settings(None)).expect("it can be read")
 }
 
-/// The same with messages.
+/// Recovers with messages in memory.
 fn read(state: &State) -> Recovered {
     recover(&SimDisk::new(state.clone()), &settings(None)).expect("it can be read")
 }
