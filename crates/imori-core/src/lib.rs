@@ -3,6 +3,7 @@
 //! Reading down follows a message. What is absent: no protocol, no socket, no clock, no
 //! lock, no log; whoever runs the core lends it those through [`world::World`].
 
+pub mod inbound;
 pub mod turn;
 pub mod broker;
 pub mod world;

@@ -11,16 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
+use imori_core::inbound::Inbound;
 use imori_core::turn::Next;
 use imori_core::world::World;
 
-use crate::client::{Client, Protocol, world};
+use crate::client::{Client, Protocol, Settings, world};
 use crate::world::TestWorld;
 
 /// A protocol whose conversations can be written down.
 pub trait Dialogue: Protocol + Sized {
     /// Settings of the first client.
-    fn settings() -> Self::Settings;
+    fn settings() -> Settings<Self>;
 
     /// The bytes of a line that is sent.
     fn input(line: &str) -> Vec<u8>;
@@ -60,7 +61,7 @@ pub struct Talk<D: Dialogue> {
     /// The world of its clients.
     pub world: TestWorld,
     /// Settings of the clients to come.
-    pub settings: D::Settings,
+    pub settings: Settings<D>,
     /// Its clients by their names.
     pub clients: BTreeMap<String, Client<D>>,
     /// The state of each client that was written last.
@@ -145,7 +146,7 @@ impl<D: Dialogue> Talk<D> {
             ["wait", seconds, "s"] => self.wait(seconds.parse().unwrap()),
             ["the", "broker", "is", "going", "to", "stop"] => {
                 for client in self.clients.values_mut() {
-                    D::stopping(&mut client.connection, &self.world);
+                    client.connection.stopping(&self.world);
                 }
             }
             ["delete", queue] => self.world.delete_queue(queue),

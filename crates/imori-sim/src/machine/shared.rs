@@ -16,7 +16,7 @@ use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_server::settings::ProtocolSettings;
+use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
 use imori_server::{Keeper, PageNews, Turns};
 use imori_stomp::settings::Settings;
