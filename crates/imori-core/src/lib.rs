@@ -6,6 +6,7 @@
 pub mod inbound;
 pub mod turn;
 pub mod broker;
+mod pipeline;
 pub mod world;
 pub mod restore;
 mod restore_lost;

@@ -2,12 +2,13 @@
 
 use imori_core::broker::Repetition;
 use imori_core::inbound::{Repeat, RepeatedHead};
-use imori_core::message::{Address, BODY_SHARED_MIN, Head, OriginId};
+use imori_core::message::{Address, BODY_SHARED_MIN, Head};
 use imori_core::outbound::INBOX_PREFIX;
 
 use crate::address::{address, has_empty_token, is_literal};
 use crate::operation::Publish;
 use crate::session::Session;
+use crate::text::PLAIN;
 
 /// Bytes of a line that is remembered. A longer one is read each time.
 const LINE_BYTES_MAX: usize = 512;
@@ -40,7 +41,7 @@ fn read(session: &Session, publish: &Publish<'_>, line: &[u8]) -> Option<Repeate
         head: line.to_vec(),
         body_len: publish.payload.len(),
         end: b"\r\n",
-        properties: Head::new(OriginId::NATS_PLAIN),
+        properties: Head::new(session.settings.origins.origin(PLAIN)),
         text: Vec::new(),
         address: Address::new(&exchange, &subject),
         not_to: (!session.options.echo).then_some(session.connection),
