@@ -1,8 +1,8 @@
 //! The broker's verbs in a world of one thread.
 
-mod world;
 mod restored;
 mod publish;
+mod reports;
 mod subscribe;
 mod inbox;
 mod consume;

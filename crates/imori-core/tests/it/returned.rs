@@ -10,9 +10,9 @@ use imori_core::restore::{Restore, Restored};
 use imori_core::route::pattern::Syntax;
 use imori_core::route::{BindingKey, ExchangeKind, Settings};
 use imori_core::world::World;
+use imori_testkit::{Mail, TestWorld};
 
 use crate::durable::{durable, journal};
-use crate::world::{Mail, TestWorld};
 
 /// The vhost of every test.
 fn vhost(world: &TestWorld) -> VhostId {
@@ -277,7 +277,7 @@ fn what_was_there_before_a_crash_stays_marked_over_a_clean_end() {
         let mut marks = Vec::new();
         back.with_queue(back.queue("q").expect("it is durable"), |queue| {
             queue.add_consumer(Reader { connection, id }, 0, false, back.now());
-            let mut take = |_, delivery: &imori_core::delivery::Delivery<'_>, _| {
+            let mut take = |_, delivery: &imori_core::delivery::Delivery<'_>| {
                 marks.push(delivery.is_redelivered);
                 Taken::Settled
             };

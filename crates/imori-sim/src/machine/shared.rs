@@ -18,8 +18,7 @@ use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_nats::settings::Settings as NatsSettings;
-use imori_server::protocol::header_reader;
-use imori_server::settings::ProtocolSettings;
+use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
 use imori_server::{Keeper, PageNews, Turns};
 use imori_stomp::settings::Settings as StompSettings;
@@ -183,16 +182,11 @@ impl Shared {
     ) -> Shared {
         let mut table = Table::new(Seed(1), TableLimits::default());
         table.add_vhost(VhostId(0));
-        let stomp = StompSettings {
-            parked_bytes_max: PARKED_BYTES_MAX,
-            header_readers: header_reader,
-            ..StompSettings::default()
-        };
+        let stomp = StompSettings { parked_bytes_max: PARKED_BYTES_MAX, ..StompSettings::default() };
         let nats = NatsSettings {
             parked_bytes_max: PARKED_BYTES_MAX,
             ping_interval: PING_INTERVAL,
             lame_duck: LAME_DUCK,
-            header_readers: header_reader,
             ..NatsSettings::default()
         };
         Shared {
@@ -209,7 +203,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::new(nats) },
+            protocols: ProtocolSettings::new(stomp, nats),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,

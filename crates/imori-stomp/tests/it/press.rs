@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use imori_core::inbound::Inbound;
 use imori_core::turn::Next;
 use imori_stomp::settings::Settings;
+use imori_testkit::TestWorld;
 
-use crate::client::Client;
-use crate::world::TinyWorld;
+use crate::client::{self, Client};
 
 const SEND: &str = "SEND\ndestination:/queue/long\n\nx\0";
 
 /// As many as make the queue press, and more.
 const ENOUGH: usize = 60;
 
-fn connected(world: &TinyWorld, subscription: &str) -> Client {
+fn connected(world: &TestWorld, subscription: &str) -> Client {
     let mut client = Client::new(world, &Arc::new(Settings::default()), true);
     client.send(world, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");
     if !subscription.is_empty() {
@@ -25,28 +26,28 @@ fn connected(world: &TinyWorld, subscription: &str) -> Client {
     client
 }
 
-fn world() -> TinyWorld {
-    let world = TinyWorld::default();
-    world.set_share(2_000);
+fn world() -> TestWorld {
+    let world = client::world();
+    world.share.set(2_000);
     world
 }
 
 /// Fills the queue until it presses, by SENDs that are read one by one, or of which the heads repeat themselves.
-fn press(world: &TinyWorld, send: &str) -> Client {
+fn press(world: &TestWorld, send: &str) -> Client {
     let mut filler = connected(world, "");
     // One by one: a run of them is published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(world, send.as_bytes()));
     assert_eq!(filler.next, Next::Parked, "it has filled the queue");
-    assert!(filler.connection.waits_for_queue() && !filler.connection.waits_for_memory());
+    assert!(filler.connection.waits_for_queue() && !filler.connection.has_parked());
     filler
 }
 
-fn text(client: &mut Client, world: &TinyWorld) -> String {
+fn text(client: &mut Client, world: &TestWorld) -> String {
     String::from_utf8(client.output(world)).unwrap()
 }
 
 /// How many messages wait in the queue, told by who gets them.
-fn count(world: &TinyWorld) -> usize {
+fn count(world: &TestWorld) -> usize {
     let mut reader = connected(world, "");
     reader.send(world, b"SUBSCRIBE\nid:1\ndestination:/queue/long\nack:auto\n\n\0");
     text(&mut reader, world).matches("MESSAGE\n").count()
@@ -82,7 +83,7 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
          ACK\nid:{ack}\nreceipt:3\n\n\0"
     );
     client.send(&world, frames.as_bytes());
-    assert!(client.connection.waits_for_queue() && client.connection.waits_for_memory());
+    assert!(client.connection.waits_for_queue() && client.connection.has_parked());
     assert_eq!(client.next, Next::More { frame_bytes: None }, "it is read");
     assert_eq!(text(&mut client, &world), "", "what is behind the SEND waits with it");
     other.send(&world, b"SEND\ndestination:/queue/other\n\nnext\0");
@@ -95,7 +96,7 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
         .filter_map(|line| line.strip_prefix("receipt-id:").map(String::from))
         .collect();
     assert_eq!(receipts, ["1", "2", "3"]);
-    assert!(!client.connection.waits_for_memory() && !client.connection.waits_for_queue());
+    assert!(!client.connection.has_parked() && !client.connection.waits_for_queue());
 }
 
 /// The turn that tells of the end is the one that would have read what came meanwhile.
@@ -156,7 +157,7 @@ fn a_queue_that_is_deleted_keeps_nobody() {
     let world = world();
     let mut filler = press(&world, SEND);
     world.delete_queue("long");
-    assert_eq!(world.relieved(), [filler.id]);
+    assert_eq!(world.relieved.take(), [filler.id]);
     filler.relieved(&world);
     assert_eq!(filler.next, Next::More { frame_bytes: None });
     let left = count(&world);
@@ -173,8 +174,8 @@ fn an_alarm_that_begins_meanwhile_is_waited_for_behind_the_queue() {
     client.alarm_ended(&world);
     world.end_pages();
     client.relieved(&world);
-    assert!(client.connection.waits_for_memory() && !client.connection.waits_for_queue());
+    assert!(client.connection.has_parked() && !client.connection.waits_for_queue());
     world.set_alarmed(false);
     client.alarm_ended(&world);
-    assert!(!client.connection.waits_for_memory());
+    assert!(!client.connection.has_parked());
 }

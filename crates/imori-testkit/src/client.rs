@@ -1,0 +1,149 @@
+//! A client that speaks a protocol: the broker works on the bytes that it sends and collects its answers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imori_core::broker;
+use imori_core::id::ConnectionId;
+use imori_core::inbound::Inbound;
+use imori_core::outbound::Outbound;
+use imori_core::time::Time;
+use imori_core::turn::{Budget, Next, Peer, Received};
+use imori_core::world::World;
+
+use crate::world::TestWorld;
+
+/// Everything that one client with default settings is answered for bytes that come in these pieces.
+pub fn answers<'a, C: Inbound<Settings: Default>>(
+    world: &TestWorld,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> Vec<u8> {
+    let mut client = Client::<C>::new(world, &Arc::default(), true);
+    let mut answers = Vec::new();
+    for piece in pieces {
+        client.send(world, piece);
+        answers.extend(client.output(world));
+    }
+    answers
+}
+
+/// One end of a transport, and the broker's state for it.
+pub struct Client<C: Inbound> {
+    /// The connection's id.
+    pub id: ConnectionId,
+    /// The protocol's state machine.
+    pub connection: C,
+    /// Its last turn's result.
+    pub next: Next,
+    unread: Vec<u8>,
+    scratch: C::Scratch,
+}
+
+impl<C: Inbound> fmt::Debug for Client<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("id", &self.id).field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl<C: Inbound> Client<C> {
+    /// Connects from this machine, or from elsewhere.
+    pub fn new(world: &TestWorld, settings: &Arc<C::Settings>, is_loopback: bool) -> Client<C> {
+        let id = world.open(C::encoder(settings));
+        let address = if is_loopback { "127.0.0.1:50000" } else { "192.0.2.1:50000" };
+        let peer = Peer { number: u64::from(id.slot) + 1, is_loopback, address: address.to_string() };
+        let mut connection = C::new(Arc::clone(settings), id, peer, world.now());
+        connection.greet(world);
+        let next = Next::More { frame_bytes: None };
+        Client { id, connection, next, unread: Vec::new(), scratch: Default::default() }
+    }
+
+    /// Sends bytes and lets the broker work until it needs more, or waits.
+    pub fn send(&mut self, world: &TestWorld, bytes: &[u8]) {
+        self.arrive(bytes);
+        if !matches!(self.next, Next::Parked | Next::Close) {
+            self.work(world);
+        }
+    }
+
+    /// Lets bytes come that the broker does not look at yet.
+    pub fn arrive(&mut self, bytes: &[u8]) {
+        self.unread.extend_from_slice(bytes);
+    }
+
+    /// Lets one turn work on these bytes alone.
+    pub fn turn(&mut self, world: &TestWorld, input: &[u8], budget: &mut Budget) -> Received {
+        self.connection.receive(world, &mut self.scratch, input, None, budget)
+    }
+
+    /// The memory alarm is over.
+    pub fn alarm_ended(&mut self, world: &TestWorld) {
+        self.go_on(world, C::alarm_ended);
+    }
+
+    /// The queue is shorter for which it waits.
+    pub fn relieved(&mut self, world: &TestWorld) {
+        self.go_on(world, C::relieved);
+    }
+
+    /// Lets the deadlines up to a time pass, each at its time.
+    pub fn pass(&mut self, world: &TestWorld, until: Time) {
+        while self.next != Next::Close
+            && let Some(at) = self.connection.next_deadline()
+            && at <= until
+        {
+            world.set_time(at);
+            self.next = self.connection.tick(world);
+        }
+    }
+
+    /// Takes the bytes that the broker has written for it.
+    pub fn output(&mut self, world: &TestWorld) -> Vec<u8> {
+        let mut output = Vec::new();
+        loop {
+            let taken = world.with_outbound(self.id, Outbound::take_unsent).flatten();
+            let Some((bytes, written)) = taken else { break };
+            output.extend_from_slice(&bytes[written..]);
+            world.with_outbound(self.id, |outbound| outbound.put_back(bytes, usize::MAX));
+            let written = world.with_outbound(self.id, Outbound::written);
+            let (wakes, publishers) = written.unwrap_or_default();
+            broker::wake_consumers(world, self.id, &wakes);
+            broker::resume_publishers(world, &publishers);
+        }
+        if world.with_outbound(self.id, |outbound| outbound.is_ended()) == Some(true) {
+            self.next = Next::Close;
+        }
+        output
+    }
+
+    /// The transport is gone.
+    pub fn leave(&mut self, world: &TestWorld) {
+        while !self.connection.disconnect(world) {}
+        world.forget(self.id);
+        self.next = Next::Close;
+    }
+
+    fn go_on(&mut self, world: &TestWorld, tell: fn(&mut C, &TestWorld) -> Next) {
+        if self.next == Next::Close {
+            return;
+        }
+        self.next = tell(&mut self.connection, world);
+        if self.next == Next::Again {
+            self.work(world);
+        }
+    }
+
+    fn work(&mut self, world: &TestWorld) {
+        loop {
+            let shared = Bytes::from(std::mem::take(&mut self.unread));
+            let mut budget = Budget::default();
+            let received =
+                self.connection.receive(world, &mut self.scratch, &shared, Some(&shared), &mut budget);
+            self.unread = shared[received.consumed..].to_vec();
+            self.next = received.next;
+            if !matches!(received.next, Next::Again | Next::Press(_)) {
+                return;
+            }
+        }
+    }
+}
