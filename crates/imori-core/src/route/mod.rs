@@ -16,9 +16,11 @@ mod literals;
 pub mod binding;
 pub mod pattern;
 pub mod target;
+mod durability;
 pub mod hamt;
 
 pub use binding::{Arguments, Binding, BindingKey};
+pub use durability::DurabilityPlan;
 pub use exchange::{Exchange, ExchangeKind, Settings};
 pub use header::{Headers, NoHeaders};
 pub use pattern::{Pattern, PatternError, Step, Syntax};
