@@ -20,6 +20,7 @@ mod store;
 pub mod turn;
 mod settings;
 pub mod protocol;
+pub mod protocol_numbers;
 mod websocket;
 mod client;
 mod stall;
