@@ -26,6 +26,7 @@ mod client;
 mod stall;
 mod pulse;
 mod counters;
+pub mod login;
 mod admission;
 mod complaints;
 mod load;

@@ -4,11 +4,12 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
 
 use arc_swap::ArcSwap;
 use imori_core::id::{ConnectionId, QueueId};
+use imori_core::login::Verdict;
 use imori_core::queue::Queue;
 use imori_core::route::Table;
 use imori_core::time::Time;
@@ -24,6 +25,7 @@ use crate::config::{ProtocolName, WritePolicy};
 use crate::counters::Counters;
 use crate::limits::DISK_FAILURE_GOODBYE;
 use crate::load::Load;
+use crate::login::{Verdicts, Verifiers};
 use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -169,6 +171,7 @@ pub(crate) struct Shared {
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
     pub(crate) complaints: Complaints,
+    pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
     pub(crate) keeper: Keeper,
@@ -211,6 +214,21 @@ impl Shared {
         self.phase.send_modify(|phase| *phase = (*phase).max(Phase::Stopping));
         std::thread::sleep(DISK_FAILURE_GOODBYE);
         self.phase.send_replace(Phase::Ended);
+    }
+}
+
+/// Connections, to which verdicts go; it keeps no broker from ending.
+pub(crate) struct LinkVerdicts(pub(crate) Weak<Shared>);
+
+impl Verdicts for LinkVerdicts {
+    fn is_awaited(&self, connection: ConnectionId) -> bool {
+        self.0.upgrade().is_some_and(|shared| shared.with_link(connection, |_| ()).is_some())
+    }
+
+    fn tell(&self, connection: ConnectionId, verdict: Verdict) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.with_link(connection, |link| link.tell_verdict(verdict));
+        }
     }
 }
 

@@ -16,4 +16,4 @@ pub use caller::{Caller, Mail, dying_to};
 pub use client::{Client, answers};
 pub use plain::{Lines, Plain};
 pub use talk::{Dialogue, Settings, Talk, check_conversations};
-pub use world::{LIMITS, ROOMY_LIMITS, TestWorld, VHOST};
+pub use world::{LIMITS, ROOMY_LIMITS, TestWorld, VHOST, verdict};
