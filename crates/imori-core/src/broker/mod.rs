@@ -14,7 +14,10 @@ mod settle;
 mod consume;
 mod expire;
 mod delete;
+mod bind;
+mod delete_exchange;
 mod declare;
+mod look_up;
 mod deliver;
 mod once;
 mod steps;
@@ -27,18 +30,21 @@ mod move_room;
 mod actor;
 
 pub use actor::Actor;
+pub use bind::{bind_exchange, bind_queue, unbind_exchange, unbind_queue};
 pub use cancel::cancel_delayed;
 pub use commit::commit;
 pub use consume::{
     ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
 };
-pub use declare::{Declared, bind_queue, declare_exchange, declare_queue, find_queue};
-pub use delete::delete_queue;
+pub use declare::{Declared, declare_exchange, declare_queue};
+pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};
+pub use delete_exchange::delete_exchange;
 pub use disconnect::disconnect;
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use distribute::PublishReport;
 pub use expire::{queue_restored, queue_woken};
+pub use look_up::{QueueLook, find_queue, look_up_exchange, look_up_queue};
 pub use once::{renew_seen, renew_some_seen};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
 pub use press::{must_commit_wait_for_queue, must_wait_for_queue};

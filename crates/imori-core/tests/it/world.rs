@@ -26,7 +26,7 @@ use imori_core::outbound::{
 use imori_core::queue::{DeadLetter, PageWork, Queue, QueueSettings};
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_core::route::hamt::Seed;
-use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
+use imori_core::route::{Arguments, BindingKey, ExchangeKind, Router, Settings, Syntax, Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
@@ -462,7 +462,15 @@ impl<'w> Client<'w> {
 
     pub(crate) fn bind(&self, exchange: &str, key: &str, queue: QueueId) -> Result<(), BrokerError> {
         let key = BindingKey::new(Syntax::Amqp, key.as_bytes());
-        broker::bind_queue(self.world, &self.actor(), exchange.as_bytes(), &key, queue).map(drop)
+        let (actor, arguments) = (self.actor(), Arguments::NONE);
+        broker::bind_queue(self.world, &actor, exchange.as_bytes(), &key, &arguments, queue).map(drop)
+    }
+
+    /// Declares an exchange that outlives the broker.
+    pub(crate) fn exchange(&self, name: &str, kind: ExchangeKind) {
+        let settings = Settings { is_durable: true, ..Settings::default() };
+        broker::declare_exchange(self.world, &self.actor(), name.as_bytes(), kind, settings)
+            .expect("it is new");
     }
 
     pub(crate) fn publish(&self, exchange: &str, subject: &str, body: &str) -> PublishReport {
