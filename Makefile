@@ -73,8 +73,8 @@ docs: ## The commands, links and keys in the documents.
 	.venv/bin/pytest -q tests/docs
 
 bench: ## A short benchmark of this broker alone.
-	$(CARGO) build --release --bin imori --bin imori-bench
-	python3 bench/side_by_side.py --peers imori --rounds 1
+	$(CARGO) build --release --bin imori
+	target/release/imori bench versus brokers imori --rounds 1 --time 2s --warmup 1s
 
 peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
 	$(CARGO) build --release --bin imori --bin imori-bench

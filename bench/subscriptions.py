@@ -5,6 +5,8 @@
     python3 bench/subscriptions.py --subject 'a.{n}.*'      patterns instead of plain subjects
     python3 bench/subscriptions.py --peer nats-server       the reference
 
+`imori bench peers` starts the broker, in a fresh folder on a free port, and ends it.
+
 While a connection makes its subscriptions, makes and ends them in a storm, or goes with all of them, a
 pair of others sends single messages; what these take is compared with what they take when it is quiet.
 Promised for a million: at most 5 s, 400 B each, and twice the quiet 99th percentile in a storm. On a
@@ -19,16 +21,16 @@ import multiprocessing
 import multiprocessing.synchronize
 import os
 import socket
-import sys
+import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from peers import NATS, Imori, NatsServer, Peer, PeerAbsentError, Running
-
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = {"imori": "imori:nats", "nats-server": "nats-server"}
 CONNECT = b'CONNECT {"verbose":false}\r\n'
 CHUNK = 1024
 QUIET_MESSAGES = 20_000
@@ -181,10 +183,27 @@ def told(name: str, taken: list[float], quiet: float | None) -> float:
     return p99
 
 
-def measure(running: Running, args: argparse.Namespace) -> None:
+@contextmanager
+def running(peer: str, program: Path) -> Iterator[tuple[tuple[str, int], int]]:
+    """Run a broker; yield its address and its process id."""
+    command = [str(program), "bench", "peers", PEERS[peer], "--imori", str(program)]
+    command += ["--peers-dir", str(ROOT / ".tools" / "peers")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        words = process.stdout.readline().split()
+        if not words:
+            raise SystemExit(1)
+        said = dict(zip(words[::2], words[1::2], strict=False))
+        url = urlsplit(said["--url"])
+        try:
+            yield (url.hostname or "127.0.0.1", url.port or 4222), int(said["--pid"])
+        finally:
+            # Its end tells the guard of the broker to end that too.
+            process.stdin.close()
+
+
+def measure(address: tuple[str, int], pid: int, args: argparse.Namespace) -> None:
     """Run all phases against one broker."""
-    url = urlsplit(running.url)
-    address = (url.hostname or "127.0.0.1", url.port or 4222)
     pair = Pair(address)
     for _ in range(2000):
         pair.latency()
@@ -199,7 +218,7 @@ def measure(running: Running, args: argparse.Namespace) -> None:
         print(f"{'':28} {rate.value:12,.0f} commands a second")
 
     for is_measured in (False, True):
-        before = rss_bytes(running.pid)
+        before = rss_bytes(pid)
         seconds, done, go = multiprocessing.Value("d"), multiprocessing.Event(), multiprocessing.Event()
         filling = multiprocessing.Process(target=fill, args=(address, args, done, go, seconds))
         filling.start()
@@ -207,7 +226,7 @@ def measure(running: Running, args: argparse.Namespace) -> None:
             told(f"{args.count:,} are made", pair.latencies_while(done), quiet)
         done.wait()
         name = f"{args.count:,} {'beside the pair' if is_measured else 'alone'}"
-        bytes_each = (rss_bytes(running.pid) - before) / args.count
+        bytes_each = (rss_bytes(pid) - before) / args.count
         print(f"{name:28} {seconds.value:8.2f} s  {bytes_each:6.0f} B each")
         told(f"{args.count:,} are there", [pair.latency() for _ in range(QUIET_MESSAGES)], quiet)
         go.set()
@@ -220,21 +239,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--count", type=int, default=100_000, help="subscriptions on one connection")
     parser.add_argument("--subject", default="subject.{n}", help="their subjects, with the number as {n}")
-    parser.add_argument("--peer", choices=("imori", "nats-server"), default="imori")
-    parser.add_argument("--program", type=Path, help="the binary of Imori")
+    parser.add_argument("--peer", choices=PEERS, default="imori")
+    parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "imori")
     args = parser.parse_args()
-    program = args.program and args.program.resolve()
-    peer: Peer = NatsServer() if args.peer == "nats-server" else Imori(program)
     # Room for the pair and the storm beside them.
     os.environ["IMORI__LIMITS__SUBSCRIPTIONS"] = str(args.count * 2 + 100_000)
     os.environ["IMORI__NATS__MAX_SUBSCRIPTIONS"] = str(args.count + 1)
-    try:
-        print(peer.version())
-        with peer.run(NATS) as running, suppress(KeyboardInterrupt):
-            measure(running, args)
-    except PeerAbsentError as absent:
-        print(absent, file=sys.stderr)
-        return 1
+    with running(args.peer, args.program.resolve()) as (address, pid), suppress(KeyboardInterrupt):
+        measure(address, pid, args)
     return 0
 
 

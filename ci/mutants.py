@@ -34,12 +34,11 @@ os.environ["PATH"] = f"{ROOT / '.tools/bin'}:{os.environ['PATH']}"
 # What decides whether a confirmed message is lost, as files below `src` of the crate.
 AREAS = {
     "store": {
-        "journal": "journal intake batch record lsn file_header",
-        "commits": "committer pool space disk_room",
-        "recovery": "open recover read_files scan chain window messages walk damage report run_mark replace whole_file"
-        " folder folder_lock damage_note",
+        "journal": "journal/journal journal/intake records/* lsn",
+        "commits": "journal/committer journal/pool journal/space journal/disk_room",
+        "recovery": "journal/open recovery/* disk/whole_file folder/*",
         "segments": "segment/*",
-        "definitions": "definitions definition_rows definitions_file definitions_damage",
+        "definitions": "definitions/*",
     },
     "core": {
         "records": "confirm record/* broker/record broker/letter broker/once broker/page queue/dedup",

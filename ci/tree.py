@@ -16,7 +16,7 @@ from pathlib import Path
 DRAWERS = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 MOD = re.compile(r"^\s*(?:pub(?:\([a-z ]+\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
 USE = re.compile(r"\b((?:crate|super|self)(?:::\w+)+)")
-TEST = re.compile(r"#\[cfg\(test\)\]\s*mod\s+\w+\s*;")
+TEST = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\(crate\)\s+)?mod\s+\w+\s*;")
 TEST_BLOCK = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\(crate\)\s+)?mod\s+\w+\s*\{.*\Z", re.DOTALL)
 COMMENT = re.compile(r"//.*$", re.MULTILINE)
 FORBIDDEN = re.compile("|".join(["TO" + "DO", "FIX" + "ME", r"\.\./" + "shared"]))

@@ -5,10 +5,9 @@
 
 #![no_main]
 
-use imori_store::batch;
-use imori_store::file_header::FileHeader;
 use imori_store::lsn::Lsn;
-use imori_store::record::{self, RecordType, RecordView};
+use imori_store::records::{FileHeader, batch};
+use imori_store::records::record::{self, RecordType, RecordView};
 use imori_store::seal::{Seal, StoreId};
 use libfuzzer_sys::fuzz_target;
 

@@ -13,23 +13,19 @@ use imori_core::time::Time;
 use imori_core::turn::Next;
 use imori_core::world::World;
 use imori_nats::decode::{Decoder, Step};
-use imori_nats::header_reader;
 use imori_nats::limits::Limits;
 use imori_nats::operation::ServerOp;
 use imori_nats::settings::Settings;
+use imori_testkit::TestWorld;
 use libfuzzer_sys::fuzz_target;
 
-use crate::client::Client;
-use crate::world::TinyWorld;
+use crate::client::{Client, world};
 
 #[path = "../../crates/imori-nats/tests/it/client.rs"]
 mod client;
-#[path = "../../crates/imori-stomp/tests/it/world.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod world;
 
 fuzz_target!(|data: &[u8]| {
-    let world = TinyWorld::default();
+    let world = world();
     let settings = Arc::new(Settings {
         subscription_count_max: data.first().map_or(1, |byte| usize::from(byte % 8) + 1),
         parked_bytes_max: 256,
@@ -79,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 /// Publishes to any subject as another protocol would.
-fn publish(world: &TinyWorld, client: &Client, subject: &[u8]) {
+fn publish(world: &TestWorld, client: &Client, subject: &[u8]) {
     let head = Head::new(OriginId::BROKER);
     let identity = imori_core::authorize::Identity::guest();
     let vhost = imori_core::id::VhostId(0);

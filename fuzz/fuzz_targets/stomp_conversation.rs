@@ -14,20 +14,16 @@ use imori_core::world::World;
 use imori_stomp::command::Command;
 use imori_stomp::decode::{Decoder, Step};
 use imori_stomp::frame::HeaderTable;
-use imori_stomp::header_reader;
 use imori_stomp::limits::Limits;
 use imori_stomp::settings::Settings;
 use imori_stomp::version::Version;
+use imori_testkit::TestWorld;
 use libfuzzer_sys::fuzz_target;
 
-use crate::client::Client;
-use crate::world::TinyWorld;
+use crate::client::{Client, world};
 
 #[path = "../../crates/imori-stomp/tests/it/client.rs"]
 mod client;
-#[path = "../../crates/imori-stomp/tests/it/world.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod world;
 
 /// The frames that a client gets, read as one of its version reads them.
 struct Answers {
@@ -35,7 +31,7 @@ struct Answers {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let world = TinyWorld::default();
+    let world = world();
     let settings = Arc::new(Settings {
         keeps_open_after_error: data.first().is_some_and(|byte| byte % 2 == 0),
         parked_bytes_max: 256,

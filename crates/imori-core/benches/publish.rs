@@ -2,13 +2,11 @@
 //!
 //! Prints one line a measurement. Each runs in a process of its own, so that memory is what the
 //! resident set grew by, allocator included. Times are those the thread had the processor for.
-//! The world is that of one thread with no locks, the encoder a trivial one: it is the core that
-//! is measured. `-- NAME` runs one. With `--rounds=N`, so many messages are sent and
+//! The world is that of one thread, the encoder a trivial one: it is the core that is measured. `-- NAME` runs one. With `--rounds=N`, so many messages are sent and
 //! nothing is timed: for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 
-use std::cell::RefCell;
 use std::env;
 use std::fs;
 use std::hint::black_box;
@@ -16,27 +14,19 @@ use std::process::Command;
 
 use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
-use imori_core::confirm::Lsn;
 use imori_core::delivery::{Delivery, Outcome};
-use imori_core::id::{ConnectionId, QueueId, VhostId};
-use imori_core::memory::Gauge;
-use imori_core::message::{Head, HeaderReader, OriginId, Property, Publication, Span, Value};
+use imori_core::id::ConnectionId;
+use imori_core::message::{Head, OriginId, Property, Publication, Span};
 use imori_core::name::Name;
-use imori_core::outbound::{
-    AfterCancel, Credit, CutReason, Encoder, Numbers, Outbound, OutboundLimits, SessionId,
-};
-use imori_core::queue::{Queue, QueueSettings};
-use imori_core::record::{Appended, NewRecord};
-use imori_core::route::hamt::Seed;
-use imori_core::route::{BindingKey, Router, Syntax, Table, TableLimits};
-use imori_core::time::Time;
-use imori_core::topology::Topology;
-use imori_core::world::{Event, World};
+use imori_core::outbound::{AfterCancel, Credit, CutReason, Encoder, Numbers, OutboundLimits, SessionId};
+use imori_core::queue::QueueSettings;
+use imori_core::route::{BindingKey, Syntax};
+use imori_core::world::World;
+use imori_testkit::{TestWorld, VHOST};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const VHOST: VhostId = VhostId(0);
 const MILLION: u64 = 1_000_000;
 const PAGE_BYTES: usize = 4096;
 /// Header lines as a STOMP client sends them.
@@ -145,7 +135,7 @@ fn unsettled(name: &str, body_bytes: usize) {
 const LABEL: &[u8] = b"subscription:0\n";
 
 struct Stage {
-    world: Plain,
+    world: TestWorld,
     identity: Identity,
     head: Head,
     spare: Vec<u8>,
@@ -156,7 +146,7 @@ impl Stage {
         let mut head = Head::new(OriginId::STOMP_PLAIN);
         head.set(Property::ContentType, Span::new(38, 10).expect("it is short"));
         let identity = Identity::guest();
-        Stage { world: Plain::new(connections), identity, head, spare: Vec::with_capacity(1 << 17) }
+        Stage { world: world(connections), identity, head, spare: Vec::with_capacity(1 << 17) }
     }
 
     fn actor(&self, slot: u32) -> Actor<'_> {
@@ -240,14 +230,14 @@ impl Stage {
         for _ in 0..10 {
             step(self);
         }
-        let (resident, charged) = (resident_bytes(), self.world.gauge.bytes());
+        let (resident, charged) = (resident_bytes(), self.world.charged());
         let start = thread_ns();
         for _ in 0..MILLION {
             step(self);
         }
         let ns = (thread_ns() - start) as f64 / MILLION as f64;
         let resident = (resident_bytes() - resident) as f64 / MILLION as f64;
-        let charged = (self.world.gauge.bytes() - charged) as f64 / MILLION as f64;
+        let charged = (self.world.charged() - charged) as f64 / MILLION as f64;
         println!(
             "{name:14} {ns:7.1} ns a message, {resident:5.0} B resident, {charged:5.0} B charged, ratio {:.2}",
             resident / charged
@@ -263,121 +253,16 @@ fn connection(slot: u32) -> ConnectionId {
     ConnectionId { cell: 0, slot, generation: 0 }
 }
 
-/// A world without locks.
-struct Plain {
-    gauge: Gauge,
-    router: RefCell<Router>,
-    table: RefCell<Table>,
-    topology: RefCell<Topology>,
-    queues: RefCell<Vec<Option<Queue>>>,
-    outbounds: Vec<RefCell<Outbound>>,
-}
-
-impl Plain {
-    fn new(connections: u32) -> Plain {
-        let gauge = Gauge::default();
-        let mut table = Table::new(Seed(1), TableLimits::default());
-        table.add_vhost(VHOST);
-        let limits = OutboundLimits { feed_bytes: 1 << 20, unsent_bytes_max: 1 << 28, inboxes_max: 9 };
-        let outbound = |slot| Outbound::new(connection(slot), Box::new(Lines), limits, gauge.clone());
-        let outbounds = (0..connections).map(|slot| RefCell::new(outbound(slot))).collect();
-        Plain {
-            router: RefCell::default(),
-            table: RefCell::new(table.clone()),
-            topology: RefCell::new(Topology::new(table)),
-            queues: RefCell::default(),
-            outbounds,
-            gauge,
-        }
-    }
-}
-
-impl World for Plain {
-    fn now(&self) -> Time {
-        Time(1)
-    }
-
-    fn secret(&self) -> [u8; 16] {
-        [7; 16]
-    }
-
-    fn is_alarmed(&self) -> bool {
-        false
-    }
-
-    fn gauge(&self) -> &Gauge {
-        &self.gauge
-    }
-
-    fn count_many(&self, _: Event, _: usize) {}
-
-    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
-        f(&mut self.router.borrow_mut(), &self.table.borrow())
-    }
-
-    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
-        let result = f(&mut self.topology.borrow_mut());
-        self.table.replace(self.topology.borrow().table().clone());
-        result
-    }
-
-    // Nothing here is durable.
-    fn append(&self, _: Vec<NewRecord>) -> Appended {
-        Appended { first: Lsn(1), through: Lsn(1) }
-    }
-
-    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
-        self.append(records)
-    }
-
-    fn appended(&self) -> Lsn {
-        Lsn::NONE
-    }
-
-    fn group_bytes_max(&self) -> usize {
-        0
-    }
-
-    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
-        let mut queues = self.queues.borrow_mut();
-        queues.push(Some(queue));
-        Some(QueueId { slot: queues.len() as u32 - 1, generation: 0 })
-    }
-
-    fn remove_queue(&self, id: QueueId) -> Option<Queue> {
-        self.queues.borrow_mut().get_mut(id.slot as usize)?.take()
-    }
-
-    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
-        Some(f(self.queues.borrow_mut().get_mut(id.slot as usize)?.as_mut()?))
-    }
-
-    fn with_queues<R>(&self, _: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
-        // Nothing here commits.
-        f(&mut [])
-    }
-
-    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
-        Some(f(&mut self.outbounds.get(id.slot as usize)?.borrow_mut()))
-    }
-
-    fn wake_queue_at(&self, _: QueueId, _: Time) {}
-
-    fn resume(&self, _: ConnectionId) {}
-
-    fn relieve(&self, _: ConnectionId) {}
-
-    fn header_reader(&self, _: OriginId) -> &dyn HeaderReader {
-        &Lines
-    }
+/// A world with these connections.
+fn world(connections: u32) -> TestWorld {
+    let world = TestWorld::new();
+    let limits = OutboundLimits { feed_bytes: 1 << 20, unsent_bytes_max: 1 << 28, inboxes_max: 9 };
+    (0..connections).for_each(|slot| world.open_at(connection(slot), Box::new(Lines), limits));
+    world
 }
 
 /// Writes deliveries as lines, about as STOMP does.
 struct Lines;
-
-impl HeaderReader for Lines {
-    fn visit_headers<'t>(&self, _: &'t [u8], _: &mut dyn FnMut(std::borrow::Cow<'t, [u8]>, Value<'t>)) {}
-}
 
 impl Encoder for Lines {
     fn kind(&self) -> u16 {

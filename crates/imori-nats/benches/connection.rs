@@ -24,12 +24,7 @@ use imori_nats::header_reader;
 use imori_nats::limits::Limits;
 use imori_nats::operation::ClientOp;
 use imori_nats::settings::Settings;
-
-use crate::world::TinyWorld;
-
-#[path = "../../imori-stomp/tests/it/world.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod world;
+use imori_testkit::TestWorld;
 
 /// Operations of one turn.
 const OPERATIONS: usize = 64;
@@ -127,7 +122,7 @@ fn decode(input: &[u8]) -> usize {
 }
 
 struct Bench {
-    world: TinyWorld,
+    world: TestWorld,
     publisher: Connection,
     subscriber: ConnectionId,
     storage: Vec<u8>,
@@ -135,7 +130,7 @@ struct Bench {
 
 impl Bench {
     fn new(subscribe: &str) -> Bench {
-        let world = TinyWorld::default();
+        let world = TestWorld::reading(header_reader);
         let (mut connection, subscriber) = connect(&world);
         feed(&world, &mut connection, subscribe.as_bytes());
         let (publisher, _) = connect(&world);
@@ -165,9 +160,9 @@ impl Bench {
     }
 }
 
-fn connect(world: &TinyWorld) -> (Connection, ConnectionId) {
+fn connect(world: &TestWorld) -> (Connection, ConnectionId) {
     let settings = Arc::new(Settings::default());
-    let id = world.connect(Connection::encoder(&settings));
+    let id = world.open(Connection::encoder(&settings));
     let peer = Peer { number: 1, is_loopback: true, address: "127.0.0.1:50000".to_string() };
     let mut connection = Connection::new(settings, id, peer, world.now());
     connection.greet(world);
@@ -175,7 +170,7 @@ fn connect(world: &TinyWorld) -> (Connection, ConnectionId) {
     (connection, id)
 }
 
-fn feed(world: &TinyWorld, connection: &mut Connection, input: &[u8]) {
+fn feed(world: &TestWorld, connection: &mut Connection, input: &[u8]) {
     let received = connection.receive(world, input, None, &mut Budget::default());
     assert_eq!(received.consumed, input.len(), "{:?}", received.next);
 }

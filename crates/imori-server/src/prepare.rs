@@ -14,9 +14,8 @@ use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::topology::Topology;
 use imori_stomp::heart_beat::HeartBeat;
-use imori_store::open::Opened;
+use imori_store::journal::{Opened, Space};
 use imori_store::settings::OnDamage;
-use imori_store::space::Space;
 use tokio::sync::watch;
 use tracing::{info, warn};
 

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use imori_store::disk::RealDisk;
-use imori_store::disk_room::DiskRoom;
 use imori_store::folder::JOURNAL;
+use imori_store::journal::DiskRoom;
 
 use crate::config::{Bytes, Config};
 use crate::limits::JOURNAL_MESSAGE_SLACK_BYTES;

@@ -4,43 +4,15 @@
 //! The same seed makes the same run. What is found is named by a [`Property`].
 
 mod run;
-mod lives;
-mod scheduler;
-mod shortage;
-mod simulation;
-mod crash;
-mod checker;
-mod deeds;
-mod sending;
-mod speech;
+mod check;
 mod client;
-mod delayed;
-mod once;
-mod mail;
-mod keeping;
 mod cell;
-mod task;
-mod host;
-mod world;
-mod lingering;
+mod store;
 mod model;
-mod due;
-mod repetition;
-mod store_thread;
-mod strand;
-mod shared;
+mod machine;
 mod journal;
-mod resting;
-mod waits;
-mod deaths;
 mod workload;
-mod odd_mail;
-mod weights;
-mod queue_spec;
-mod ending;
-mod network;
-mod slots;
-mod lock;
+mod broker_end;
 mod planted;
 mod property;
 mod trace;
@@ -52,7 +24,7 @@ pub use planted::Bug;
 pub use property::{Property, Violation};
 pub use run::Outcome;
 
-use simulation::Simulation;
+use run::Simulation;
 
 /// Runs a seed, with a planted bug if one is given. A panic is a violation too.
 pub fn run_seed(seed: u64, bug: Option<Bug>, is_traced: bool) -> Outcome {

@@ -29,14 +29,14 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut broken = 0_u64;
-    let (mut steps, mut points, mut lingering, mut ends_lingering) = (0, 0, 0_u64, 0);
+    let (mut steps, mut points, mut pending, mut ends_with_pending) = (0, 0, 0_u64, 0);
     let runs = seeds.end.saturating_sub(seeds.start);
     for seed in seeds {
         let outcome = run_seed(seed, bug.map(|(bug, _)| bug), is_traced);
         steps += outcome.steps;
         points += outcome.points;
-        lingering += u64::from(outcome.has_lingered);
-        ends_lingering += outcome.ends_lingering;
+        pending += u64::from(outcome.has_pending_dead_letters);
+        ends_with_pending += outcome.ends_with_pending;
         if let Some(violation) = outcome.violation {
             broken += 1;
             println!("seed {seed}: {violation}\n  {}", repeat_command(seed));
@@ -45,6 +45,8 @@ fn main() -> ExitCode {
         }
     }
     println!("{runs} seeds, {steps} decisions, {points} ends of the broker looked at, {broken} broken");
-    println!("dead letters lingered in {lingering} seeds, and while the broker ended {ends_lingering} times");
+    println!(
+        "dead letters waited for room in {pending} seeds, and while the broker ended {ends_with_pending} times"
+    );
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

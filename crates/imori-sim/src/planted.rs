@@ -97,7 +97,7 @@ pub enum Bug {
     FloorTooHigh,
     /// A checkpoint does not count definitions that only the journal has.
     FloorPastDefinitions,
-    /// The keeper does not wait for the ends of turns, so that it misses a message on its way into a queue.
+    /// The checkpointer does not wait for the ends of turns, so that it misses a message on its way into a queue.
     TurnsNotAwaited,
     /// Pages are written before the records of their messages are durable.
     PageBeforeRecord,
@@ -140,13 +140,13 @@ pub enum Bug {
     /// The mark of a clean end is not taken away by the next start.
     CleanMarkStays,
     /// Publishers are not told that a queue is shorter.
-    LostRelief,
+    LostUnthrottle,
     /// Ids whose messages leave the journal are not written anew.
-    SeenUnrecorded,
+    DedupUnrecorded,
     /// Recovery does not read ids that were written anew.
-    SeenUnread,
+    DedupUnread,
     /// The window of ids that were written anew begins with the start.
-    SeenAnew,
+    DedupAnew,
     /// Recovery passes over messages that are settled, and over their ids.
     SettledIdsForgotten,
     /// The broker believes that the journal takes records of any length.
@@ -160,21 +160,21 @@ pub enum Bug {
     /// Journal files that could not be made for want of room are never made.
     RoomUnseen,
     /// While publishers wait for the disk nobody is read.
-    ShortageStopsReading,
+    DiskFullStopsReading,
     /// Journal files that nobody needs keep their room, and are not used again.
     FreedFilesStay,
     /// That a message was rejected is not recorded while it lingers.
     RejectionUnrecorded,
     /// A message that was rejected is settled at once, and only later recorded where the dead go.
-    LingeringSettled,
+    PendingDeadLetterSettled,
     /// A message that was rejected and lingers is not copied when its journal file goes.
-    LingeringNotCopied,
-    /// The keeper does not record again that messages in pages were rejected.
+    PendingDeadLetterNotCopied,
+    /// The checkpointer does not record again that messages in pages were rejected.
     RejectionUncounted,
     /// Recovery passes over that messages were rejected.
     RejectionUnread,
     /// What died before the broker ended stays where it is.
-    LingeringNotWoken,
+    PendingDeadLetterNotWoken,
     /// A queue in which something lingers is not woken to try again.
     LostRetry,
 }
@@ -249,22 +249,22 @@ impl Bug {
         (Bug::EndWithoutRelease, &[Property::Duplication]),
         (Bug::CleanMarkStays, &[Property::Recovery]),
         (Bug::DelayedPagesBeforeSettles, &[Property::Durability, Property::Delay, Property::Duplication]),
-        (Bug::LostRelief, &[Property::Receipts, Property::Starvation]),
-        (Bug::SeenUnrecorded, &[Property::Once]),
-        (Bug::SeenUnread, &[Property::Once]),
-        (Bug::SeenAnew, &[Property::Durability, Property::Loss]),
-        (Bug::SettledIdsForgotten, &[Property::Once]),
+        (Bug::LostUnthrottle, &[Property::Receipts, Property::Starvation]),
+        (Bug::DedupUnrecorded, &[Property::Dedup]),
+        (Bug::DedupUnread, &[Property::Dedup]),
+        (Bug::DedupAnew, &[Property::Durability, Property::Loss]),
+        (Bug::SettledIdsForgotten, &[Property::Dedup]),
         (Bug::RefusedFrees, &[Property::Durability, Property::Recovery, Property::Loss]),
         (Bug::LostRoomEnd, &[Property::Room]),
         (Bug::RoomUnseen, &[Property::Room]),
-        (Bug::ShortageStopsReading, &[Property::Room]),
+        (Bug::DiskFullStopsReading, &[Property::Room]),
         (Bug::FreedFilesStay, &[Property::Room]),
         (Bug::RejectionUnrecorded, &[Property::Durability, Property::Duplication]),
-        (Bug::LingeringSettled, &[Property::Atomicity, Property::Loss]),
-        (Bug::LingeringNotCopied, &[Property::Atomicity, Property::Durability, Property::Loss]),
+        (Bug::PendingDeadLetterSettled, &[Property::Atomicity, Property::Loss]),
+        (Bug::PendingDeadLetterNotCopied, &[Property::Atomicity, Property::Durability, Property::Loss]),
         (Bug::RejectionUncounted, &[Property::Durability, Property::Duplication]),
         (Bug::RejectionUnread, &[Property::Durability, Property::Duplication]),
-        (Bug::LingeringNotWoken, &[Property::Leftovers, Property::Loss]),
+        (Bug::PendingDeadLetterNotWoken, &[Property::Leftovers, Property::Loss]),
         (Bug::LostRetry, &[Property::Room]),
         (Bug::LengthUnlimited, &[Property::Refusal]),
         (Bug::LongRecordsCut, &[Property::Refusal, Property::Durability]),

@@ -44,7 +44,7 @@ pub enum Property {
     Delay,
     /// Of messages with one id a queue that takes each once gives out one within its window, restarts or not, and
     /// confirms all of them; after that it takes it again.
-    Once,
+    Dedup,
     /// While the disk has no room, who reads and settles goes on; once it has some again publishers do, soon, and what
     /// died goes where the dead go.
     Room,

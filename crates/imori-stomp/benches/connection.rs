@@ -21,12 +21,7 @@ use imori_stomp::connection::Connection;
 use imori_stomp::frame::HeaderTable;
 use imori_stomp::header_reader;
 use imori_stomp::settings::Settings;
-
-use crate::world::TinyWorld;
-
-#[path = "../tests/it/world.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod world;
+use imori_testkit::TestWorld;
 
 /// SENDs of one turn.
 const FRAMES: usize = 64;
@@ -65,14 +60,14 @@ fn main() {
 }
 
 struct Bench {
-    world: TinyWorld,
+    world: TestWorld,
     table: HeaderTable,
     storage: Vec<u8>,
 }
 
 fn measure(name: &str, destination: &str, headers: &str, subscribe: &str) {
     let mut bench = Bench {
-        world: TinyWorld::default(),
+        world: TestWorld::reading(header_reader),
         table: HeaderTable::default(),
         storage: Vec::with_capacity(1 << 20),
     };
@@ -118,7 +113,7 @@ fn measure(name: &str, destination: &str, headers: &str, subscribe: &str) {
 impl Bench {
     fn connect(&mut self) -> (Connection, ConnectionId) {
         let settings = Arc::new(Settings::default());
-        let id = self.world.connect(Connection::encoder(&settings));
+        let id = self.world.open(Connection::encoder(&settings));
         let peer = Peer { number: 1, is_loopback: true, address: String::new() };
         let mut connection = Connection::new(settings, id, peer, self.world.now());
         self.feed(&mut connection, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::file_header::FileHeader;
+use crate::disk::ReadFrom;
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, FILE_BYTES_MIN};
 use crate::lsn::Lsn;
+use crate::records::FileHeader;
 use crate::seal::{Seal, StoreId};
-use crate::whole_file::ReadFrom;
 
 /// What to do about damage inside of what was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,12 +1,14 @@
 //! The words of `versus`: its own options may stand anywhere, all others are the scenario's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, CommandFactory, Parser};
 
 use crate::options::{FanOutOptions, IdleOptions, PubsubOptions, QueueOptions, RpcOptions, SoakOptions};
+use crate::report::compare::Share;
 use crate::versus::found::Places;
+use crate::versus::list::{self, Line};
 use crate::versus::peer::Own;
 
 /// Turns of each peer unless said; an odd number, so that the median is one of them.
@@ -52,14 +54,27 @@ pub(crate) struct OwnOptions {
     pub(crate) peer_stop: Vec<String>,
 }
 
-/// Runs the same scenario against several peers in turns, and compares the medians.
+/// How a list is run, and how its result is judged.
+#[derive(Debug, Default, Clone, Args)]
+pub(crate) struct ListOptions {
+    /// Run only the lines of the list whose names begin so; several with a comma between.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Exit with 2 if the first peer spends more CPU a delivery than another, by more than this share: `3%`.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) tolerance: Option<Share>,
+}
+
+/// Runs a scenario, or a list of them, against several peers in turns, and compares the medians.
 #[derive(Debug, Clone, Args)]
 pub struct VersusArgs {
     #[command(flatten)]
     pub(crate) turns: TurnOptions,
     #[command(flatten)]
     pub(crate) own: OwnOptions,
-    /// Scenario, peers and options: `rpc imori rabbitmq --requesters 16 --time 10s`.
+    #[command(flatten)]
+    pub(crate) list: ListOptions,
+    /// Scenario or list, peers and options: `rpc imori rabbitmq --requesters 16 --time 10s`.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -69,15 +84,26 @@ pub struct VersusArgs {
     pub(crate) words: Vec<String>,
 }
 
-/// What is to be compared, with the words sorted.
+/// A comparison as it was asked for, with the words sorted.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) turns: TurnOptions,
     pub(crate) own: Own,
-    pub(crate) scenario: String,
+    /// How much more CPU a delivery the first peer may spend than another.
+    pub(crate) tolerance: Option<Share>,
+    /// The scenario or the list, for titles and folders.
+    pub(crate) name: String,
     pub(crate) peers: Vec<String>,
-    /// The scenario's own options.
-    pub(crate) arguments: Vec<String>,
+    pub(crate) load: Load,
+}
+
+/// The load that all peers get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// One scenario with its options, the scenario first.
+    Scenario(Vec<String>),
+    /// Several, each by name.
+    List(Vec<Line>),
 }
 
 /// Our own options as a command, to tell them from those of the scenario.
@@ -88,6 +114,8 @@ struct OwnWords {
     turns: TurnOptions,
     #[command(flatten)]
     own: OwnOptions,
+    #[command(flatten)]
+    list: ListOptions,
 }
 
 impl TurnOptions {
@@ -106,23 +134,52 @@ impl TurnOptions {
 impl VersusArgs {
     /// Sorts the words and refuses at once what no run could use.
     pub(crate) fn sorted(&self) -> Result<Asked> {
-        let (scenario, rest) = self.words.split_first().context("a scenario is needed, such as `rpc`")?;
+        let (name, rest) = self.words.split_first().context("a scenario is needed, such as `rpc`")?;
         let first_option = rest.iter().position(|word| word.starts_with('-')).unwrap_or(rest.len());
         let (peers, options) = rest.split_at(first_option);
         let (ours, arguments) = split(options)?;
-        let mut own_words = OwnWords { turns: self.turns.clone(), own: self.own.clone() };
+        let mut own_words =
+            OwnWords { turns: self.turns.clone(), own: self.own.clone(), list: self.list.clone() };
         own_words.update_from(ours);
-        ensure!(!peers.is_empty(), "peers are needed, such as `{scenario} imori rabbitmq`");
-        check(scenario, &arguments)?;
+        ensure!(!peers.is_empty(), "peers are needed, such as `{name} imori rabbitmq`");
+        let ListOptions { only, tolerance } = own_words.list;
+        let load = load(name, arguments, &only)?;
         let OwnOptions { peer_url, peer_start, peer_stop } = own_words.own;
         Ok(Asked {
             turns: own_words.turns,
             own: Own { urls: peer_url, starts: peer_start, stops: peer_stop },
-            scenario: scenario.clone(),
+            tolerance,
+            name: short(name),
             peers: peers.to_vec(),
-            arguments,
+            load,
         })
     }
+}
+
+/// The load that a word names, with what the options say of it.
+fn load(word: &str, arguments: Vec<String>, only: &[String]) -> Result<Load> {
+    let Some(lines) = list::read(word)? else {
+        check(word, &arguments)?;
+        ensure!(
+            only.is_empty(),
+            "`--only` chooses lines of a list, and `{word}` is a scenario; leave it out"
+        );
+        let scenario = std::iter::once(word.to_owned());
+        return Ok(Load::Scenario(scenario.chain(arguments).collect()));
+    };
+    let mut lines = list::only(lines, only)?;
+    list::replace(&mut lines, &arguments)?;
+    for line in &lines {
+        let (scenario, arguments) = line.arguments.split_first().context("a line has a scenario")?;
+        check(scenario, arguments).with_context(|| format!("line `{}`", line.name))?;
+    }
+    Ok(Load::List(lines))
+}
+
+/// A list's name; of a file the name without its folder and ending.
+fn short(word: &str) -> String {
+    let stem = Path::new(word).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    stem.unwrap_or_else(|| word.to_owned())
 }
 
 /// Our options and the others, both with their values.
@@ -162,7 +219,10 @@ pub(crate) fn check(scenario: &str, arguments: &[String]) -> Result<()> {
         "fan-out" => check_by(arguments, |options: &FanOutOptions| options.flow.load.check_is_said()),
         "soak" => check_by(arguments, SoakOptions::check),
         "idle" => check_by(arguments, |_: &IdleOptions| Ok(())),
-        _ => bail!("`{scenario}` is no scenario; use `rpc`, `queue`, `pubsub`, `fan-out`, `soak` or `idle`"),
+        _ => bail!(
+            "`{scenario}` is no scenario; use `rpc`, `queue`, `pubsub`, `fan-out`, `soak` or `idle`, or a list: {} or a file",
+            list::names()
+        ),
     }
 }
 
@@ -180,14 +240,18 @@ fn check_by<Options: Args>(arguments: &[String], check: fn(&Options) -> Result<(
 mod tests {
     use super::*;
 
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
     fn asked(text: &str) -> Result<Asked> {
         #[derive(Parser)]
         #[command(no_binary_name = true)]
-        struct Line {
+        struct Whole {
             #[command(flatten)]
             args: VersusArgs,
         }
-        Line::try_parse_from(text.split_whitespace())?.args.sorted()
+        Whole::try_parse_from(text.split_whitespace())?.args.sorted()
     }
 
     #[test]
@@ -198,9 +262,9 @@ mod tests {
             "--cpus-broker 1 --rounds 9 rpc imori relay --rounds=3 --depth 8 --cpus-broker 0 --size 64",
         ] {
             let asked = asked(text).unwrap();
-            assert_eq!(asked.scenario, "rpc", "{text}");
+            assert_eq!(asked.name, "rpc", "{text}");
             assert_eq!(asked.peers, ["imori", "relay"], "{text}");
-            assert_eq!(asked.arguments.join(" "), "--depth 8 --size 64", "{text}");
+            assert_eq!(asked.load, Load::Scenario(words("rpc --depth 8 --size 64")), "{text}");
             assert_eq!((asked.turns.rounds(), asked.turns.cpus_broker.as_deref()), (3, Some("0")), "{text}");
         }
     }
@@ -208,8 +272,19 @@ mod tests {
     #[test]
     fn what_is_not_said_has_a_default() {
         let asked = asked("fan-out imori --closed").unwrap();
-        assert_eq!((asked.scenario.as_str(), asked.turns.rounds()), ("fan-out", 5));
+        assert_eq!((asked.name.as_str(), asked.turns.rounds()), ("fan-out", 5));
         assert_eq!(asked.turns.places().peers, PathBuf::from(".tools/peers"));
+    }
+
+    #[test]
+    fn a_list_takes_other_values_for_its_options() {
+        let asked =
+            asked("builds imori --only nats-rpc-l,durable --time 9s --tolerance 3% --rounds 2").unwrap();
+        let Load::List(lines) = asked.load else { panic!("a list was asked for") };
+        let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["nats-rpc-lockstep-16", "durable-confirm-256"]);
+        assert_eq!(lines[0].arguments.join(" "), "rpc --requesters 16 --time 9s --warmup 1s");
+        assert_eq!((asked.tolerance, asked.turns.rounds()), (Some(Share(0.03)), 2));
     }
 
     #[test]
@@ -228,6 +303,10 @@ mod tests {
             ("rpc imori --depth none", "depth"),
             ("pubsub imori", "nothing says how fast to send"),
             ("rpc imori --rounds", "`--rounds` needs a value"),
+            ("rpc imori --only nats", "`--only` chooses lines of a list"),
+            ("builds imori --only amqp", "begins no name of the list"),
+            ("builds imori --url stomp://h", "no line of the list has `--url`"),
+            ("./no/list imori", "list `./no/list` cannot be read"),
             ("rpc imori --url stomp://h", "`--url` is filled in for each turn"),
             ("rpc imori --pid=9", "`--pid` is filled in for each turn"),
         ] {

@@ -11,64 +11,112 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::report::html::{Link, html_of_many};
 use crate::report::runs::{Run, Runs};
-use crate::versus::arguments::{TurnOptions, VersusArgs};
+use crate::versus::arguments::{Asked, Load, TurnOptions, VersusArgs};
 use crate::versus::comparison::{Comparison, FORMAT, Job, LeftOut, PeerFacts, Settings};
 use crate::versus::found::{Found, Places, find};
+use crate::versus::list::Line;
 use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::Peer;
-use crate::versus::table::{is_inconclusive, markdown};
-use crate::versus::turns::{self, Side, say};
+use crate::versus::peer::{Choice, Peer, Protocol};
+use crate::versus::summary::worse;
+use crate::versus::table::{absences, is_inconclusive, markdown};
+use crate::versus::turns::{self, Group, Side, say};
 
 /// The files in the folder of results.
 const JSON: &str = "versus.json";
 const TEXT: &str = "README.md";
 const PAGE: &str = "report.html";
 
+/// Exit code of a comparison in which the first peer is worse than it may be.
+const WORSE: u8 = 2;
+
 /// Exit code of a comparison whose difference may not be told.
 const INCONCLUSIVE: u8 = 4;
 
-/// Compares as asked, and gives the exit code: 0 done, 1 a turn is missing, 3 something was lost or
-/// altered, 4 inconclusive.
+/// Compares as asked, and gives the exit code: 0 done, 1 a turn is missing, 2 worse than tolerated,
+/// 3 something was lost or altered, 4 inconclusive.
 pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     let asked = args.sorted()?;
-    let peers = Peer::named(&asked.peers, &asked.own, &asked.arguments)?;
     let ours = Ourselves::found(&["versus"])?;
-    let mut arguments = vec![asked.scenario.clone()];
-    arguments.extend(asked.arguments);
-    let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).collect();
-    let title = format!("{}: {}", asked.scenario, names.join(" beside "));
-    let jobs = vec![Job { name: asked.scenario.clone(), arguments }];
-    let (sides, mut comparison) = begin(title, peers, jobs, &asked.turns)?;
+    let wanted = wanted(&asked)?;
+    let names: Vec<&str> = wanted.iter().take(1).flat_map(Wanted::names).collect();
+    let title = format!("{}: {}", asked.name, names.join(" beside "));
+    let (groups, mut comparison) = begin(title, wanted, &asked.turns)?;
     let folder = match asked.turns.out {
         Some(folder) => folder,
-        None => PathBuf::from(format!("imori-bench-{}-{}", asked.scenario, comparison.started_at)),
+        None => PathBuf::from(format!("imori-bench-{}-{}", asked.name, comparison.started_at)),
     };
     make(&folder)?;
-    turns::run(&sides, &ours, &mut comparison, |comparison| keep(comparison, &folder))?;
+    turns::run(&groups, &ours, &mut comparison, |comparison| keep(comparison, &folder))?;
     page(&comparison, &folder)?;
     let text = markdown(&comparison);
     std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
+    let worse = asked.tolerance.map_or_else(Vec::new, |tolerance| worse(&comparison, tolerance));
+    for sentence in &worse {
+        say(sentence);
+    }
     say(&format!("kept in `{}`", folder.display()));
     Ok(match comparison.exit_code() {
+        0 if !worse.is_empty() => WORSE,
         0 if is_inconclusive(&comparison) => INCONCLUSIVE,
         code => code,
     })
 }
 
-/// Finds the programs, names who is missing, and opens the books.
+/// Jobs that one start of each peer is to serve, before it is known which peers are here.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) peers: Vec<Peer>,
+    /// The protocol that a line of a list asks for.
+    pub(crate) protocol: Option<Protocol>,
+}
+
+impl Wanted {
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.peers.iter().map(|peer| peer.name.as_str())
+    }
+
+    /// Why a peer cannot take part, if it cannot.
+    fn refuses(&self, peer: &Peer) -> Option<String> {
+        let scenario = self.jobs.first().and_then(|job| job.arguments.first());
+        let cannot = scenario.and_then(|scenario| peer.cannot(scenario));
+        self.protocol.and_then(|protocol| peer.cannot_speak(protocol)).or(cannot)
+    }
+}
+
+/// One group for a scenario, and one for each line of a list.
+fn wanted(asked: &Asked) -> Result<Vec<Wanted>> {
+    match &asked.load {
+        Load::Scenario(words) => {
+            let peers = Peer::named(&asked.peers, &asked.own, words, Choice::Common)?;
+            let jobs = vec![Job { name: asked.name.clone(), arguments: words.clone() }];
+            Ok(vec![Wanted { jobs, peers, protocol: None }])
+        }
+        Load::List(lines) => {
+            let of_line = |line: &Line| {
+                let choice = Choice::Line(line.protocol);
+                let peers = Peer::named(&asked.peers, &asked.own, &line.arguments, choice)?;
+                let jobs = vec![Job { name: line.name.clone(), arguments: line.arguments.clone() }];
+                Ok(Wanted { jobs, peers, protocol: line.protocol })
+            };
+            lines.iter().map(of_line).collect()
+        }
+    }
+}
+
+/// Finds the programs, names the peers that are missing, and starts an empty comparison.
 pub(crate) fn begin(
     title: String,
-    peers: Vec<Peer>,
-    jobs: Vec<Job>,
+    wanted: Vec<Wanted>,
     options: &TurnOptions,
-) -> Result<(Vec<Side>, Comparison)> {
+) -> Result<(Vec<Group>, Comparison)> {
     raise_open_files();
-    let scenario = jobs.first().and_then(|job| job.arguments.first()).cloned().unwrap_or_default();
-    let (sides, left_out) = present(peers, &scenario, &options.places());
-    for left in &left_out {
-        say(&format!("{} is left out: {}", left.peer, left.why));
+    let (groups, left_out) = present(wanted, &options.places());
+    for sentence in absences(&left_out) {
+        say(&sentence);
     }
-    if sides.is_empty() {
+    let peers = facts(&groups);
+    if peers.is_empty() {
         bail!("no peer is here; `imori bench peers` shows them all");
     }
     let comparison = Comparison {
@@ -79,44 +127,83 @@ pub(crate) fn begin(
         settings: Settings {
             command: env::args().map(|word| without_password(&word)).collect(),
             rounds: options.rounds(),
-            jobs,
+            jobs: groups.iter().flat_map(|group| group.jobs.iter().cloned()).collect(),
             cpus_broker: options.cpus_broker.clone(),
             cpus_client: options.cpus_client.clone(),
             load_before: fs::read_to_string("/proc/loadavg").unwrap_or_default().trim().to_owned(),
         },
-        peers: sides.iter().map(facts).collect(),
+        peers,
         left_out,
         runs: Vec::new(),
         failures: Vec::new(),
     };
-    Ok((sides, comparison))
+    Ok((groups, comparison))
 }
 
-/// Who can take part, and who cannot.
-fn present(peers: Vec<Peer>, scenario: &str, places: &Places) -> (Vec<Side>, Vec<LeftOut>) {
-    let (mut sides, mut left_out) = (Vec::new(), Vec::new());
-    for peer in peers {
-        let found = match peer.cannot(scenario) {
-            Some(why) => Err(why),
-            None => find(&peer, places).map_err(|error| format!("{error:#}")),
-        };
-        match found {
-            Ok(found) => sides.push(Side { peer, found }),
-            Err(why) => left_out.push(LeftOut { peer: peer.name, why }),
+/// The peers that can take part, and those that cannot: in one group, or in none.
+fn present(wanted: Vec<Wanted>, places: &Places) -> (Vec<Group>, Vec<LeftOut>) {
+    let (mut groups, mut left_out): (Vec<Group>, Vec<LeftOut>) = (Vec::new(), Vec::new());
+    for wanted in wanted {
+        let mut sides = Vec::new();
+        for peer in &wanted.peers {
+            let found = match wanted.refuses(peer) {
+                Some(why) => Err(why),
+                None => found_before(peer, &groups)
+                    .map_or_else(|| find(peer, places), |found| Ok(found.clone()))
+                    .map_err(|error| format!("{error:#}")),
+            };
+            match found {
+                Ok(found) => sides.push(Side { peer: peer.clone(), found }),
+                Err(why) => {
+                    let job = wanted.jobs.first().map(|job| job.name.clone());
+                    left_out.push(LeftOut { peer: peer.name.clone(), job, why });
+                }
+            }
+        }
+        groups.push(Group { jobs: wanted.jobs, sides });
+    }
+    let takes_part =
+        |name: &str| groups.iter().any(|group| group.sides.iter().any(|side| side.peer.name == name));
+    let mut absent: Vec<String> = Vec::new();
+    left_out.retain_mut(|left| {
+        if takes_part(&left.peer) {
+            return true;
+        }
+        left.job = None;
+        let is_new = !absent.contains(&left.peer);
+        absent.push(left.peer.clone());
+        is_new
+    });
+    (groups, left_out)
+}
+
+/// The program of a peer, if another group needed it already.
+fn found_before<'a>(peer: &Peer, groups: &'a [Group]) -> Option<&'a Option<Found>> {
+    let mut sides = groups.iter().flat_map(|group| &group.sides);
+    sides.find(|side| &side.peer == peer).map(|side| &side.found)
+}
+
+/// Each peer once, by its first group.
+fn facts(groups: &[Group]) -> Vec<PeerFacts> {
+    let mut facts: Vec<PeerFacts> = Vec::new();
+    for side in groups.iter().flat_map(|group| &group.sides) {
+        let protocol = side.peer.protocol.word();
+        match facts.iter_mut().find(|facts| facts.name == side.peer.name) {
+            Some(known) if known.protocol.split(", ").any(|spoken| spoken == protocol) => {}
+            Some(known) => known.protocol = format!("{}, {protocol}", known.protocol),
+            None => {
+                let Found { version, sha256, .. } = side.found.clone().unwrap_or_default();
+                facts.push(PeerFacts {
+                    name: side.peer.name.clone(),
+                    protocol: protocol.to_owned(),
+                    version: side.found.is_some().then_some(version),
+                    sha256,
+                    configuration: Vec::new(),
+                });
+            }
         }
     }
-    (sides, left_out)
-}
-
-fn facts(side: &Side) -> PeerFacts {
-    let Found { version, sha256, .. } = side.found.clone().unwrap_or_default();
-    PeerFacts {
-        name: side.peer.name.clone(),
-        protocol: side.peer.protocol.word().to_owned(),
-        version: side.found.is_some().then_some(version),
-        sha256,
-        configuration: Vec::new(),
-    }
+    facts
 }
 
 /// Makes a folder for results.
@@ -132,8 +219,11 @@ fn keep(comparison: &Comparison, folder: &Path) -> Result<()> {
     fs::write(&file, markdown(comparison)).with_context(|| format!("`{}` cannot be written", file.display()))
 }
 
-/// Writes the page to look at, if there is anything to see.
+/// Writes the page to look at, if there is anything to see; curves of several jobs belong on no one page.
 fn page(comparison: &Comparison, folder: &Path) -> Result<()> {
+    if comparison.settings.jobs.len() > 1 {
+        return Ok(());
+    }
     let counting = comparison.runs.iter().filter(|turn| turn.counts());
     let runs: Vec<Run> =
         counting.map(|turn| Run { side: turn.peer.clone(), report: turn.report.clone() }).collect();

@@ -76,11 +76,14 @@ pub struct PeerFacts {
     pub configuration: Vec<(String, String)>,
 }
 
-/// A peer that takes no part.
+/// A peer that takes no part, in anything or in one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// What it is called.
+    /// The name of the peer.
     pub peer: String,
+    /// The only job that it takes no part in; absent if it takes part in none.
+    #[serde(default)]
+    pub job: Option<String>,
     /// Why, and what to do.
     pub why: String,
 }
@@ -95,7 +98,10 @@ pub struct Turn {
     pub turn: u32,
     /// What was run.
     pub job: String,
-    /// How the command ended.
+    /// The protocol that was spoken; empty in files of earlier versions.
+    #[serde(default)]
+    pub protocol: String,
+    /// The exit code of the run's own process.
     pub exit_code: i32,
     /// What it found. It stands among the other fields, so that whoever reads reports of several
     /// sides reads a comparison too.
@@ -135,10 +141,21 @@ impl Comparison {
         matching.filter(|run| run.counts()).map(|run| (run.turn, &run.report))
     }
 
+    /// The peers that take part in a job.
+    pub(crate) fn peers_of<'a>(&'a self, job: &'a str) -> impl Iterator<Item = &'a PeerFacts> + 'a {
+        let is_left_out = move |peer: &PeerFacts| {
+            let mut left_out = self.left_out.iter();
+            left_out.any(|left| left.peer == peer.name && left.job.as_deref() == Some(job))
+        };
+        self.peers.iter().filter(move |peer| !is_left_out(peer))
+    }
+
     /// The exit code: 3 if something was lost or altered, 1 if a run is missing, else 0.
     pub(crate) fn exit_code(&self) -> u8 {
         let is_broken = self.runs.iter().any(|run| run.report.is_broken());
-        let wanted = self.peers.len() * self.settings.jobs.len() * self.settings.rounds as usize;
+        let jobs = self.settings.jobs.iter();
+        let pairs: usize = jobs.map(|job| self.peers_of(&job.name).count()).sum();
+        let wanted = pairs * self.settings.rounds as usize;
         let is_partial = self.runs.iter().filter(|run| run.counts()).count() < wanted;
         match (is_broken, is_partial) {
             (true, _) => 3,

@@ -13,12 +13,13 @@ use clap::{Args, ValueEnum};
 use crate::amount::count;
 use crate::versus::arguments::TurnOptions;
 use crate::versus::chart::{chart, file_name};
-use crate::versus::compare::{begin, make, now};
+use crate::versus::compare::{Wanted, begin, make, now};
 use crate::versus::comparison::{Comparison, Job};
 use crate::versus::figures::{FIGURES, Figure};
 use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Own, Peer};
-use crate::versus::table::{facts, head, line, row, shown, spread_of};
+use crate::versus::peer::{Choice, Own, Peer};
+use crate::versus::table::{facts, spread_of};
+use crate::versus::text::{head, line, row, shown};
 use crate::versus::turns::{self, say};
 
 /// Which experiment.
@@ -154,9 +155,10 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
         }
         say(&format!("{}: {}", series.name, series.title));
         let title = series.title.to_owned();
-        let (sides, mut comparison) = begin(title, peers, jobs, &args.turns)?;
+        let wanted = vec![Wanted { jobs, peers, protocol: None }];
+        let (groups, mut comparison) = begin(title, wanted, &args.turns)?;
         let file = folder.join(format!("{}.json", series.name));
-        turns::run(&sides, &ours, &mut comparison, |comparison| {
+        turns::run(&groups, &ours, &mut comparison, |comparison| {
             comparison.save(&file)?;
             write(&folder, &(tables.clone() + &markdown(series, comparison)))
         })?;
@@ -211,7 +213,7 @@ fn peers(series: &Series, chosen: &[String]) -> Result<Vec<Peer>> {
             chosen.iter().filter(|word| series.name != ALL_SENT.name || *word != "grpc").cloned().collect()
         }
     };
-    Peer::named(&words, &Own::default(), &depth)
+    Peer::named(&words, &Own::default(), &depth, Choice::Common)
 }
 
 /// A table for each figure, a row for each point.

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::versus::arguments::TurnOptions;
 use crate::versus::found::find;
 use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Kind, Origin, Own, Peer};
+use crate::versus::peer::{Choice, Kind, Origin, Own, Peer};
 use crate::versus::running::Running;
 
 /// Shows which peers are on this machine, or runs one until standard input ends.
@@ -45,7 +45,7 @@ fn show_all(options: &TurnOptions) -> Result<()> {
 }
 
 fn run_one(word: &str, options: &TurnOptions) -> Result<()> {
-    let named = Peer::named(&[word.to_owned()], &Own::default(), &[])?;
+    let named = Peer::named(&[word.to_owned()], &Own::default(), &[], Choice::Common)?;
     let Some(peer) = named.into_iter().next().filter(|peer| peer.origin != Origin::Elsewhere) else {
         bail!("`{word}` runs already; name a kind of peer");
     };

@@ -7,8 +7,11 @@ mod syncs;
 mod counting;
 mod compare;
 mod arguments;
+mod list;
 mod turns;
 mod table;
+mod summary;
+mod text;
 mod figures;
 mod comparison;
 mod running;
@@ -35,11 +38,16 @@ pub use syncs::SyncsArgs;
 /// What compares several brokers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Beside {
-    /// The same scenario against several peers in turns, with medians and quotients.
+    /// One scenario, or a list of them, against several peers in turns, with medians and quotients.
     ///
     /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis, relay, zeromq and grpc, each with its protocol
     /// if it speaks several: imori:nats; the path of another program imori; the URL of what runs
-    /// already; and any other name with --peer-url. Options that are not listed here are the scenario's.
+    /// already; and any other name with --peer-url. NAME=PEER calls it by another name: before=old/imori.
+    /// Options that are not listed here are the scenario's.
+    ///
+    /// Lists are brokers, builds and brokerless, or a file whose lines have a name, a protocol (stomp,
+    /// nats or own), and a scenario with its options. With a list the other options replace those of
+    /// the lines that have them.
     Versus(VersusArgs),
     /// An experiment of RPCBench, for Imori and those it was compared with.
     Experiment(ExperimentArgs),

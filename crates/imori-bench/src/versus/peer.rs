@@ -38,6 +38,15 @@ pub(crate) enum Protocol {
     Grpc,
 }
 
+/// How the protocol of a peer is chosen where its word does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// One that all peers speak, if there is one.
+    Common,
+    /// The one of a line of a list; the peer's own if the line has none.
+    Line(Option<Protocol>),
+}
+
 /// Where a peer comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -151,16 +160,35 @@ impl Protocol {
 }
 
 impl Peer {
-    /// Which peers these words name, with the protocol that a word says or that they have in common.
-    pub(crate) fn named(words: &[String], own: &Own, arguments: &[String]) -> Result<Vec<Peer>> {
-        let common = common_protocol(words);
+    /// The peers that these words name, each with the protocol that its word or the choice says.
+    ///
+    /// `NAME=WORD` calls a peer by another name in the report.
+    pub(crate) fn named(
+        words: &[String],
+        own: &Own,
+        arguments: &[String],
+        choice: Choice,
+    ) -> Result<Vec<Peer>> {
+        let common = match choice {
+            Choice::Common | Choice::Line(None) => common_protocol(words),
+            Choice::Line(protocol) => protocol,
+        };
         let mut peers: Vec<Peer> = Vec::new();
         let mut own_count = 0;
         for word in words {
+            let (name, word) = name_and_word(word);
             let mut peer = match parse(word, common, arguments)? {
                 Some(peer) => peer,
                 None => own_peer(word, own, &mut own_count)?,
             };
+            // Throughout a list a peer has one name, whatever it speaks in a line.
+            match (name, choice) {
+                (Some(name), _) => name.clone_into(&mut peer.name),
+                (None, Choice::Line(_)) if peer.origin != Origin::Elsewhere => {
+                    word.clone_into(&mut peer.name);
+                }
+                (None, _) => {}
+            }
             let same = peers.iter().filter(|other| other.name.split('#').next() == Some(&peer.name)).count();
             if same > 0 {
                 peer.name = format!("{}#{}", peer.name, same + 1);
@@ -175,7 +203,13 @@ impl Peer {
         Ok(peers)
     }
 
-    /// Why it cannot do this, if it cannot.
+    /// Why the peer cannot take part in a line of this protocol, if it cannot.
+    pub(crate) fn cannot_speak(&self, protocol: Protocol) -> Option<String> {
+        let (own, wanted) = (self.protocol.word(), protocol.word());
+        (self.protocol != protocol).then(|| format!("it is spoken to by {own}, not by {wanted}"))
+    }
+
+    /// Why the peer cannot run a scenario, if it cannot.
     pub(crate) fn cannot(&self, scenario: &str) -> Option<String> {
         let answers_only = matches!(self.origin, Origin::Known(Kind::Relay))
             || matches!(self.protocol, Protocol::ZmqRep | Protocol::ZmqRouter | Protocol::Grpc);
@@ -214,6 +248,14 @@ impl Peer {
             options.extend(["--reply".to_owned(), "named".to_owned()]);
         }
         options
+    }
+}
+
+/// Splits `NAME=WORD`; a path or a URL may hold the sign too, behind a slash.
+fn name_and_word(word: &str) -> (Option<&str>, &str) {
+    match word.split_once('=') {
+        Some((name, rest)) if !name.is_empty() && !name.contains('/') => (Some(name), rest),
+        _ => (None, word),
     }
 }
 
@@ -281,6 +323,7 @@ fn common_protocol(words: &[String]) -> Option<Protocol> {
 
 /// What a word can speak; nothing known is no obstacle.
 fn spoken_by(word: &str) -> Vec<Protocol> {
+    let (_, word) = name_and_word(word);
     if let Some(protocol) = Protocol::of_url(word) {
         return vec![protocol];
     }
@@ -328,7 +371,11 @@ mod tests {
     }
 
     fn named(text: &str, own: &Own, arguments: &str) -> Result<Vec<String>> {
-        let peers = Peer::named(&words(text), own, &words(arguments))?;
+        chosen(text, own, arguments, Choice::Common)
+    }
+
+    fn chosen(text: &str, own: &Own, arguments: &str, choice: Choice) -> Result<Vec<String>> {
+        let peers = Peer::named(&words(text), own, &words(arguments), choice)?;
         Ok(peers.into_iter().map(|peer| format!("{}={}", peer.name, peer.protocol.word())).collect())
     }
 
@@ -356,13 +403,41 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_may_have_another_name() {
+        for (text, expected) in [
+            ("now=imori before=./a/imori", "now=stomp before=stomp"),
+            ("now=imori:nats before=./a/imori:nats", "now=nats before=nats"),
+            ("a=imori nats-server", "a=nats nats-server=nats"),
+            ("a=imori a=imori", "a=stomp a#2=stomp"),
+            ("far=stomp://h:1 ./x=y/imori", "far=stomp ./x=y/imori:stomp=stomp"),
+        ] {
+            assert_eq!(named(text, &Own::default(), "").unwrap().join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_peer_has_one_name_throughout_a_list() {
+        let (stomp, nats) = (Choice::Line(Some(Protocol::Stomp)), Choice::Line(Some(Protocol::Nats)));
+        for (text, choice, expected) in [
+            ("imori before=./a/imori", stomp, "imori=stomp before=stomp"),
+            ("imori before=./a/imori", nats, "imori=nats before=nats"),
+            ("imori rabbitmq", nats, "imori=nats rabbitmq=stomp"),
+            ("imori:nats imori", stomp, "imori:nats=nats imori=stomp"),
+            ("imori:nats zeromq", Choice::Line(None), "imori:nats=nats zeromq=rep"),
+        ] {
+            let found = chosen(text, &Own::default(), "", choice).unwrap().join(" ");
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
     fn peers_of_ones_own_are_taken_in_order() {
         let own = Own {
             urls: words("stomp://127.0.0.1:1 nats://127.0.0.1:2"),
             starts: vec!["run one".to_owned()],
             stops: vec!["stop one".to_owned()],
         };
-        let peers = Peer::named(&words("first imori second"), &own, &[]).unwrap();
+        let peers = Peer::named(&words("first imori second"), &own, &[], Choice::Common).unwrap();
         let commanded = Origin::Commanded { start: "run one".to_owned(), stop: Some("stop one".to_owned()) };
         assert_eq!(peers[0].origin, commanded);
         assert_eq!((&peers[2].origin, peers[2].protocol), (&Origin::Elsewhere, Protocol::Nats));
@@ -395,7 +470,7 @@ mod tests {
             ("rabbitmq-quorum", "queue", true),
             ("rabbitmq-quorum", "rpc", false),
         ] {
-            let peers = Peer::named(&words(text), &Own::default(), &[]).unwrap();
+            let peers = Peer::named(&words(text), &Own::default(), &[], Choice::Common).unwrap();
             assert_eq!(peers[0].cannot(scenario).is_none(), can, "{text} {scenario}");
         }
     }
@@ -411,7 +486,7 @@ mod tests {
             ("relay:stomp", "rpc", "", "--reply named"),
             ("relay:nats", "rpc", "", ""),
         ] {
-            let peers = Peer::named(&words(text), &Own::default(), &[]).unwrap();
+            let peers = Peer::named(&words(text), &Own::default(), &[], Choice::Common).unwrap();
             assert_eq!(peers[0].options(scenario, &words(given)).join(" "), expected, "{text} {scenario}");
         }
     }

@@ -30,7 +30,19 @@ pub(crate) fn comparison(peers: &[(&str, &[f64])]) -> Comparison {
     with_canaries(peers, &HashMap::new())
 }
 
-/// The same, with the client canary of some turns in microseconds.
+/// A comparison of one turn, with the CPU-seconds for a million deliveries that each broker spent.
+pub(crate) fn with_cpu(peers: &[(&str, f64)]) -> Comparison {
+    let throughputs: Vec<(&str, &[f64])> = peers.iter().map(|(name, _)| (*name, &[10.0][..])).collect();
+    let mut comparison = comparison(&throughputs);
+    for (run, (_, cpu)) in comparison.runs.iter_mut().zip(peers) {
+        let broker = json!({"pids": [1], "processes": 1, "threads": 1, "cpus_allowed": null, "cpu_s": 1.0,
+            "cpu_s_per_million_deliveries": cpu, "per_cpu_s": 1.0, "rss_start": 1, "rss_peak": 1, "rss_end": 1});
+        run.report.broker = serde_json::from_value(broker).unwrap();
+    }
+    comparison
+}
+
+/// A comparison as above, with the client canary of some turns in microseconds.
 pub(crate) fn with_canaries(peers: &[(&str, &[f64])], canaries: &HashMap<(&str, u32), f64>) -> Comparison {
     let facts = |name: &str| PeerFacts {
         name: name.to_owned(),
@@ -44,7 +56,14 @@ pub(crate) fn with_canaries(peers: &[(&str, &[f64])], canaries: &HashMap<(&str, 
         for (turn, value) in (1..).zip(*values) {
             let canary = canaries.get(&(*name, turn)).copied().unwrap_or(100.0);
             let report = report(*value, canary);
-            runs.push(Turn { peer: (*name).to_owned(), turn, job: "rpc".to_owned(), exit_code: 0, report });
+            runs.push(Turn {
+                peer: (*name).to_owned(),
+                turn,
+                job: "rpc".to_owned(),
+                protocol: "stomp".to_owned(),
+                exit_code: 0,
+                report,
+            });
         }
     }
     Comparison {

@@ -22,9 +22,9 @@ use crate::versus::comparison::Job;
 use crate::versus::counting::{Counted, Counter, FLUSHES, synchronous_files};
 use crate::versus::found::find;
 use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Own, Peer};
+use crate::versus::peer::{Choice, Own, Peer};
 use crate::versus::running::Running;
-use crate::versus::table::{head, number, row};
+use crate::versus::text::{head, number, row};
 use crate::versus::turns::{Side, measure, say};
 use crate::watch::process::tree;
 
@@ -90,7 +90,7 @@ struct Seen {
 pub(crate) fn run(args: &SyncsArgs) -> Result<u8> {
     let counter = args.by.map_or_else(Counter::found, Ok)?;
     let ours = Ourselves::found(&["syncs"])?;
-    let peers = Peer::named(&args.peers, &Own::default(), &[])?;
+    let peers = Peer::named(&args.peers, &Own::default(), &[], Choice::Common)?;
     let mut all = Vec::new();
     let mut code = 0;
     for turn in 1..=args.turns.rounds.unwrap_or(1) {
@@ -273,7 +273,7 @@ mod tests {
         for row in &mut report.rows {
             row.confirmed = if (10..15).contains(&row.t) { 1_000 } else { 7 };
         }
-        let peer = &Peer::named(&["rabbitmq".to_owned()], &Own::default(), &[]).unwrap()[0];
+        let peer = &Peer::named(&["rabbitmq".to_owned()], &Own::default(), &[], Choice::Common).unwrap()[0];
         let of = |counted: &Counted| seen((peer, 1, String::new()), counted, 0, &report);
         let flushed =
             of(&counted(109.5, 6.0, &[("fdatasync", 240), ("fsync", 60), ("pwrite64", 9)])).unwrap();

@@ -1,15 +1,16 @@
 //! A comparison as Markdown: what was compared, medians, quotients, verdicts.
 
-use std::fmt::Write;
-
 use crate::record::levels::Levels;
-use crate::versus::comparison::{Comparison, PeerFacts};
+use crate::versus::comparison::{Comparison, LeftOut, PeerFacts, Turn};
 use crate::versus::figures::{FIGURES, Figure, Spread, pair, spread, values};
+use crate::versus::summary::summary;
+use crate::versus::text::{date, head, line, number, row, shown};
 
 /// The whole comparison.
 pub(crate) fn markdown(comparison: &Comparison) -> String {
     let mut text = format!("# {}\n\n", comparison.title);
     facts(comparison, &mut text);
+    summary(comparison, &mut text);
     for job in &comparison.settings.jobs {
         if comparison.settings.jobs.len() > 1 {
             line(&mut text, &format!("\n## {}", job.name));
@@ -32,6 +33,7 @@ pub(crate) fn is_inconclusive(comparison: &Comparison) -> bool {
 pub(crate) fn facts(comparison: &Comparison, text: &mut String) {
     let settings = &comparison.settings;
     if let Some(run) = comparison.runs.first() {
+        line(text, &format!("- date: {}", date(comparison.started_at)));
         let machine = &run.report.machine;
         line(
             text,
@@ -44,13 +46,15 @@ pub(crate) fn facts(comparison: &Comparison, text: &mut String) {
                 settings.load_before
             ),
         );
-        line(text, &format!("- load: {}", run.report.mode));
+        if settings.jobs.len() == 1 {
+            line(text, &format!("- load: {}", run.report.mode));
+        }
     }
     for peer in &comparison.peers {
         line(text, &format!("- {}: {}", peer.name, described(peer)));
     }
-    for left in &comparison.left_out {
-        line(text, &format!("- {} is left out: {}", left.peer, left.why));
+    for sentence in absences(&comparison.left_out) {
+        line(text, &format!("- {sentence}"));
     }
     line(
         text,
@@ -79,6 +83,23 @@ pub(crate) fn facts(comparison: &Comparison, text: &mut String) {
     }
 }
 
+/// A sentence for each peer and reason, with the jobs that it is left out of.
+pub(crate) fn absences(left_out: &[LeftOut]) -> Vec<String> {
+    let mut reasons: Vec<(&LeftOut, Vec<&str>)> = Vec::new();
+    for left in left_out {
+        let known = reasons.iter_mut().find(|(first, _)| first.peer == left.peer && first.why == left.why);
+        match known {
+            Some((_, jobs)) => jobs.extend(left.job.as_deref()),
+            None => reasons.push((left, left.job.as_deref().into_iter().collect())),
+        }
+    }
+    let sentence = |(left, jobs): &(&LeftOut, Vec<&str>)| match jobs.as_slice() {
+        [] => format!("{} is left out: {}", left.peer, left.why),
+        jobs => format!("{} is left out of {}: {}", left.peer, jobs.join(", "), left.why),
+    };
+    reasons.iter().map(sentence).collect()
+}
+
 /// What each broker said of the level at which it confirmed, where confirms were asked for.
 fn levels(comparison: &Comparison) -> Vec<String> {
     let of_peer = |peer: &PeerFacts| {
@@ -102,28 +123,33 @@ fn described(peer: &PeerFacts) -> String {
 
 /// In what the sides are not alike.
 fn unequal(comparison: &Comparison) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut protocols: Vec<&str> = comparison.peers.iter().map(|peer| peer.protocol.as_str()).collect();
-    protocols.sort_unstable();
-    protocols.dedup();
-    if protocols.len() > 1 {
-        found.push(format!("the peers are spoken to by {}", protocols.join(", ")));
-    }
-    let mut levels: Vec<String> = comparison
-        .runs
-        .iter()
-        .map(|run| run.report.asked.get("level").map_or_else(|| "none".to_owned(), ToString::to_string))
-        .collect();
-    levels.sort();
-    levels.dedup();
-    if levels.len() > 1 {
-        found.push(format!("the levels are {}", levels.join(", ")));
+    let mut found: Vec<String> = Vec::new();
+    for job in &comparison.settings.jobs {
+        let runs = || comparison.runs.iter().filter(|run| run.job == job.name);
+        let protocols = distinct(runs().map(|run| run.protocol.clone()));
+        let level =
+            |run: &Turn| run.report.asked.get("level").map_or_else(|| "none".to_owned(), ToString::to_string);
+        let levels = distinct(runs().map(level));
+        let of_both = [("the peers are spoken to by", protocols), ("the levels are", levels)];
+        for (words, values) in of_both.into_iter().filter(|(_, values)| values.len() > 1) {
+            let sentence = format!("{words} {}", values.join(", "));
+            if !found.contains(&sentence) {
+                found.push(sentence);
+            }
+        }
     }
     found
 }
 
+fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let mut values: Vec<String> = values.collect();
+    values.sort();
+    values.dedup();
+    values
+}
+
 fn medians(comparison: &Comparison, job: &str, text: &mut String) {
-    let names: Vec<&str> = comparison.peers.iter().map(|peer| peer.name.as_str()).collect();
+    let names: Vec<&str> = comparison.peers_of(job).map(|peer| peer.name.as_str()).collect();
     head(text, "figure", &names);
     for figure in &FIGURES {
         let spreads: Vec<Option<Spread>> =
@@ -137,7 +163,8 @@ fn medians(comparison: &Comparison, job: &str, text: &mut String) {
 
 /// The first divided by each other.
 fn quotients(comparison: &Comparison, job: &str, text: &mut String) {
-    let Some((first, others)) = comparison.peers.split_first() else { return };
+    let peers: Vec<&PeerFacts> = comparison.peers_of(job).collect();
+    let Some((first, others)) = peers.split_first() else { return };
     if others.is_empty() {
         return;
     }
@@ -158,7 +185,8 @@ fn quotients(comparison: &Comparison, job: &str, text: &mut String) {
 }
 
 fn verdicts(comparison: &Comparison, job: &str, text: &mut String) {
-    let Some((first, others)) = comparison.peers.split_first() else { return };
+    let peers: Vec<&PeerFacts> = comparison.peers_of(job).collect();
+    let Some((first, others)) = peers.split_first() else { return };
     text.push('\n');
     for other in others {
         let Some(pair) = pair(comparison, job, &first.name, &other.name) else { continue };
@@ -212,9 +240,9 @@ fn failures(comparison: &Comparison, text: &mut String) {
 fn pairs(comparison: &Comparison) -> impl Iterator<Item = crate::versus::figures::Pair> + '_ {
     let jobs = comparison.settings.jobs.iter();
     jobs.flat_map(move |job| {
-        let first = comparison.peers.first();
-        let others = comparison.peers.iter().skip(1);
-        others.filter_map(move |other| pair(comparison, &job.name, &first?.name, &other.name))
+        let mut peers = comparison.peers_of(&job.name);
+        let first = peers.next();
+        peers.filter_map(move |other| pair(comparison, &job.name, &first?.name, &other.name))
     })
 }
 
@@ -230,81 +258,11 @@ fn quotient(ours: Option<Spread>, theirs: Option<Spread>) -> String {
     }
 }
 
-/// A median with its range.
-pub(crate) fn shown(figure: &Figure, spread: Option<&Spread>) -> String {
-    let Some(spread) = spread else { return "n/a".to_owned() };
-    let [median, low, high] =
-        [spread.median, spread.low, spread.high].map(|value| number(value / figure.scale));
-    match spread.count {
-        1 => median,
-        _ => format!("{median} ({low} to {high})"),
-    }
-}
-
-/// Three digits at least, and groups of three with a space between.
-pub(crate) fn number(value: f64) -> String {
-    let size = value.abs();
-    if size < 100.0 {
-        let digits = if size < 1.0 {
-            3
-        } else if size < 10.0 {
-            2
-        } else {
-            1
-        };
-        let text = format!("{value:.digits$}");
-        return if value == 0.0 { "0".to_owned() } else { text };
-    }
-    let digits = format!("{size:.0}");
-    let mut shown = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(' ');
-        }
-        shown.push(digit);
-    }
-    if value < 0.0 { format!("-{shown}") } else { shown }
-}
-
-/// The head of a table.
-pub(crate) fn head(text: &mut String, first: &str, others: &[&str]) {
-    text.push('\n');
-    row(text, first, others);
-    line(text, &format!("|{}", "---|".repeat(others.len() + 1)));
-}
-
-/// A row of a table.
-pub(crate) fn row(text: &mut String, first: &str, cells: &[impl AsRef<str>]) {
-    let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
-    line(text, &format!("| {first} | {} |", cells.join(" | ")));
-}
-
-/// A line of text.
-pub(crate) fn line(text: &mut String, words: &str) {
-    // Text in memory can always be added to.
-    let _ = writeln!(text, "{words}");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::Level;
     use crate::versus::sample::comparison;
-
-    #[test]
-    fn numbers_have_three_digits_and_groups() {
-        for (value, expected) in [
-            (0.0, "0"),
-            (0.012_34, "0.012"),
-            (1.234, "1.23"),
-            (12.34, "12.3"),
-            (123.4, "123"),
-            (1_234_567.0, "1 234 567"),
-            (-1_234.0, "-1 234"),
-        ] {
-            assert_eq!(number(value), expected);
-        }
-    }
 
     #[test]
     fn a_table_has_medians_quotients_and_a_verdict() {
@@ -323,7 +281,7 @@ mod tests {
     #[test]
     fn what_is_unlike_is_in_the_head() {
         let mut comparison = comparison(&[("a", &[1.0]), ("b", &[1.0])]);
-        comparison.peers[1].protocol = "nats".to_owned();
+        comparison.runs[1].protocol = "nats".to_owned();
         comparison.runs[1].report.asked.insert("level".to_owned(), "disk".into());
         for (run, said) in comparison.runs.iter_mut().zip([Some(Level::Disk), None]) {
             let mut levels = Levels::of(Level::Disk);

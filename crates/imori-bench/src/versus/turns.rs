@@ -22,28 +22,40 @@ use crate::versus::running::{Running, pinned};
 /// How often it is looked whether a run has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A peer that is here.
+/// A peer whose program is on this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Side {
     pub(crate) peer: Peer,
     pub(crate) found: Option<Found>,
 }
 
+/// Jobs that are run against one start of each side.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) sides: Vec<Side>,
+}
+
 /// Runs every turn, and hands the comparison over after each for safe keeping.
 pub(crate) fn run(
-    sides: &[Side],
+    groups: &[Group],
     ours: &Ourselves,
     comparison: &mut Comparison,
     mut keep: impl FnMut(&Comparison) -> Result<()>,
 ) -> Result<()> {
     for turn in 1..=comparison.settings.rounds {
-        for side in sides {
+        for (group, side) in groups.iter().flat_map(|group| group.sides.iter().map(move |side| (group, side)))
+        {
             if interrupt::is_asked_for() {
                 say("stopped by hand; what was measured until then is kept");
                 return Ok(());
             }
-            say(&format!("turn {turn} of {}: {}", comparison.settings.rounds, side.peer.name));
-            if let Err(error) = one(side, turn, ours, comparison) {
+            let rounds = comparison.settings.rounds;
+            match (groups.len(), group.jobs.as_slice()) {
+                (2.., [job]) => say(&format!("turn {turn} of {rounds}: {}, {}", job.name, side.peer.name)),
+                _ => say(&format!("turn {turn} of {rounds}: {}", side.peer.name)),
+            }
+            if let Err(error) = one(side, &group.jobs, turn, ours, comparison) {
                 fail(comparison, side, turn, None, &error);
             }
             keep(comparison)?;
@@ -53,23 +65,27 @@ pub(crate) fn run(
 }
 
 /// Starts a peer, runs all jobs against it, and stops it.
-fn one(side: &Side, turn: u32, ours: &Ourselves, comparison: &mut Comparison) -> Result<()> {
+fn one(side: &Side, jobs: &[Job], turn: u32, ours: &Ourselves, comparison: &mut Comparison) -> Result<()> {
     let cpus = comparison.settings.cpus_broker.clone();
     let running = Running::start(&side.peer, side.found.as_ref(), ours, cpus.as_deref())?;
     let facts = comparison.peers.iter_mut().find(|facts| facts.name == side.peer.name);
     if let Some(facts) = facts.filter(|facts| facts.configuration.is_empty()) {
         facts.configuration.clone_from(&running.configuration);
     }
-    for job in comparison.settings.jobs.clone() {
+    for job in jobs {
         if interrupt::is_asked_for() {
             return Ok(());
         }
-        match measure(side, &running, &job, ours, comparison.settings.cpus_client.as_deref()) {
-            Ok((report, exit_code)) => {
-                let peer = side.peer.name.clone();
-                comparison.runs.push(Turn { peer, turn, job: job.name, exit_code, report });
-            }
-            Err(error) => fail(comparison, side, turn, Some(job.name), &error),
+        match measure(side, &running, job, ours, comparison.settings.cpus_client.as_deref()) {
+            Ok((report, exit_code)) => comparison.runs.push(Turn {
+                peer: side.peer.name.clone(),
+                turn,
+                job: job.name.clone(),
+                protocol: side.peer.protocol.word().to_owned(),
+                exit_code,
+                report,
+            }),
+            Err(error) => fail(comparison, side, turn, Some(job.name.clone()), &error),
         }
     }
     Ok(())

@@ -102,6 +102,61 @@ fn peers_take_turns_and_all_of_them_count() {
 }
 
 #[test]
+fn a_list_runs_line_by_line_and_a_peer_misses_only_what_it_cannot_do() {
+    let ((one, start_one), (two, start_two)) = (fresh_relay(""), fresh_relay(""));
+    let folder = Folder::new("list");
+    fs::create_dir_all(&folder.0).unwrap();
+    let list = folder.0.join("mine.txt");
+    let lines = "# two lines of each peer's own protocol, and one that relays do not speak here\n\
+        shallow own   rpc --requests 300 --depth 2 --reply named\n\
+        deep    own   rpc --requests 500 --depth 8 --reply named\n\
+        other   nats  rpc --requests 500\n";
+    fs::write(&list, lines).unwrap();
+    let done = versus(
+        &folder,
+        &[
+            list.to_str().unwrap(),
+            "a=one",
+            "two",
+            "--peer-url",
+            &one,
+            "--peer-start",
+            &start_one,
+            "--peer-url",
+            &two,
+            "--peer-start",
+            &start_two,
+            "--rounds",
+            "2",
+            "--requests",
+            "400",
+            "--only",
+            "shallow,deep,other",
+        ],
+    );
+    assert!(matches!(done.status.code(), Some(0 | 4)), "{done:?}");
+    let comparison = folder.comparison();
+    let order: Vec<String> =
+        comparison.runs.iter().map(|run| format!("{} {} {}", run.turn, run.job, run.peer)).collect();
+    let of_turn =
+        |turn: u32| ["shallow a", "shallow two", "deep a", "deep two"].map(|run| format!("{turn} {run}"));
+    assert_eq!(order, [of_turn(1), of_turn(2)].concat());
+    assert!(comparison.runs.iter().all(|run| run.report.operations == 400 && run.protocol == "stomp"));
+    let left_out: Vec<&str> = comparison.left_out.iter().filter_map(|left| left.job.as_deref()).collect();
+    assert_eq!(left_out, ["other", "other"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    for part in [
+        "# mine: a beside two",
+        "## a ÷ two, turn by turn",
+        "| shallow | ",
+        "\n## deep\n",
+        "a is left out of other: ",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+}
+
+#[test]
 fn a_peer_that_is_absent_or_unable_is_named_and_the_rest_runs() {
     for (scenario, other, amount, why) in [
         ("rpc", "grpc", "--requests=200", "`grpc-responder` is absent"),

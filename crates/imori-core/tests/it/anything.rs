@@ -15,11 +15,11 @@ use imori_core::restore::Awakening;
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::time::Time;
 use imori_core::world::World;
+use imori_testkit::{Caller, Mail, TestWorld, dying_to};
 use proptest::prelude::*;
 
 use crate::durable::{durable, durable_dying_to, journal};
 use crate::restored::{Journal, asleep, beginning, bodies, held, ready, restored};
-use crate::world::{Client, Mail, TestWorld, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -50,8 +50,8 @@ const IDS: [&str; 4] = ["", "a", "b", "c"];
 /// A random world while things happen in it.
 struct Random<'w> {
     world: &'w TestWorld,
-    client: Client<'w>,
-    reader: Client<'w>,
+    client: Caller<'w>,
+    reader: Caller<'w>,
     sent: u32,
     has_transient: bool,
 }
@@ -161,7 +161,7 @@ impl<'w> Random<'w> {
 }
 
 /// Puts back what is out, as a crash would: it counts as failed where that is limited, as nobody knows.
-fn put_back(world: &TestWorld, reader: Client<'_>) {
+fn put_back(world: &TestWorld, reader: Caller<'_>) {
     let ids = QUEUES.iter().filter(|name| **name != "limited").filter_map(|name| world.queue(name));
     let ids: Vec<QueueId> = ids.collect();
     for id in &ids {

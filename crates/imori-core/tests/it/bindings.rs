@@ -8,10 +8,10 @@ use imori_core::message::Value;
 use imori_core::name::Name;
 use imori_core::route::{Arguments, ArgumentsError, BindingKey, ExchangeKind, RouteError, Settings, Syntax};
 use imori_core::world::World;
+use imori_testkit::{Caller, TestWorld};
 
 use crate::durable::{durable, journal};
 use crate::restored::{beginning, restored};
-use crate::world::{Client, TestWorld};
 
 fn key(text: &str) -> BindingKey {
     BindingKey::new(Syntax::Amqp, text.as_bytes())
@@ -21,22 +21,22 @@ fn arguments(entries: &[(&str, &'static str)]) -> Arguments {
     Arguments::new(entries.iter().map(|(name, value)| (Name::from(*name), Value::text(value.as_bytes()))))
 }
 
-fn bind(client: &Client<'_>, exchange: &str, with: &Arguments, queue: QueueId) -> Confirm {
+fn bind(client: &Caller<'_>, exchange: &str, with: &Arguments, queue: QueueId) -> Confirm {
     bind_queue(client.world, &client.actor(), exchange.as_bytes(), &key("k"), with, queue)
         .expect("both are there")
 }
 
-fn unbind(client: &Client<'_>, exchange: &str, with: &Arguments, queue: QueueId) -> Confirm {
+fn unbind(client: &Caller<'_>, exchange: &str, with: &Arguments, queue: QueueId) -> Confirm {
     unbind_queue(client.world, &client.actor(), exchange.as_bytes(), &key("k"), with, queue)
         .expect("both are there")
 }
 
-fn chain(client: &Client<'_>, exchange: &str, to: &str) -> Result<Confirm, BrokerError> {
+fn chain(client: &Caller<'_>, exchange: &str, to: &str) -> Result<Confirm, BrokerError> {
     let (actor, none) = (client.actor(), Arguments::NONE);
     bind_exchange(client.world, &actor, exchange.as_bytes(), &key("k"), &none, to.as_bytes())
 }
 
-fn unchain(client: &Client<'_>, exchange: &str, to: &str) -> Result<Confirm, BrokerError> {
+fn unchain(client: &Caller<'_>, exchange: &str, to: &str) -> Result<Confirm, BrokerError> {
     let (actor, none) = (client.actor(), Arguments::NONE);
     unbind_exchange(client.world, &actor, exchange.as_bytes(), &key("k"), &none, to.as_bytes())
 }

@@ -7,8 +7,7 @@ use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::RouteError;
 use imori_core::world::{Event, World};
-
-use crate::world::{Client, TestWorld};
+use imori_testkit::{Caller, TestWorld};
 
 fn publish(gauge: &Gauge, exchange: &str, subject: &str, body: &str) -> Step {
     let view = MessageView { head: &Head::new(OriginId::BROKER), text: b"", body: body.as_bytes() };
@@ -20,7 +19,7 @@ fn settle(numbers: Numbers, outcome: Outcome) -> Step {
     Step::Settle { session: SessionId(0), numbers, outcome }
 }
 
-fn commit(client: &Client<'_>, steps: &[Step]) -> Result<usize, BrokerError> {
+fn commit(client: &Caller<'_>, steps: &[Step]) -> Result<usize, BrokerError> {
     broker::commit(client.world, &client.actor(), steps).map(|report| report.receivers)
 }
 

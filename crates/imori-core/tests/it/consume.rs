@@ -2,8 +2,7 @@ use imori_core::broker;
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
 use imori_core::outbound::{Numbers, SessionId};
-
-use crate::world::TestWorld;
+use imori_testkit::TestWorld;
 
 const RELEASE: Outcome = Outcome::Release { failed: false };
 

@@ -7,8 +7,7 @@ use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::Event;
-
-use crate::world::{TestWorld, dying_to};
+use imori_testkit::{TestWorld, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -7,9 +7,9 @@ use imori_core::message::{Address, Message, MessageView};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::record::RecordKind;
 use imori_core::world::World;
+use imori_testkit::{Caller, Mail, TestWorld, dying_to};
 
 use crate::restored::{ready, restored};
-use crate::world::{Client, Mail, TestWorld, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -21,7 +21,7 @@ fn delayed(body: &str, delay_ms: u32) -> Mail<'_> {
     Mail { body, id: body, delay_ms, ..Mail::default() }
 }
 
-fn cancel(client: &Client<'_>, id: &str) -> Result<(usize, Confirm), BrokerError> {
+fn cancel(client: &Caller<'_>, id: &str) -> Result<(usize, Confirm), BrokerError> {
     broker::cancel_delayed(client.world, &client.actor(), b"q", id.as_bytes())
 }
 

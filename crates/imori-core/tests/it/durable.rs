@@ -14,9 +14,9 @@ use imori_core::record::{Definition, Row};
 use imori_core::restore::Restore;
 use imori_core::time::Time;
 use imori_core::world::{Event, World};
+use imori_testkit::{Mail, TestWorld, VHOST, dying_to};
 
 use crate::restored::{Journal, asleep, beginning, held, ready, restored};
-use crate::world::{Mail, TestWorld, VHOST, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -8,16 +8,16 @@ use imori_core::confirm::{Confirm, Level};
 use imori_core::error::BrokerError;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, RouteError, Settings, Syntax};
 use imori_core::world::World;
+use imori_testkit::{Caller, TestWorld, VHOST};
 
 use crate::durable::{durable, journal};
 use crate::restored::{beginning, restored};
-use crate::world::{Client, TestWorld};
 
 fn key() -> BindingKey {
     BindingKey::new(Syntax::Amqp, b"k")
 }
 
-fn chain(client: &Client<'_>, from: &str, to: &str) {
+fn chain(client: &Caller<'_>, from: &str, to: &str) {
     let (actor, none) = (client.actor(), Arguments::NONE);
     bind_exchange(client.world, &actor, from.as_bytes(), &key(), &none, to.as_bytes())
         .expect("both are there");
@@ -25,9 +25,8 @@ fn chain(client: &Client<'_>, from: &str, to: &str) {
 
 /// Those of the exchanges that there are.
 fn there(world: &TestWorld, names: &str) -> String {
-    let is_there = |name: &&str| {
-        world.with_topology(|all| all.table().exchange(crate::world::VHOST, name.as_bytes()).is_some())
-    };
+    let is_there =
+        |name: &&str| world.with_topology(|all| all.table().exchange(VHOST, name.as_bytes()).is_some());
     names.split(' ').filter(is_there).collect::<Vec<_>>().join(" ")
 }
 

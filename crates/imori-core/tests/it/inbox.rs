@@ -1,7 +1,6 @@
 use imori_core::outbound::InboxAddress;
 use imori_core::world::Event;
-
-use crate::world::{LIMITS, TestWorld};
+use imori_testkit::{LIMITS, TestWorld};
 
 #[test]
 fn a_reply_comes_to_the_inbox_it_was_sent_to() {

@@ -12,10 +12,10 @@ use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::record::{RecordKind, message_bytes_max, settles_bytes_max};
 use imori_core::world::{Event, World};
+use imori_testkit::{Caller, Mail, TestWorld};
 
 use crate::durable::{durable, durable_dying_to, journal};
 use crate::restored::{asleep, beginning, held, restored};
-use crate::world::{Client, Mail, TestWorld};
 
 /// Ways to publish.
 const WAYS: [&str; 4] = ["alone", "once", "again", "in a transaction"];
@@ -36,7 +36,7 @@ fn record_bytes(queues: usize) -> usize {
 }
 
 /// Queues that get what is sent to `amq.fanout`.
-fn bound(client: &Client<'_>, count: usize, settings: &QueueSettings) -> Vec<String> {
+fn bound(client: &Caller<'_>, count: usize, settings: &QueueSettings) -> Vec<String> {
     let names: Vec<String> = (0..count).map(|at| format!("q{at}")).collect();
     for name in &names {
         let queue = client.declare_with(name, settings).expect("it is new");
@@ -45,7 +45,7 @@ fn bound(client: &Client<'_>, count: usize, settings: &QueueSettings) -> Vec<Str
     names
 }
 
-fn publish(client: &Client<'_>, way: &str, mail: &Mail<'_>) -> Result<usize, BrokerError> {
+fn publish(client: &Caller<'_>, way: &str, mail: &Mail<'_>) -> Result<usize, BrokerError> {
     let (world, actor) = (client.world, client.actor());
     let head = mail.head();
     let publication = Publication::new(&head, mail.id.as_bytes(), mail.body.as_bytes());

@@ -13,9 +13,9 @@ use imori_core::restore::{Leaving, Restore};
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::time::Time;
 use imori_core::world::World;
+use imori_testkit::{TestWorld, VHOST};
 
 use crate::durable::durable;
-use crate::world::{TestWorld, VHOST};
 
 const QUEUE: DurableQueueId = DurableQueueId(1);
 

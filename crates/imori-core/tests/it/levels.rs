@@ -11,9 +11,9 @@ use imori_core::message::{Address, Message, MessageView};
 use imori_core::queue::QueueSettings;
 use imori_core::record::RecordKind;
 use imori_core::world::World;
+use imori_testkit::{Caller, Mail, TestWorld};
 
 use crate::durable::{durable, journal};
-use crate::world::{Client, Mail, TestWorld};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -24,7 +24,7 @@ fn mail<'a>(body: &'a str, id: &'a str) -> Mail<'a> {
     Mail { body, id, ..Mail::default() }
 }
 
-fn step(client: &Client<'_>, exchange: &str, subject: &str, body: &str, id: &str) -> Step {
+fn step(client: &Caller<'_>, exchange: &str, subject: &str, body: &str, id: &str) -> Step {
     let head = mail(body, id).head();
     let view = MessageView { head: &head, text: id.as_bytes(), body: body.as_bytes() };
     let message = Message::store(&view, None, client.world.gauge());
@@ -39,7 +39,7 @@ fn of_level(level: Option<Level>, way: &str) -> QueueSettings {
     }
 }
 
-fn publish(client: &Client<'_>, way: &str, body: &str, id: &str) -> Confirm {
+fn publish(client: &Caller<'_>, way: &str, body: &str, id: &str) -> Confirm {
     match way {
         "in a transaction" => {
             let steps = [step(client, "amq.fanout", "", body, id)];

@@ -7,8 +7,7 @@ use imori_core::name::Name;
 use imori_core::outbound::Numbers;
 use imori_core::queue::QueueSettings;
 use imori_core::world::World;
-
-use crate::world::{TestWorld, dying_to};
+use imori_testkit::{TestWorld, dying_to};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -4,21 +4,20 @@ use imori_core::broker::{self, Repetition};
 use imori_core::id::ReaderId;
 use imori_core::message::{Address, Head, OriginId, Publication};
 use imori_core::world::World;
+use imori_testkit::{Caller, LIMITS, TestWorld};
 
-use crate::world::{Client, LIMITS, TestWorld};
-
-fn limit(client: &Client<'_>, reader: ReaderId, max: u32) -> bool {
+fn limit(client: &Caller<'_>, reader: ReaderId, max: u32) -> bool {
     let max = NonZeroU32::new(max).expect("limits are not zero");
     broker::limit_deliveries(client.world, &client.actor(), reader, max)
 }
 
-fn exhausted(client: &Client<'_>) -> Vec<String> {
+fn exhausted(client: &Caller<'_>) -> Vec<String> {
     let labels = client.world.with_outbound(client.id, |outbound| outbound.take_exhausted());
     labels.unwrap_or_default().iter().map(|label| label.escape_ascii().to_string()).collect()
 }
 
 /// Publishes a run of messages `1`, `2` and so on; tells how many deliveries that made.
-fn run(client: &Client<'_>, subject: &str, messages: usize) -> usize {
+fn run(client: &Caller<'_>, subject: &str, messages: usize) -> usize {
     let (head, address) = (Head::new(OriginId::BROKER), Address::new(b"amq.topic", subject.as_bytes()));
     let bodies: Vec<String> = (1..=messages).map(|number| number.to_string()).collect();
     let run: Vec<Publication<'_>> =
@@ -112,7 +111,7 @@ fn a_notice_goes_to_one_subscription_of_its_own_connection() {
     }
     let head = Head::new(OriginId::BROKER);
     let notice = Publication::new(&head, b"", b"m");
-    let notify = |client: &Client<'_>, subject: &str| {
+    let notify = |client: &Caller<'_>, subject: &str| {
         broker::notify(&world, &client.actor(), b"amq.topic", subject.as_bytes(), &notice)
     };
     assert_eq!(notify(&clients[1], "a"), Ok(true));

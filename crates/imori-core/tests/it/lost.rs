@@ -7,10 +7,10 @@ use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::{Definition, RecordKind};
 use imori_core::restore::Restore;
 use imori_core::world::World;
+use imori_testkit::{Mail, TestWorld, VHOST};
 
 use crate::durable::{durable, journal};
 use crate::restored::Journal;
-use crate::world::{Mail, TestWorld, VHOST};
 
 const READABLE: &str = "the core wrote it";
 

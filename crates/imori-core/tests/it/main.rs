@@ -1,6 +1,5 @@
 //! The broker's verbs in a world of one thread.
 
-mod world;
 mod restored;
 mod publish;
 mod subscribe;

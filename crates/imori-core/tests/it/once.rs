@@ -9,9 +9,9 @@ use imori_core::outbound::Numbers;
 use imori_core::queue::{Overflow, PageWork, QueueSettings};
 use imori_core::record::{MessageRecord, RecordKind};
 use imori_core::world::World;
+use imori_testkit::{Caller, Mail, TestWorld, dying_to};
 
 use crate::restored::{Journal, ready, restored};
-use crate::world::{Client, Mail, TestWorld, dying_to};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -24,14 +24,14 @@ fn mail(id: &str) -> Mail<'_> {
     Mail { body: "m", id, ..Mail::default() }
 }
 
-fn step(client: &Client<'_>, exchange: &str, subject: &str, id: &str) -> Step {
+fn step(client: &Caller<'_>, exchange: &str, subject: &str, id: &str) -> Step {
     let head = mail(id).head();
     let view = MessageView { head: &head, text: id.as_bytes(), body: b"m" };
     let message = Message::store(&view, None, client.world.gauge());
     Step::Publish { address: Address::new(exchange.as_bytes(), subject.as_bytes()), message }
 }
 
-fn commit(client: &Client<'_>, steps: &[Step]) -> Result<(usize, Confirm), BrokerError> {
+fn commit(client: &Caller<'_>, steps: &[Step]) -> Result<(usize, Confirm), BrokerError> {
     let report = broker::commit(client.world, &client.actor(), steps)?;
     Ok((report.receivers, report.confirm))
 }
@@ -299,5 +299,5 @@ fn a_queue_that_takes_ids_once_asks_the_disk_as_others_do() {
         client.mail("", "q", &Mail { body: &body, id: &number.to_string(), ..Mail::default() });
     }
     let work = world.work.borrow();
-    assert!(work.iter().any(|work| matches!(work, PageWork::Write(_))), "{work:?}");
+    assert!(work.iter().any(|work| matches!(work, (_, PageWork::Write(_)))), "{work:?}");
 }

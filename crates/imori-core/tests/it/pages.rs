@@ -5,9 +5,9 @@ use imori_core::id::QueueId;
 use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource, PageWork};
 use imori_core::record::{PageEntry, decode_page_entry, encode_page};
 use imori_core::world::World;
+use imori_testkit::{Caller, Mail, TestWorld};
 
 use crate::durable::durable;
-use crate::world::{Client, Mail, TestWorld};
 
 /// Bytes of memory that a queue may keep here: that of a few dozen messages.
 const SHARE: usize = 20_000;
@@ -23,7 +23,7 @@ struct Paged<'w> {
 }
 
 impl<'w> Paged<'w> {
-    fn new(world: &'w TestWorld, client: &Client<'_>) -> Paged<'w> {
+    fn new(world: &'w TestWorld, client: &Caller<'_>) -> Paged<'w> {
         world.share.set(SHARE);
         let queue = client.declare_with("q", &durable()).expect("it is allowed");
         for number in 0..MESSAGES {
@@ -36,10 +36,10 @@ impl<'w> Paged<'w> {
     fn drafts(&self) -> Vec<PageDraft> {
         let mut drafts = Vec::new();
         let work = std::mem::take(&mut *self.world.work.borrow_mut());
-        for work in work {
+        for (queue, work) in work {
             match work {
                 PageWork::Write(more) => drafts.extend(more),
-                other => self.world.work.borrow_mut().push(other),
+                other => self.world.work.borrow_mut().push((queue, other)),
             }
         }
         drafts
@@ -64,7 +64,7 @@ impl<'w> Paged<'w> {
 
     fn asked(&self) -> Vec<(PageId, PageSource)> {
         let work = std::mem::take(&mut *self.world.work.borrow_mut());
-        let reads = work.into_iter().filter_map(|work| match work {
+        let reads = work.into_iter().filter_map(|(_, work)| match work {
             PageWork::Read(pages) => Some(pages),
             _ => None,
         });
@@ -185,5 +185,5 @@ fn a_page_of_a_queue_that_went_meanwhile_is_given_up() {
     paged.write(draft);
     let gone = GonePage { place: PagePlace { segment: 0, index: 0 }, is_durable: true };
     let work = world.work.take();
-    assert!(matches!(&work[..], [PageWork::Gone(pages)] if *pages == [gone]), "{work:?}");
+    assert!(matches!(&work[..], [(_, PageWork::Gone(pages))] if *pages == [gone]), "{work:?}");
 }

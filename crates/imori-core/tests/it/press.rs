@@ -10,9 +10,9 @@ use imori_core::message::{Address, Head, MessageView, OriginId, Publication};
 use imori_core::name::Name;
 use imori_core::queue::{PageDraft, PagePlace, PageWork, QueueSettings};
 use imori_core::world::{Event, World};
+use imori_testkit::{Caller, Mail, TestWorld};
 
 use crate::durable::durable;
-use crate::world::{Client, Mail, TestWorld};
 
 /// Bytes of memory that a queue may keep here.
 const SHARE: usize = 4_000;
@@ -23,20 +23,20 @@ fn must_wait_as(world: &TestWorld, actor: &Actor<'_>, exchange: &str, subject: &
     must_wait_for_queue(world, actor, exchange.as_bytes(), subject.as_bytes(), &view)
 }
 
-fn must_wait(world: &TestWorld, client: &Client<'_>, exchange: &str, subject: &str) -> bool {
+fn must_wait(world: &TestWorld, client: &Caller<'_>, exchange: &str, subject: &str) -> bool {
     must_wait_as(world, &client.actor(), exchange, subject)
 }
 
 /// Fills a queue until who publishes to it has to wait; gives what it asked of the disk.
-fn press(world: &TestWorld, client: &Client<'_>, name: &str) -> Vec<PageDraft> {
+fn press(world: &TestWorld, client: &Caller<'_>, name: &str) -> Vec<PageDraft> {
     world.share.set(SHARE);
     let before = world.gauge().pressing();
     for _ in 0..1_000 {
         client.mail("", name, &Mail { body: "a message", ..Mail::default() });
         if world.gauge().pressing() > before {
             let work = world.work.take().into_iter();
-            let drafts =
-                work.filter_map(|work| if let PageWork::Write(drafts) = work { Some(drafts) } else { None });
+            let drafts = work
+                .filter_map(|(_, work)| if let PageWork::Write(drafts) = work { Some(drafts) } else { None });
             return drafts.flatten().collect();
         }
     }

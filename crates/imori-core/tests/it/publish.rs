@@ -4,8 +4,7 @@ use imori_core::message::{Address, Head, OriginId, Publication};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, RouteError, Settings};
 use imori_core::world::Event;
-
-use crate::world::TestWorld;
+use imori_testkit::TestWorld;
 
 #[test]
 fn each_kind_of_exchange_chooses_its_queues() {

@@ -11,8 +11,7 @@ use imori_core::record::{MessageRecord, NewRecord, RecordKind};
 use imori_core::restore::{Awakening, Restore};
 use imori_core::time::Time;
 use imori_core::world::World;
-
-use crate::world::TestWorld;
+use imori_testkit::TestWorld;
 
 pub(crate) type Journal = Vec<(Lsn, NewRecord, bool)>;
 

@@ -12,9 +12,9 @@ use imori_core::restore::{Restore, Restored};
 use imori_core::route::pattern::Syntax;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings};
 use imori_core::world::World;
+use imori_testkit::{Mail, TestWorld};
 
 use crate::durable::{durable, journal};
-use crate::world::{Mail, TestWorld};
 
 /// The vhost of every test.
 fn vhost(world: &TestWorld) -> VhostId {

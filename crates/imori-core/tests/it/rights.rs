@@ -8,8 +8,7 @@ use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
-
-use crate::world::{TestWorld, VHOST};
+use imori_testkit::{TestWorld, VHOST};
 
 // SECURITY AUTH-05: reserved names are used only in the way their protocol defines.
 #[test]

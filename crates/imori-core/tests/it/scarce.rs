@@ -11,10 +11,10 @@ use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::World;
+use imori_testkit::{Caller, Mail, TestWorld, dying_to};
 
 use crate::durable::{durable, durable_dying_to, journal};
 use crate::restored::{beginning, ready, restored};
-use crate::world::{Client, Mail, TestWorld, dying_to};
 
 const REJECT: Outcome = Outcome::Reject;
 
@@ -49,7 +49,7 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
 }
 
 /// A queue with a message that somebody has, and where its dead letters go.
-fn one_out(world: &TestWorld) -> Client<'_> {
+fn one_out(world: &TestWorld) -> Caller<'_> {
     let client = world.connect(1);
     client.declare_with("dead", &durable()).expect("it is new");
     client.declare_with("q", &durable_dying_to("", Some("dead"))).expect("it is new");
@@ -69,7 +69,7 @@ fn check(world: &TestWorld, now: [usize; 2], later: [usize; 2], how: &str) {
 
 #[test]
 fn what_is_rejected_is_in_one_queue_with_room_or_without() {
-    type Reject = fn(&TestWorld, &Client<'_>);
+    type Reject = fn(&TestWorld, &Caller<'_>);
     let alone: Reject = |_, client| assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
     let in_a_transaction: Reject = |world, client| {
         let head = Mail::default().head();
@@ -122,7 +122,7 @@ fn what_a_full_queue_refused_is_given_to_nobody_after_a_start() {
 }
 
 /// A message that died for want of anything else, and lingers; the client who rejected it is still there.
-fn one_lingers<'w>(world: &'w TestWorld, settings: &QueueSettings) -> Client<'w> {
+fn one_lingers<'w>(world: &'w TestWorld, settings: &QueueSettings) -> Caller<'w> {
     let client = world.connect(1);
     client.declare_with("dead", &durable()).expect("it is new");
     client.declare_with("q", settings).expect("it is new");

@@ -6,16 +6,16 @@ use imori_core::error::BrokerError;
 use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
 use imori_core::world::World;
+use imori_testkit::{Caller, TestWorld};
 
 use crate::durable::{durable, journal};
 use crate::restored::restored;
-use crate::world::{Client, TestWorld};
 
 fn single_active() -> QueueSettings {
     QueueSettings { is_single_active: true, ..durable() }
 }
 
-fn send(client: &Client<'_>, bodies: &str) {
+fn send(client: &Caller<'_>, bodies: &str) {
     bodies.split(' ').for_each(|body| drop(client.send("q", body)));
 }
 

@@ -7,8 +7,7 @@ use imori_core::name::Name;
 use imori_core::outbound::SessionId;
 use imori_core::route::{BindingKey, RouteError, Syntax};
 use imori_core::world::{Event, World};
-
-use crate::world::{LIMITS, TestWorld};
+use imori_testkit::{LIMITS, TestWorld};
 
 #[test]
 fn live_subscriptions_hear_what_matches_until_they_end() {

@@ -9,14 +9,14 @@ use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, Syntax};
 use imori_core::turn::Next;
 use imori_nats::settings::Settings;
+use imori_testkit::TestWorld;
 
-use crate::client::Client;
-use crate::world::TinyWorld;
+use crate::client::{Client, world};
 
 /// As many as make the queue press, and more.
 const ENOUGH: usize = 60;
 
-fn connected(world: &TinyWorld, connect: &str) -> Client {
+fn connected(world: &TestWorld, connect: &str) -> Client {
     let mut client = Client::new(world, &Arc::new(Settings::default()), true);
     client.send(world, connect.as_bytes());
     client.output(world);
@@ -24,15 +24,15 @@ fn connected(world: &TinyWorld, connect: &str) -> Client {
 }
 
 /// A world with a queue that hears `long.*`, has little memory and is far too long.
-fn pressed() -> (TinyWorld, Client) {
-    let world = TinyWorld::default();
+fn pressed() -> (TestWorld, Client) {
+    let world = world();
     let mut filler = connected(&world, "CONNECT {\"verbose\":false}\r\n");
     let identity = Identity::guest();
     let actor = Actor { identity: &identity, connection: filler.id, vhost: VhostId(0) };
     let queue = broker::declare_queue(&world, &actor, b"long", &QueueSettings::default(), true).unwrap();
     let key = BindingKey::new(Syntax::Amqp, b"long.*");
     broker::bind_queue(&world, &actor, b"amq.topic", &key, &Arguments::NONE, queue.id).unwrap();
-    world.set_share(2_000);
+    world.share.set(2_000);
     // One by one: a run of them is published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(&world, b"PUB long.a 1\r\nx\r\n"));
     assert_eq!(filler.next, Next::Parked, "it has filled the queue");
@@ -40,7 +40,7 @@ fn pressed() -> (TinyWorld, Client) {
     (world, filler)
 }
 
-fn text(client: &mut Client, world: &TinyWorld) -> String {
+fn text(client: &mut Client, world: &TestWorld) -> String {
     String::from_utf8(client.output(world)).unwrap()
 }
 

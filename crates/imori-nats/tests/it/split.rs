@@ -1,12 +1,9 @@
 //! However the bytes of a conversation are cut, the answers are the same.
 
-use std::sync::Arc;
-
-use imori_nats::settings::Settings;
+use imori_testkit::answers;
 use proptest::prelude::*;
 
-use crate::client::Client;
-use crate::world::TinyWorld;
+use crate::client::Nats;
 
 /// An operation of a conversation that makes no mistake; of some, which one it is depends on a number.
 fn operation(kind: u8, number: u8) -> String {
@@ -31,17 +28,6 @@ fn conversation(operations: &[(u8, u8)]) -> Vec<u8> {
     (text + "PING\r\n").into_bytes()
 }
 
-fn answers<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let world = TinyWorld::default();
-    let mut client = Client::new(&world, &Arc::new(Settings::default()), true);
-    let mut answers = Vec::new();
-    for piece in pieces {
-        client.send(&world, piece);
-        answers.extend(client.output(&world));
-    }
-    answers
-}
-
 proptest! {
     #[test]
     fn answers_do_not_depend_on_how_bytes_come(
@@ -50,11 +36,11 @@ proptest! {
     ) {
         let text = conversation(&operations);
         // Which member of a group is served depends on the turn, which pieces do not change.
-        let whole = answers([&text[..]].into_iter());
+        let whole = answers::<Nats>([&text[..]].into_iter());
         prop_assert!(whole.windows(6).any(|line| line == b"PONG\r\n"), "{}", whole.escape_ascii());
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).chain([0, text.len()]).collect();
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]);
-        prop_assert_eq!(answers(pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
+        prop_assert_eq!(answers::<Nats>(pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
     }
 }

@@ -10,18 +10,18 @@ use imori_nats::decode::{Decoder, Step};
 use imori_nats::limits::Limits;
 use imori_nats::operation::ServerOp;
 use imori_nats::settings::Settings;
+use imori_testkit::{ROOMY_LIMITS, TestWorld};
 
-use crate::client::Client;
-use crate::world::{OUTBOUND_LIMITS, TinyWorld};
+use crate::client::{Client, world};
 
-fn connected(world: &TinyWorld) -> Client {
+fn connected(world: &TestWorld) -> Client {
     let mut client = Client::new(world, &Arc::new(Settings::default()), true);
     client.send(world, b"CONNECT {\"verbose\":false}\r\n");
     assert!(client.connection.is_logged_in());
     client
 }
 
-fn turn(world: &TinyWorld, client: &mut Client, input: &[u8]) -> Received {
+fn turn(world: &TestWorld, client: &mut Client, input: &[u8]) -> Received {
     client.connection.receive(world, input, None, &mut Budget::default())
 }
 
@@ -35,7 +35,7 @@ fn a_turn_ends_after_its_budget() {
         ("UNSUB 1\r\n", TURN_CHANGES_MAX),
     ];
     for (operation, a_turn) in turns {
-        let world = TinyWorld::default();
+        let world = world();
         let mut client = connected(&world);
         let input = operation.repeat(a_turn + 10).into_bytes();
         let received = turn(&world, &mut client, &input);
@@ -50,7 +50,7 @@ fn a_turn_ends_after_its_budget() {
 #[test]
 fn a_turn_changes_the_table_less_beside_others() {
     for operation in ["SUB a 1\r\n", "UNSUB 1\r\n"] {
-        let world = TinyWorld::default();
+        let world = world();
         let mut client = connected(&world);
         let input = operation.repeat(TURN_CHANGES_MAX).into_bytes();
         let received = client.connection.receive(&world, &input, None, &mut Budget::beside_others());
@@ -69,7 +69,7 @@ fn a_run_of_one_kind_makes_one_table() {
         ("UNSUB 1 5\r\nPING\r\n", 0),
         ("SUB d 4\r\nSUB e 5\r\nUNSUB 4 1\r\nUNSUB 5 1\r\n", 1),
     ];
-    let world = TinyWorld::default();
+    let world = world();
     let mut client = connected(&world);
     for (input, expected) in rows {
         let before = world.tables();
@@ -80,7 +80,7 @@ fn a_run_of_one_kind_makes_one_table() {
 
 #[test]
 fn deliveries_count_towards_the_budget() {
-    let world = TinyWorld::default();
+    let world = world();
     let mut readers: Vec<Client> = (0..100).map(|_| connected(&world)).collect();
     for reader in &mut readers {
         reader.send(&world, b"SUB a 1\r\n");
@@ -93,11 +93,11 @@ fn deliveries_count_towards_the_budget() {
 
 #[test]
 fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
-    let world = TinyWorld::default();
+    let world = world();
     let mut reader = connected(&world);
     reader.send(&world, b"SUB a 1\r\n");
     let mut client = connected(&world);
-    let body = "x".repeat(OUTBOUND_LIMITS.feed_bytes / 4);
+    let body = "x".repeat(ROOMY_LIMITS.feed_bytes / 4);
     let operation = format!("PUB a {}\r\n{body}\r\n", body.len());
     let received = turn(&world, &mut client, operation.repeat(8).as_bytes());
     assert_eq!((received.consumed, received.next), (operation.len() * 8, Next::Press(reader.id)));
@@ -109,7 +109,7 @@ fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
 
 #[test]
 fn the_bytes_of_a_long_message_are_known_early() {
-    let world = TinyWorld::default();
+    let world = world();
     let mut client = connected(&world);
     let head = b"PUB a 1000\r\nxxx";
     let received = turn(&world, &mut client, head);
@@ -120,7 +120,7 @@ fn the_bytes_of_a_long_message_are_known_early() {
 /// ARCHITECTURE 8.6: the next publish sees what was subscribed before, whoever publishes.
 #[test]
 fn subscriptions_of_a_turn_are_made_before_it_ends() {
-    let world = TinyWorld::default();
+    let world = world();
     let (mut reader, mut client) = (connected(&world), connected(&world));
     reader.output(&world);
     turn(&world, &mut reader, b"SUB a 1\r\nSUB b 2\r\nSUB c");
@@ -130,7 +130,7 @@ fn subscriptions_of_a_turn_are_made_before_it_ends() {
 
 #[test]
 fn subscriptions_have_ended_when_the_turn_ends() {
-    let world = TinyWorld::default();
+    let world = world();
     let (mut reader, mut client) = (connected(&world), connected(&world));
     reader.send(&world, b"SUB a 1\r\nSUB b 2\r\nSUB c 3\r\n");
     reader.output(&world);
@@ -146,7 +146,7 @@ fn messages_that_repeat_themselves_arrive_like_others() {
         let mut heard = Vec::new();
         // Together, and each by itself with something between.
         for between in ["", "PING\r\n"] {
-            let world = TinyWorld::default();
+            let world = world();
             let (mut reader, mut client) = (connected(&world), connected(&world));
             reader.send(&world, b"SUB a.* 1\r\nSUB a.b g 2\r\n");
             let connect =

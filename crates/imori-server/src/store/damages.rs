@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use imori_store::damage_note;
+use imori_store::folder::damage_note;
 use tracing::warn;
 
 use crate::limits::DAMAGES_MAX;

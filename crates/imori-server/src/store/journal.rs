@@ -10,14 +10,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use imori_core::confirm::Lsn;
 use imori_core::record::{Appended, NewRecord, RecordKind};
-use imori_store::committer::{Commit, Committer, Listener};
 use imori_store::disk::{Disk, RealDisk};
 use imori_store::folder::StoreFolder;
-use imori_store::intake::AppendError;
-use imori_store::open::Opened;
-use imori_store::record::RecordType;
-use imori_store::report::Report;
-use imori_store::space::{Space, Watermark};
+use imori_store::journal::{AppendError, Commit, Committer, Listener, Opened, Space, Watermark};
+use imori_store::records::RecordType;
+use imori_store::recovery::Report;
 use tracing::{error, warn};
 
 use super::definitions::DefinitionsThread;
@@ -332,7 +329,7 @@ fn definitions_in(records: &[NewRecord]) -> Vec<(usize, Vec<u8>)> {
     found.map(|(index, record)| (index, record.payload.clone())).collect()
 }
 
-fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::intake::NewRecord {
+fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::journal::NewRecord {
     let kind = match kind {
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
@@ -340,7 +337,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::intake::NewR
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };
-    imori_store::intake::NewRecord { kind, payload: Bytes::from(payload) }
+    imori_store::journal::NewRecord { kind, payload: Bytes::from(payload) }
 }
 
 /// The journal's listener.
@@ -370,7 +367,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use imori_store::definitions::{Before, Definitions};
-    use imori_store::run_mark::LastEnd;
+    use imori_store::folder::run_mark::LastEnd;
     use imori_store::settings::OnDamage;
 
     use super::*;

@@ -280,10 +280,10 @@ mod tests {
     use imori_core::name::Name;
     use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
     use imori_core::time::Time;
+    use imori_store::disk::sim_disk::SimDisk;
     use imori_store::seal::StoreId;
     use imori_store::segment::{Census, SegmentSettings, Segments};
     use imori_store::settings::OnDamage;
-    use imori_store::sim_disk::SimDisk;
 
     use super::*;
 

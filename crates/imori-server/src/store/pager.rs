@@ -13,11 +13,11 @@ use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace};
 use imori_store::disk::{Disk, RealDisk};
-use imori_store::messages::Messages;
+use imori_store::journal::Space;
+use imori_store::recovery::Messages;
 use imori_store::segment::{
     Census, DamagedPage, Durability, NewPage, Page, PageDamage, PageError, PageFacts, PageRef, Segments,
 };
-use imori_store::space::Space;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, warn};
 

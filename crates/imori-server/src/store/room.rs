@@ -4,8 +4,8 @@
 //! before the file goes. Each of these takes room first and gives back more than that: it must not be taken by what
 //! gives nothing back.
 
+use imori_store::journal::Space;
 use imori_store::limits::{BLOCK_BYTES, CHECKPOINT_SPACE_BYTES, SPACE_HIGH_FILES};
-use imori_store::space::Space;
 
 /// Bytes of the disk that a segment takes beside what is in it.
 const SEGMENT_SLACK_BYTES: u64 = 2 * BLOCK_BYTES as u64;

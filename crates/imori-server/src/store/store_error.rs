@@ -5,9 +5,8 @@ use std::{fmt, io};
 use imori_core::record::RecordError;
 use imori_store::definitions::DefinitionsError;
 use imori_store::folder::FolderError;
-use imori_store::messages::ReadError;
-use imori_store::open::OpenError;
-use imori_store::recover::RecoverError;
+use imori_store::journal::OpenError;
+use imori_store::recovery::{ReadError, RecoverError};
 use imori_store::segment::SegmentOpenError;
 use imori_store::settings::FileBytesError;
 

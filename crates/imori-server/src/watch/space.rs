@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use imori_store::journal::{Space, Watermark};
 use imori_store::limits::{SPACE_HIGH_FILES, SPACE_LOW_FILES};
-use imori_store::space::{Space, Watermark};
 use tracing::{info, warn};
 
 use crate::limits::{SPACE_LOOK, SPACE_LOOK_LOW};

@@ -33,7 +33,7 @@ pub(crate) struct Client {
     pub(crate) unsettled: Vec<Unsettled>,
     pub(crate) transaction: Option<Transaction>,
     pub(super) last_number: u64,
-    pub(crate) deeds_left: usize,
+    pub(crate) actions_left: usize,
     pub(crate) is_reading: bool,
     /// It accepts whatever it gets, at once, and publishes nothing more.
     pub(crate) accepts_all: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Transaction {
 }
 
 impl Client {
-    pub(crate) fn new(session: usize, cell: usize, version: Version, deeds: usize) -> Client {
+    pub(crate) fn new(session: usize, cell: usize, version: Version, actions: usize) -> Client {
         let mut decoder = Decoder::new(Limits::default());
         decoder.connected(Version::V12);
         Client {
@@ -109,7 +109,7 @@ impl Client {
             unsettled: Vec::new(),
             transaction: None,
             last_number: 0,
-            deeds_left: deeds,
+            actions_left: actions,
             is_reading: true,
             accepts_all: false,
             next_at: Time::default(),

@@ -4,10 +4,10 @@ use imori_stomp::frame::Frame;
 use imori_stomp::version::Version;
 
 use super::client::{Client, Unsettled};
-use crate::mail::{Mail, body};
+use super::outgoing::{Outgoing, body};
+use crate::machine::Shared;
 use crate::model::{Arrived, Mode, Model, Outcome, Reads, To};
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Client {
     pub(super) fn take_message(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {
@@ -80,7 +80,7 @@ impl Client {
         {
             let to = To::Inbox(publisher);
             let wants_receipt = shared.random.chance(1, 3);
-            self.send(shared, model, &Mail { wants_receipt, ..Mail::new(to, reply_to) });
+            self.send(shared, model, &Outgoing { wants_receipt, ..Outgoing::new(to, reply_to) });
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A RECEIPT comes: it is the next one, and all that was sent before is worked off.
 
 use super::client::{Awaited, Client, Unconfirmed};
+use crate::machine::Shared;
 use crate::model::Model;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Client {
     pub(super) fn take_receipt(
@@ -35,14 +35,14 @@ impl Client {
                     }
                     let clock = shared.clock.get();
                     record.due.iter_mut().for_each(|due| due.confirmed(clock));
-                    record.repetition.iter_mut().for_each(|repetition| repetition.confirmed(clock));
+                    record.duplicate.iter_mut().for_each(|duplicate| duplicate.confirmed(clock));
                 }
                 Unconfirmed::Settled(message, queue, number) => {
-                    let fate = model.fates.get_mut(&(message, queue));
-                    if let Some(fate) =
-                        fate.filter(|fate| (fate.session, fate.number) == (self.session, number))
+                    let last = model.last_deliveries.get_mut(&(message, queue));
+                    if let Some(last) =
+                        last.filter(|last| (last.session, last.number) == (self.session, number))
                     {
-                        fate.is_processed = true;
+                        last.is_processed = true;
                     }
                 }
             }

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use imori_store::disk::sim_disk::{ENOSPC, SimDisk, SimFile};
 use imori_store::disk::{Disk, DiskFile};
-use imori_store::sim_disk::{ENOSPC, SimDisk, SimFile};
 
 use crate::planted::Bug;
 

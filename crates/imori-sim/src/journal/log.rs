@@ -5,17 +5,12 @@ use imori_core::confirm::{Lsn, Progress};
 use imori_core::record::{Appended, NewRecord, RecordKind};
 use imori_server::Room;
 use imori_store::disk::Disk;
-use imori_store::intake::{Admitted, Intake};
-use imori_store::journal::{Batch, Journal};
+use imori_store::folder::run_mark::RunMark;
+use imori_store::journal::{self, Admitted, Batch, Intake, Job, Journal, Opened, Pool, Space, Watermark};
 use imori_store::limits::BLOCK_BYTES;
-use imori_store::messages::Messages;
-use imori_store::open::{self, Opened};
-use imori_store::pool::{Job, Pool};
-use imori_store::record::RecordType;
-use imori_store::recover::Recovered;
-use imori_store::run_mark::RunMark;
+use imori_store::records::RecordType;
+use imori_store::recovery::{Messages, Recovered};
 use imori_store::settings::Settings;
-use imori_store::space::{Space, Watermark};
 
 use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};
@@ -88,7 +83,7 @@ impl Log {
         bug: Option<Bug>,
     ) -> Result<(Log, Recovered, Messages<DeviceFile>), String> {
         let settings = settings.keeping_free(reserve_bytes(file_bytes));
-        let opened = open::open_apart(&device, &settings).map_err(|error| error.to_string())?;
+        let opened = journal::open_apart(&device, &settings).map_err(|error| error.to_string())?;
         let (opened, messages) = opened;
         let Opened { intake, journal, mut pool, recovered } = opened;
         let last = Lsn(recovered.next.0.saturating_sub(1));
@@ -150,7 +145,7 @@ impl Log {
         let mut bytes = BytesMut::with_capacity(8 + payload.len());
         bytes.put_u64_le(floor.0);
         bytes.put_slice(payload);
-        let record = imori_store::intake::NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
+        let record = journal::NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
         let file_bytes =
             self.checkpoint_bytes_max.saturating_add(CHECKPOINT_SLACK_BYTES).min(self.file_bytes);
         let admitted = Admitted::each([record], file_bytes);
@@ -366,7 +361,7 @@ fn reserve_bytes(file_bytes: usize) -> u64 {
     file_bytes as u64 / 2
 }
 
-fn of_store(record: &NewRecord) -> imori_store::intake::NewRecord {
+fn of_store(record: &NewRecord) -> journal::NewRecord {
     let kind = match record.kind {
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
@@ -374,5 +369,5 @@ fn of_store(record: &NewRecord) -> imori_store::intake::NewRecord {
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
     };
-    imori_store::intake::NewRecord { kind, payload: Bytes::from(record.payload.clone()) }
+    journal::NewRecord { kind, payload: Bytes::from(record.payload.clone()) }
 }

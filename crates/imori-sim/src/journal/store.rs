@@ -2,16 +2,15 @@
 
 use imori_core::record::Checkpoint;
 use imori_server::census_of;
+use imori_store::disk::sim_disk::SimDisk;
+use imori_store::folder::run_mark::{self, BootId, LastEnd};
 use imori_store::limits::BLOCK_BYTES;
 use imori_store::lsn::Lsn;
-use imori_store::messages::Messages;
-use imori_store::record::{Record, RecordType};
-use imori_store::recover::Recovered;
-use imori_store::run_mark::{self, BootId, LastEnd};
+use imori_store::records::{Record, RecordType};
+use imori_store::recovery::{Messages, Recovered};
 use imori_store::seal::StoreId;
 use imori_store::segment::{Census, PageFacts, SegmentSettings, Segments, Tables};
 use imori_store::settings::{OnDamage, Settings};
-use imori_store::sim_disk::SimDisk;
 
 use super::definitions::Definitions;
 use super::device::{Device, DeviceFile};

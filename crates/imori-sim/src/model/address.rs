@@ -3,8 +3,8 @@
 use super::model::Model;
 use super::records::{Arrived, Outcome, To};
 use super::wildcards::is_match;
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     /// The message was sent to this queue, or died on the way here by rule.
@@ -43,24 +43,24 @@ impl Model {
             (spec.ttl_ms.is_some(), spec.is_bounded, spec.has_delivery_limit);
         // Of what a full queue refused no more is known after an end of the broker.
         let may_be_refused = spec.refuses && !self.crashes.is_empty();
-        let fate = self.fates.get(&(message, origin)).copied();
+        let last = self.last_deliveries.get(&(message, origin)).copied();
         let has_ttl = has_ttl || self.message(message).has_ttl;
         let is_allowed = match reason {
             "expired" => has_ttl,
             "maxlen" => has_length,
             "delivery_limit" => has_limit,
-            "rejected" => may_be_refused || fate.is_some_and(|fate| fate.outcome == Outcome::Reject),
+            "rejected" => may_be_refused || last.is_some_and(|last| last.outcome == Outcome::Reject),
             _ => false,
         };
-        let is_with_consumer = fate.is_some_and(|fate| match fate.outcome {
-            Outcome::Auto => !fate.is_of_earlier_life,
-            Outcome::Open | Outcome::Accept => !self.is_over(shared, fate.session),
+        let is_with_consumer = last.is_some_and(|last| match last.outcome {
+            Outcome::Auto => !last.is_of_earlier_life,
+            Outcome::Open | Outcome::Accept => !self.is_over(shared, last.session),
             Outcome::Release | Outcome::Reject => false,
         });
         if !is_allowed || is_with_consumer {
             shared.violate(Property::DeadLetter, || {
                 format!(
-                    "message {message} died of `{reason}` in `{died_in}`; its latest delivery is {fate:?}"
+                    "message {message} died of `{reason}` in `{died_in}`; its latest delivery is {last:?}"
                 )
             });
         }

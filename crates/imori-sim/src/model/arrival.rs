@@ -1,10 +1,10 @@
 //! A delivery comes: a reply, one of a live subscription, or one of a queue.
 
 use super::model::Model;
-use super::records::{Arrived, Fate, Mode, Outcome, Reads, To};
+use super::records::{Arrived, LastDelivery, Mode, Outcome, Reads, To};
 use super::wildcards::is_match;
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     /// A reply came to an inbox.
@@ -75,9 +75,15 @@ impl Model {
             self.check_queue_order(shared, session, message, queue);
         }
         let outcome = if mode == Mode::Auto { Outcome::Auto } else { Outcome::Open };
-        self.fates.insert(
+        self.last_deliveries.insert(
             (message, queue),
-            Fate { session, number: arrived.number, outcome, is_processed: false, is_of_earlier_life: false },
+            LastDelivery {
+                session,
+                number: arrived.number,
+                outcome,
+                is_processed: false,
+                is_of_earlier_life: false,
+            },
         );
     }
 }

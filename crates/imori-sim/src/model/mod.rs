@@ -6,15 +6,22 @@ mod arrival;
 mod address;
 mod redelivery;
 mod order;
+mod dedup;
+mod delayed;
 mod model;
 mod records;
+mod duplicate;
+mod due;
 mod wildcards;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use delayed::check_late;
+pub(crate) use due::{Cancel, Due};
+pub(crate) use duplicate::Duplicate;
 pub(crate) use model::Model;
 pub(crate) use records::{
-    Arrived, Fate, MessageRecord, Mode, Outcome, Reads, SessionRecord, SubscriptionRecord, To,
+    Arrived, LastDelivery, MessageRecord, Mode, Outcome, Reads, SessionRecord, SubscriptionRecord, To,
     TransactionRecord,
 };
 pub(crate) use wildcards::is_match;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Level;
 
-use super::records::{Fate, MessageRecord, SessionRecord, SubscriptionRecord, To, TransactionRecord};
-use crate::ending::{Crash, Kind};
+use super::duplicate::Taken;
+use super::records::{LastDelivery, MessageRecord, SessionRecord, SubscriptionRecord, To, TransactionRecord};
+use crate::broker_end::{Crash, EndKind};
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::queue_spec::QueueSpec;
-use crate::repetition::Taken;
-use crate::shared::Shared;
+use crate::workload::QueueSpec;
 
 /// Everything that clients know.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Model {
     pub(crate) messages: Vec<MessageRecord>,
     pub(crate) subscriptions: Vec<SubscriptionRecord>,
     /// By message and queue.
-    pub(crate) fates: BTreeMap<(usize, usize), Fate>,
+    pub(crate) last_deliveries: BTreeMap<(usize, usize), LastDelivery>,
     pub(crate) transactions: Vec<TransactionRecord>,
     /// Ends of the broker.
     pub(crate) crashes: Vec<Crash>,
@@ -86,11 +86,11 @@ impl Model {
             session.is_crashed |= session.ended_at.is_none_or(|at| at >= crash.at);
             session.ended_at.get_or_insert(crash.at);
         }
-        for ((message, queue), fate) in &mut self.fates {
+        for ((message, queue), last) in &mut self.last_deliveries {
             let is_persistent = self.messages.get(*message).is_some_and(|message| message.is_persistent);
             let keeps = self.queues.get(*queue).is_some_and(|queue| queue.keeps(crash.kind));
-            fate.is_processed &= is_persistent && keeps;
-            fate.is_of_earlier_life |= !crash.was_clean;
+            last.is_processed &= is_persistent && keeps;
+            last.is_of_earlier_life |= !crash.was_clean;
         }
         for message in &mut self.messages {
             let keeps = matches!(message.to, To::Queue(queue)
@@ -101,7 +101,7 @@ impl Model {
     }
 
     /// Tells whether this message of this queue outlives such an end at that time.
-    pub(crate) fn is_kept(&self, message: usize, queue: usize, kind: Kind, at: u64) -> bool {
+    pub(crate) fn is_kept(&self, message: usize, queue: usize, kind: EndKind, at: u64) -> bool {
         let is_kept = |message: &MessageRecord| {
             message.is_persistent && message.confirmed_at.is_some_and(|confirmed| confirmed <= at)
         };

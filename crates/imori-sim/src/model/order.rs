@@ -1,9 +1,9 @@
 //! In which order deliveries come: live ones, first ones of a queue, and what is restored.
 
 use super::model::Model;
-use super::records::{Fate, Outcome, SessionRecord};
+use super::records::{LastDelivery, Outcome, SessionRecord};
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     pub(super) fn check_live_order(&mut self, shared: &Shared, session: usize, message: usize) {
@@ -28,10 +28,11 @@ impl Model {
     ) {
         let begin = self.last_crash().unwrap_or(0);
         let is_disturbed = |session: &SessionRecord| session.ended_at.is_some_and(|at| at > begin);
-        let is_released = |fate: &Fate| {
-            !fate.is_of_earlier_life && matches!(fate.outcome, Outcome::Release | Outcome::Reject)
+        let is_released = |last: &LastDelivery| {
+            !last.is_of_earlier_life && matches!(last.outcome, Outcome::Release | Outcome::Reject)
         };
-        let disturbed = self.sessions.iter().any(is_disturbed) || self.fates.values().any(is_released);
+        let disturbed =
+            self.sessions.iter().any(is_disturbed) || self.last_deliveries.values().any(is_released);
         let has_priorities = self.queue(queue).has_priorities;
         let Some(record) = self.messages.get(message).filter(|_| !disturbed && !has_priorities) else {
             return;

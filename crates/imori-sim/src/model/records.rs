@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::due::{Cancel, Due};
-use crate::repetition::Repetition;
+use super::due::{Cancel, Due};
+use super::duplicate::Duplicate;
 
 /// A connection, from its first byte to its last.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ pub(crate) struct MessageRecord {
     /// How often that was tried.
     pub(crate) cancels: usize,
     /// It has an id that others may have.
-    pub(crate) repetition: Option<Repetition>,
+    pub(crate) duplicate: Option<Duplicate>,
     /// The journal has no room for it, or for its transaction.
     pub(crate) is_too_large: bool,
 }
@@ -97,7 +97,7 @@ pub(crate) enum Outcome {
 
 /// The latest delivery of a message from a queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fate {
+pub(crate) struct LastDelivery {
     pub(crate) session: usize,
     /// Its number in the session.
     pub(crate) number: u64,

@@ -4,9 +4,9 @@ use imori_core::time::Time;
 
 use super::model::Model;
 use super::records::{Arrived, Outcome};
-use crate::ending::Crash;
+use crate::broker_end::Crash;
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::shared::Shared;
 
 impl Model {
     /// The message was with nobody else, and is marked if it was given out before.
@@ -41,7 +41,7 @@ impl Model {
         let spec = self.queue(queue);
         // One that died again, as the broker forgot that it had, is delivered as if it had never been.
         let may_be_unmarked = spec.is_dead_letter_queue;
-        let Some(fate) = self.fates.get(&(message, queue)).copied() else {
+        let Some(last) = self.last_deliveries.get(&(message, queue)).copied() else {
             // A later start does not know any more what was due at that of the doubt.
             let back = self.crashes.last().map_or(Time(0), |crash| crash.back);
             let is_doubtful = due.is_none_or(|due| due.earliest < back)
@@ -53,19 +53,19 @@ impl Model {
             }
             return;
         };
-        let is_allowed = match fate.outcome {
-            Outcome::Auto => fate.is_of_earlier_life,
+        let is_allowed = match last.outcome {
+            Outcome::Auto => last.is_of_earlier_life,
             Outcome::Release => true,
-            Outcome::Open => self.is_over(shared, fate.session),
-            Outcome::Accept | Outcome::Reject => self.is_over(shared, fate.session) && !fate.is_processed,
+            Outcome::Open => self.is_over(shared, last.session),
+            Outcome::Accept | Outcome::Reject => self.is_over(shared, last.session) && !last.is_processed,
         };
         if !is_allowed {
             let session = arrived.session;
             shared.violate(Property::Duplication, || {
-                format!("message {message} of queue {queue} came to session {session} although {fate:?}")
+                format!("message {message} of queue {queue} came to session {session} although {last:?}")
             });
         }
-        if !(arrived.is_redelivered || may_be_unmarked && fate.is_of_earlier_life) {
+        if !(arrived.is_redelivered || may_be_unmarked && last.is_of_earlier_life) {
             shared.violate(Property::Duplication, || {
                 format!("message {message} of queue {queue} came again without the mark")
             });

@@ -1,16 +1,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use imori_store::sim_disk::SimDisk;
+use imori_store::disk::sim_disk::SimDisk;
 
+use super::due::{Cancel, Due};
 use super::*;
-use crate::due::{Cancel, Due};
 use crate::journal::{Definitions, Device, Store};
+use crate::machine::Shared;
 use crate::property::Property;
-use crate::queue_spec::QueueSpec;
 use crate::random::Random;
-use crate::shared::Shared;
 use crate::trace::Trace;
+use crate::workload::QueueSpec;
 use crate::workload::Workload;
 
 fn shared() -> Shared {
@@ -54,7 +54,7 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             due: None,
             cancel: Cancel::Not,
             cancels: 0,
-            repetition: None,
+            duplicate: None,
             is_too_large: false,
         });
     }
@@ -95,7 +95,7 @@ fn deliveries_break_what_they_should_not() {
         model.queue_arrived(shared, &arrived(session, message, again), session - 1, 0);
     };
     let settle = |model: &mut Model, message, outcome| {
-        model.fates.entry((message, 0)).and_modify(|fate| fate.outcome = outcome);
+        model.last_deliveries.entry((message, 0)).and_modify(|last| last.outcome = outcome);
     };
     let all = [
         (

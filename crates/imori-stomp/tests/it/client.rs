@@ -1,127 +1,73 @@
-//! A client of the tiny world: what it sends is worked on, what it gets is collected.
+//! STOMP as the test kit drives it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::broker;
 use imori_core::id::ConnectionId;
-use imori_core::outbound::Outbound;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_core::outbound::Encoder;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, Next, Peer};
+use imori_core::turn::{Budget, Next, Peer, Received};
 use imori_core::world::World;
 use imori_stomp::connection::Connection;
 use imori_stomp::frame::HeaderTable;
 use imori_stomp::settings::Settings;
+use imori_testkit::{Protocol, TestWorld};
 
-use crate::world::TinyWorld;
+pub(crate) struct Stomp;
 
-/// One end of a transport, and the broker's state for it.
-pub(crate) struct Client {
-    pub(crate) id: ConnectionId,
-    pub(crate) connection: Connection,
-    /// What the last turn came to.
-    pub(crate) next: Next,
-    unread: Vec<u8>,
-    table: HeaderTable,
+pub(crate) type Client = imori_testkit::Client<Stomp>;
+
+/// A world in which the clients can talk.
+pub(crate) fn world() -> TestWorld {
+    imori_testkit::world::<Stomp>()
 }
 
-impl Client {
-    /// Connects from this machine, or from elsewhere.
-    pub(crate) fn new(world: &TinyWorld, settings: &Arc<Settings>, is_loopback: bool) -> Client {
-        let id = world.connect(Connection::encoder(settings));
-        let peer = Peer { number: 1, is_loopback, address: "test".to_string() };
-        Client {
-            id,
-            connection: Connection::new(Arc::clone(settings), id, peer, world.now()),
-            next: Next::More { frame_bytes: None },
-            unread: Vec::new(),
-            table: HeaderTable::default(),
-        }
+impl Protocol for Stomp {
+    type Connection = Connection;
+    type Scratch = HeaderTable;
+    type Settings = Settings;
+
+    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+        imori_stomp::header_reader(origin)
     }
 
-    /// Sends bytes and lets the broker work until it needs more, or waits.
-    pub(crate) fn send(&mut self, world: &TinyWorld, bytes: &[u8]) {
-        self.unread.extend_from_slice(bytes);
-        if !matches!(self.next, Next::Parked | Next::Close) {
-            self.work(world);
-        }
+    fn encoder(settings: &Arc<Settings>) -> Box<dyn Encoder> {
+        Connection::encoder(settings)
     }
 
-    /// Bytes come, and nobody looks at them yet.
-    pub(crate) fn arrive(&mut self, bytes: &[u8]) {
-        self.unread.extend_from_slice(bytes);
+    fn connection(world: &TestWorld, settings: &Arc<Settings>, id: ConnectionId, peer: Peer) -> Connection {
+        Connection::new(Arc::clone(settings), id, peer, world.now())
     }
 
-    /// The memory alarm is over.
-    pub(crate) fn alarm_ended(&mut self, world: &TinyWorld) {
-        if self.next == Next::Close {
-            return;
-        }
-        self.next = self.connection.alarm_ended(world);
-        if self.next == Next::Again {
-            self.work(world);
-        }
+    fn receive(
+        connection: &mut Connection,
+        world: &TestWorld,
+        scratch: &mut HeaderTable,
+        input: &[u8],
+        shared: Option<&Bytes>,
+        budget: &mut Budget,
+    ) -> Received {
+        connection.receive(world, scratch, input, shared, budget)
     }
 
-    /// The queue that it waits for is shorter.
-    pub(crate) fn relieved(&mut self, world: &TinyWorld) {
-        if self.next == Next::Close {
-            return;
-        }
-        self.next = self.connection.relieved(world);
-        if self.next == Next::Again {
-            self.work(world);
-        }
+    fn alarm_ended(connection: &mut Connection, world: &TestWorld) -> Next {
+        connection.alarm_ended(world)
     }
 
-    /// Lets the deadlines up to a time pass, each at its time.
-    pub(crate) fn pass(&mut self, world: &TinyWorld, until: Time) {
-        while self.next != Next::Close
-            && let Some(at) = self.connection.next_deadline()
-            && at <= until
-        {
-            world.set_time(at);
-            self.next = self.connection.tick(world);
-        }
+    fn relieved(connection: &mut Connection, world: &TestWorld) -> Next {
+        connection.relieved(world)
     }
 
-    /// Takes what the broker has written for it.
-    pub(crate) fn output(&mut self, world: &TinyWorld) -> Vec<u8> {
-        let mut output = Vec::new();
-        loop {
-            let taken = world.with_outbound(self.id, Outbound::take_unsent).flatten();
-            let Some((bytes, written)) = taken else { break };
-            output.extend_from_slice(&bytes[written..]);
-            world.with_outbound(self.id, |outbound| outbound.put_back(bytes, usize::MAX));
-            let written = world.with_outbound(self.id, Outbound::written);
-            let (wakes, publishers) = written.unwrap_or_default();
-            broker::wake_consumers(world, self.id, &wakes);
-            broker::resume_publishers(world, &publishers);
-        }
-        if world.with_outbound(self.id, |outbound| outbound.is_ended()) == Some(true) {
-            self.next = Next::Close;
-        }
-        output
+    fn next_deadline(connection: &Connection) -> Option<Time> {
+        connection.next_deadline()
     }
 
-    /// The transport is gone.
-    pub(crate) fn leave(&mut self, world: &TinyWorld) {
-        while !self.connection.disconnect(world) {}
-        world.forget(self.id);
-        self.next = Next::Close;
+    fn tick(connection: &mut Connection, world: &TestWorld) -> Next {
+        connection.tick(world)
     }
 
-    fn work(&mut self, world: &TinyWorld) {
-        loop {
-            let shared = Bytes::from(std::mem::take(&mut self.unread));
-            let mut budget = Budget::default();
-            let received =
-                self.connection.receive(world, &mut self.table, &shared, Some(&shared), &mut budget);
-            self.unread = shared[received.consumed..].to_vec();
-            self.next = received.next;
-            if !matches!(received.next, Next::Again | Next::Press(_)) {
-                return;
-            }
-        }
+    fn disconnect(connection: &mut Connection, world: &TestWorld) -> bool {
+        connection.disconnect(world)
     }
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use imori_core::turn::Next;
 use imori_stomp::settings::Settings;
+use imori_testkit::TestWorld;
 
-use crate::client::Client;
-use crate::world::TinyWorld;
+use crate::client::{self, Client};
 
 const SEND: &str = "SEND\ndestination:/queue/long\n\nx\0";
 
 /// As many as make the queue press, and more.
 const ENOUGH: usize = 60;
 
-fn connected(world: &TinyWorld, subscription: &str) -> Client {
+fn connected(world: &TestWorld, subscription: &str) -> Client {
     let mut client = Client::new(world, &Arc::new(Settings::default()), true);
     client.send(world, b"CONNECT\naccept-version:1.2\nhost:/\n\n\0");
     if !subscription.is_empty() {
@@ -25,14 +25,14 @@ fn connected(world: &TinyWorld, subscription: &str) -> Client {
     client
 }
 
-fn world() -> TinyWorld {
-    let world = TinyWorld::default();
-    world.set_share(2_000);
+fn world() -> TestWorld {
+    let world = client::world();
+    world.share.set(2_000);
     world
 }
 
 /// Fills the queue until it presses, by SENDs that are read one by one, or of which the heads repeat themselves.
-fn press(world: &TinyWorld, send: &str) -> Client {
+fn press(world: &TestWorld, send: &str) -> Client {
     let mut filler = connected(world, "");
     // One by one: a run of them is published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(world, send.as_bytes()));
@@ -41,12 +41,12 @@ fn press(world: &TinyWorld, send: &str) -> Client {
     filler
 }
 
-fn text(client: &mut Client, world: &TinyWorld) -> String {
+fn text(client: &mut Client, world: &TestWorld) -> String {
     String::from_utf8(client.output(world)).unwrap()
 }
 
 /// How many messages wait in the queue, told by who gets them.
-fn count(world: &TinyWorld) -> usize {
+fn count(world: &TestWorld) -> usize {
     let mut reader = connected(world, "");
     reader.send(world, b"SUBSCRIBE\nid:1\ndestination:/queue/long\nack:auto\n\n\0");
     text(&mut reader, world).matches("MESSAGE\n").count()
@@ -156,7 +156,7 @@ fn a_queue_that_is_deleted_keeps_nobody() {
     let world = world();
     let mut filler = press(&world, SEND);
     world.delete_queue("long");
-    assert_eq!(world.relieved(), [filler.id]);
+    assert_eq!(world.relieved.take(), [filler.id]);
     filler.relieved(&world);
     assert_eq!(filler.next, Next::More { frame_bytes: None });
     let left = count(&world);

@@ -1,12 +1,9 @@
 //! However the bytes of a conversation are cut, the answers are the same.
 
-use std::sync::Arc;
-
-use imori_stomp::settings::Settings;
+use imori_testkit::answers;
 use proptest::prelude::*;
 
-use crate::client::Client;
-use crate::world::TinyWorld;
+use crate::client::Stomp;
 
 /// A frame of a conversation that makes no mistake; of some, which one it is depends on a number.
 fn frame(kind: u8, number: u8) -> String {
@@ -34,17 +31,6 @@ fn conversation(frames: &[(u8, u8)]) -> Vec<u8> {
     (text + "DISCONNECT\nreceipt:bye\n\n\0ignored").into_bytes()
 }
 
-fn answers<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let world = TinyWorld::default();
-    let mut client = Client::new(&world, &Arc::new(Settings::default()), true);
-    let mut answers = Vec::new();
-    for piece in pieces {
-        client.send(&world, piece);
-        answers.extend(client.output(&world));
-    }
-    answers
-}
-
 proptest! {
     #[test]
     fn answers_do_not_depend_on_how_bytes_come(
@@ -52,11 +38,11 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {
         let text = conversation(&frames);
-        let whole = answers([&text[..]].into_iter());
+        let whole = answers::<Stomp>([&text[..]].into_iter());
         prop_assert!(whole.ends_with(b"RECEIPT\nreceipt-id:bye\n\n\0"), "{}", whole.escape_ascii());
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).chain([0, text.len()]).collect();
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]);
-        prop_assert_eq!(answers(pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
+        prop_assert_eq!(answers::<Stomp>(pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
     }
 }

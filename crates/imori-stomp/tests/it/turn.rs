@@ -8,13 +8,13 @@ use imori_core::world::World;
 use imori_stomp::connection::Connection;
 use imori_stomp::frame::HeaderTable;
 use imori_stomp::settings::Settings;
+use imori_testkit::{ROOMY_LIMITS, TestWorld};
 
-use crate::client::Client;
-use crate::world::{OUTBOUND_LIMITS, TinyWorld};
+use crate::client::{Client, world};
 
-fn connected(world: &TinyWorld) -> (Connection, HeaderTable) {
+fn connected(world: &TestWorld) -> (Connection, HeaderTable) {
     let settings = Arc::new(Settings::default());
-    let id = world.connect(Connection::encoder(&settings));
+    let id = world.open(Connection::encoder(&settings));
     let peer = Peer { number: 1, is_loopback: true, address: String::new() };
     let mut connection = Connection::new(settings, id, peer, world.now());
     let mut table = HeaderTable::default();
@@ -27,7 +27,7 @@ fn connected(world: &TinyWorld) -> (Connection, HeaderTable) {
 /// SECURITY LIM-10: one connection does not keep others from their turn.
 #[test]
 fn a_turn_ends_after_its_budget() {
-    let world = TinyWorld::default();
+    let world = world();
     let (mut connection, mut table) = connected(&world);
     let frame = b"SEND\ndestination:/queue/a\n\nx\0";
     let input = frame.repeat(TURN_COMMANDS_MAX + 10);
@@ -46,7 +46,7 @@ fn a_turn_changes_the_table_less_often_than_it_sends() {
     for (mut budget, a_turn) in
         [(Budget::default(), TURN_CHANGES_MAX), (Budget::beside_others(), TURN_CHANGES_BESIDE_OTHERS_MAX)]
     {
-        let world = TinyWorld::default();
+        let world = world();
         let (mut connection, mut table) = connected(&world);
         let received = connection.receive(&world, &mut table, input.as_bytes(), None, &mut budget);
         let expected = input.len() / TURN_COMMANDS_MAX * a_turn / 2;
@@ -57,7 +57,7 @@ fn a_turn_changes_the_table_less_often_than_it_sends() {
 
 #[test]
 fn deliveries_count_towards_the_budget() {
-    let world = TinyWorld::default();
+    let world = world();
     let settings = Arc::new(Settings::default());
     let mut readers: Vec<Client> = (0..100).map(|_| Client::new(&world, &settings, true)).collect();
     for reader in &mut readers {
@@ -72,11 +72,11 @@ fn deliveries_count_towards_the_budget() {
 
 #[test]
 fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
-    let world = TinyWorld::default();
+    let world = world();
     let mut reader = Client::new(&world, &Arc::new(Settings::default()), true);
     reader.send(&world, b"CONNECT\n\n\0SUBSCRIBE\ndestination:/topic/t\n\n\0");
     let (mut connection, mut table) = connected(&world);
-    let body = vec![b'x'; OUTBOUND_LIMITS.feed_bytes / 4];
+    let body = vec![b'x'; ROOMY_LIMITS.feed_bytes / 4];
     let frame = [b"SEND\ndestination:/topic/t\n\n", &body[..], b"\0"].concat();
     let input = frame.repeat(8);
     // SECURITY LIM-13: were it pressed at each message, a reader that stopped could hold it up for hours.
@@ -93,7 +93,7 @@ fn a_reader_that_is_behind_presses_its_publisher_once_a_turn() {
 
 #[test]
 fn deliveries_of_a_run_count_towards_the_budget() {
-    let world = TinyWorld::default();
+    let world = world();
     let settings = Arc::new(Settings::default());
     let mut readers: Vec<Client> = (0..100).map(|_| Client::new(&world, &settings, true)).collect();
     for reader in &mut readers {
@@ -130,7 +130,7 @@ fn frames_that_come_together_reach_everybody_as_those_that_come_alone() {
     frames.extend((0..3).map(|_| frame("/exchange/none/key", "xx")));
     let mut outputs = Vec::new();
     for together in [1, 3, frames.len()] {
-        let world = TinyWorld::default();
+        let world = world();
         let settings = Arc::new(Settings { keeps_open_after_error: true, ..Settings::default() });
         let mut clients: Vec<Client> = (0..4).map(|_| Client::new(&world, &settings, true)).collect();
         for client in &mut clients {
@@ -161,7 +161,7 @@ fn frames_that_come_together_reach_everybody_as_those_that_come_alone() {
 
 #[test]
 fn the_bytes_of_a_long_frame_are_known_early() {
-    let world = TinyWorld::default();
+    let world = world();
     let (mut connection, mut table) = connected(&world);
     let head = b"SEND\ndestination:/queue/a\ncontent-length:1000\n\nxxx";
     let received = connection.receive(&world, &mut table, head, None, &mut Budget::default());
@@ -174,7 +174,7 @@ fn the_bytes_of_a_long_frame_are_known_early() {
 fn order_is_kept_wherever_in_a_turn_the_alarm_ends() {
     let mut was_parked = false;
     for looks in 0..12 {
-        let world = TinyWorld::default();
+        let world = world();
         let settings = Arc::new(Settings::default());
         let mut reader = Client::new(&world, &settings, true);
         reader.send(&world, b"CONNECT\n\n\0SUBSCRIBE\ndestination:/topic/t\n\n\0");

@@ -11,13 +11,12 @@ use std::sync::{Arc, mpsc::RecvError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use imori_store::committer::{Commit, Committer, Listener};
 use imori_store::disk::RealDisk;
-use imori_store::intake::NewRecord;
+use imori_store::journal;
+use imori_store::journal::{Commit, Committer, Listener, NewRecord};
 use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
-use imori_store::open;
-use imori_store::record::RecordType;
+use imori_store::records::RecordType;
 use imori_store::seal::StoreId;
 use imori_store::settings::{OnDamage, Settings};
 use rustix::time::{ClockId, clock_gettime};
@@ -116,7 +115,7 @@ fn start(folder: &Path) -> Result<Started, Box<dyn Error>> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder)?;
     let disk = RealDisk::new(folder.to_owned());
-    let opened = open::open(&disk, &settings()?)?;
+    let opened = journal::open(&disk, &settings()?)?;
     let (released, told) = channel();
     let batches = Arc::new(AtomicU64::new(0));
     let teller = Teller { released, batches: batches.clone() };

@@ -6,9 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use imori_store::disk::{Disk, RealDisk};
+use imori_store::disk::{Disk, ReadFrom, RealDisk};
 use imori_store::limits::BLOCK_BYTES;
-use imori_store::whole_file::ReadFrom;
 use rustix::fs::OFlags;
 
 use crate::figures::Figures;

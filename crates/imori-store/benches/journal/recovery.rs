@@ -6,9 +6,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use imori_store::disk::RealDisk;
-use imori_store::recover;
-use imori_store::whole_file::ReadFrom;
+use imori_store::disk::{ReadFrom, RealDisk};
+use imori_store::recovery;
 
 use crate::figures::Figures;
 use crate::load;
@@ -51,7 +50,7 @@ pub(crate) fn measure(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>
 
 fn recover(disk: &RealDisk, from: ReadFrom, records: u64) -> Result<Duration, Box<dyn Error>> {
     let begin = Instant::now();
-    let (_, messages) = recover::recover_apart(disk, &load::settings()?.reading_from(from))?;
+    let (_, messages) = recovery::recover_apart(disk, &load::settings()?.reading_from(from))?;
     let mut taken = 0;
     messages.each(|_| {
         taken += 1;

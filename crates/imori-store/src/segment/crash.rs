@@ -15,11 +15,11 @@ use super::page::{NewPage, PageEntry};
 use super::row::{PageFacts, PageRef};
 use super::segments::Segments;
 use super::settings::SegmentSettings;
+use crate::disk::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, State, Trouble};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 use crate::seal::{Seal, StoreId};
 use crate::settings::OnDamage;
-use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, State, Trouble};
 
 /// Ways in which each state is left by a crash.
 const CRASHES: usize = 4;

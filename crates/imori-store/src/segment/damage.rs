@@ -15,10 +15,10 @@ use super::row::{PageFacts, PageRef, ROW_BYTES, Row};
 use super::segments::{PageError, Segments};
 use super::settings::SegmentSettings;
 use super::verify::verify;
+use crate::disk::sim_disk::{Random, SimDisk, State};
 use crate::planted::Fault;
 use crate::seal::{Seal, StoreId};
 use crate::settings::OnDamage;
-use crate::sim_disk::{Random, SimDisk, State};
 
 const NAME: &str = "segment-0000000000";
 const ASIDE: &str = "segment-0000000000.damaged";

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, ReadFrom};
 use crate::limits::{SECTOR_BYTES, SEGMENT_BYTES_MAX};
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
-use crate::whole_file::ReadFrom;
 
 use super::census::Census;
 use super::file::{self, FileKind};

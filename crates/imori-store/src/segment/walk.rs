@@ -2,11 +2,10 @@
 
 use std::io;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, ReadFrom};
 use crate::limits::SEGMENT_BYTES_MAX;
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
-use crate::whole_file::ReadFrom;
 
 use super::file::{self, FileKind};
 use super::header::{SegmentHeader, SegmentHeaderError};

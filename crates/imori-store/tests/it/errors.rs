@@ -5,12 +5,10 @@ use std::io;
 use std::path::PathBuf;
 
 use imori_store::folder::FolderError;
-use imori_store::identity::IdentityError;
-use imori_store::intake::AppendError;
-use imori_store::open::OpenError;
-use imori_store::recover::RecoverError;
-use imori_store::report::Report;
-use imori_store::run_mark::LastEnd;
+use imori_store::folder::identity::IdentityError;
+use imori_store::folder::run_mark::LastEnd;
+use imori_store::journal::{AppendError, OpenError};
+use imori_store::recovery::{RecoverError, Report};
 use imori_store::segment::{PageError, PageRef, SegmentOpenError, SegmentReport};
 
 /// The text, and that of what is behind it.

@@ -5,17 +5,16 @@ use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
-use imori_store::disk::RealDisk;
+use imori_store::disk::{ReadOnlyDisk, RealDisk};
 use imori_store::limits::FILE_BYTES_MAX;
 use imori_store::lsn::{Lsn, LsnRange};
-use imori_store::read_only_disk::ReadOnlyDisk;
+use imori_store::recovery::walk;
 use imori_store::seal::{Seal, StoreId};
 use imori_store::segment::{
     self, Census, Durability, NewPage, PageEntry, PageFacts, PageRef, Place, Row, SegmentPlace,
     SegmentSettings, Segments, Tables,
 };
 use imori_store::settings::OnDamage;
-use imori_store::walk;
 
 use super::{folder, message, start};
 

@@ -13,16 +13,13 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bytes::Bytes;
-use imori_store::committer::{Committer, Listener};
-use imori_store::disk::RealDisk;
-use imori_store::intake::NewRecord;
+use imori_store::disk::{ReadFrom, RealDisk};
+use imori_store::journal::{Committer, Listener, NewRecord};
 use imori_store::lsn::Lsn;
-use imori_store::open;
-use imori_store::record::RecordType;
-use imori_store::recover;
+use imori_store::records::RecordType;
 use imori_store::seal::StoreId;
 use imori_store::settings::{OnDamage, Settings};
-use imori_store::whole_file::ReadFrom;
+use imori_store::{journal, recovery};
 
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -52,7 +49,7 @@ fn folder(name: &str) -> PathBuf {
 
 fn start(folder: &Path) -> (Committer<RealDisk>, Receiver<u64>) {
     let disk = RealDisk::new(folder.to_owned());
-    let opened = open::open(&disk, &settings()).unwrap();
+    let opened = journal::open(&disk, &settings()).unwrap();
     let (sender, told) = channel();
     (Committer::start(disk, opened, Box::new(Teller(sender))).unwrap(), told)
 }
@@ -66,8 +63,8 @@ fn message(number: u64) -> NewRecord {
 /// The numbers in a folder; each record must be as it was appended, from wherever it is read.
 fn numbers(folder: &Path) -> Vec<u64> {
     let disk = RealDisk::new(folder.to_owned());
-    let recovered = recover::recover(&disk, &settings()).unwrap();
-    let cached = recover::recover(&disk, &settings().reading_from(ReadFrom::Cache)).unwrap();
+    let recovered = recovery::recover(&disk, &settings()).unwrap();
+    let cached = recovery::recover(&disk, &settings().reading_from(ReadFrom::Cache)).unwrap();
     assert!(cached.records == recovered.records && cached.next == recovered.next);
     assert!(recovered.report.damaged.is_empty(), "{}", recovered.report);
     let messages = recovered.records.iter().filter(|record| record.kind == RecordType::Message);

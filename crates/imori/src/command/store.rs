@@ -5,15 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use imori_store::damage_note;
-use imori_store::folder::{FolderLook, JOURNAL, SEGMENTS};
-use imori_store::identity;
+use imori_store::disk::ReadOnlyDisk;
+use imori_store::folder::{FolderLook, JOURNAL, SEGMENTS, damage_note, identity};
 use imori_store::lsn::{Lsn, LsnRange};
-use imori_store::read_only_disk::ReadOnlyDisk;
-use imori_store::record::RecordType;
+use imori_store::records::RecordType;
+use imori_store::recovery::walk::{self, Place};
 use imori_store::seal::StoreId;
 use imori_store::segment::{self, SegmentPlace};
-use imori_store::walk::{self, Place};
 
 use super::argument::DataFolder;
 use crate::output::print;

@@ -7,13 +7,13 @@ use std::path::Path;
 use clap::Args;
 use imori_core::record::{Checkpoint, Definition, Row, Table};
 use imori_store::definitions::{self, DefinitionsError, DefinitionsLook, NAME};
+use imori_store::disk::ReadOnlyDisk;
+use imori_store::folder::identity::IdentityError;
 use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
-use imori_store::identity::IdentityError;
 use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
-use imori_store::read_only_disk::ReadOnlyDisk;
-use imori_store::record::{Record, RecordType};
-use imori_store::recover::{self, RecoverError};
+use imori_store::records::{Record, RecordType};
+use imori_store::recovery::{self, RecoverError};
 use imori_store::seal::StoreId;
 use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError, SegmentSettings, Tables};
 use imori_store::settings::{OnDamage, Settings};
@@ -158,7 +158,7 @@ fn look_at_journal(
     let disk = ReadOnlyDisk::new(folder);
     let settings = Settings::new(store, 0, FILE_BYTES_DEFAULT, OnDamage::Quarantine);
     let settings = settings.map_err(|error| error.to_string())?.durable_through(durable_through);
-    match recover::recover(&disk, &settings) {
+    match recovery::recover(&disk, &settings) {
         Ok(recovered) => {
             let report = &recovered.report;
             findings.damage_count += report.damaged.len() + report.absent.len();

@@ -10,13 +10,12 @@ use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::record::{Checkpoint, Definition, Row, SegmentState};
-use imori_store::committer::{Committer, Listener};
 use imori_store::definitions::{Before, Change, Definitions, Table};
 use imori_store::folder::StoreFolder;
-use imori_store::intake::NewRecord;
+use imori_store::journal;
+use imori_store::journal::{Committer, Listener, NewRecord};
 use imori_store::lsn::Lsn;
-use imori_store::open;
-use imori_store::record::RecordType;
+use imori_store::records::RecordType;
 use imori_store::segment::{Census, Durability, NewPage, PageEntry, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
 
@@ -51,7 +50,7 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     let _ = fs::remove_dir_all(&path);
     let folder = StoreFolder::open(&path, OnDamage::Quarantine).unwrap();
     let settings = Settings::new(folder.store(), 0, 1 << 20, OnDamage::Refuse).unwrap();
-    let opened = open::open(&folder.journal(), &settings).unwrap();
+    let opened = journal::open(&folder.journal(), &settings).unwrap();
     let (sender, told) = channel();
     let committer = Committer::start(folder.journal(), opened, Box::new(Teller(sender))).unwrap();
     for number in 1..=RECORDS {
@@ -462,7 +461,7 @@ fn damage_that_is_acknowledged_is_printed_and_noted_no_more() {
     let acknowledge = || run(&["store", "acknowledge", "--data-dir", path.to_str().unwrap()]);
     assert_eq!(acknowledge().stdout, "no damage is noted\n");
     let findings = [String::from("one is lost"), String::from("two is lost")];
-    imori_store::damage_note::add(&path, &findings).unwrap();
+    imori_store::folder::damage_note::add(&path, &findings).unwrap();
     let acknowledged = acknowledge();
     assert_eq!((acknowledged.code, acknowledged.stderr.as_str()), (Some(0), ""), "{acknowledged:?}");
     assert_eq!(acknowledged.stdout, "one is lost\ntwo is lost\nacknowledged\n");

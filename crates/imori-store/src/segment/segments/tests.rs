@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::disk::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
 use crate::limits::SEGMENT_PAGES_MAX;
 use crate::segment::crash::{entry, settings};
 use crate::segment::page::PageEntry;
 use crate::segment::{AbsentSegment, verify};
 use crate::settings::OnDamage;
-use crate::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
 
 fn opened(disk: &SimDisk) -> Segments<SimDisk> {
     Segments::open(disk.clone(), &settings(None), &Census::default()).expect("the disk is well").0

@@ -1,0 +1,179 @@
+//! What a virtual cell does with its turns, for ever.
+
+use imori_core::broker::{queue_restored, queue_woken};
+use imori_server::turn::{Signal, give_signal};
+
+use super::world::CellWorld;
+use crate::broker_end::Phase;
+use crate::machine::Status;
+use crate::machine::Task;
+use crate::machine::{CellState, Shared};
+use crate::planted::Bug;
+
+/// Something that a cell can do next.
+enum Work {
+    Accept,
+    /// The broker stops.
+    TellStopping,
+    Task(usize),
+    Timer,
+    Flush,
+    /// The journal came further.
+    Journal,
+    /// A queue was restored.
+    Restored,
+    /// A queue is to be told of its pages.
+    Pages,
+}
+
+impl CellState {
+    /// Tells whether the cell has something to do now.
+    pub(crate) fn has_work(&self, shared: &Shared) -> bool {
+        let phase = shared.phase.get();
+        !self.arrivals.borrow().is_empty() && phase == Phase::Serving
+            || phase == Phase::Stopping && !self.has_told.get()
+            || phase > Phase::Stopping
+            || self.is_woken.get()
+            || !self.awakenings.borrow().is_empty()
+            || !self.page_news.borrow().is_empty()
+            || self.desk.touched_len() > 0
+            || self.is_timer_due(shared)
+            || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
+    }
+
+    fn is_timer_due(&self, shared: &Shared) -> bool {
+        // A deadline is passed, not met.
+        self.timers.borrow().peek().is_some_and(|first| first.0.0 < shared.clock.get())
+    }
+}
+
+impl CellWorld<'_> {
+    /// Runs the cell; it never returns, the run ends it.
+    pub(crate) fn run(&self) {
+        self.state().turns.park(false);
+        while self.shared.phase.get() <= Phase::Stopping {
+            match self.next_work() {
+                None => {
+                    self.begin_turn();
+                    self.end_turn();
+                    self.state().turns.park(true);
+                    self.stop(Status::Idle);
+                    self.begin_turn();
+                    self.state().turns.park(false);
+                }
+                Some(work) => self.do_work(&work),
+            }
+        }
+        self.end_all();
+    }
+
+    /// Gives back what connections have that are still there; what the cell had to do besides is not done.
+    fn end_all(&self) {
+        while let Some(mut task) = { self.state().tasks.borrow_mut().pop() } {
+            self.begin_turn();
+            if !self.shared.has(Bug::EndWithoutRelease) {
+                task.end(self);
+            }
+            self.end_turn();
+        }
+        self.state().turns.park(true);
+        loop {
+            self.stop(Status::Over);
+        }
+    }
+
+    /// One of the things to do, at random; what is gathered is written before the cell rests.
+    fn next_work(&self) -> Option<Work> {
+        let shared = self.shared;
+        let state = self.state();
+        let mut choices: Vec<Work> = Vec::new();
+        let phase = shared.phase.get();
+        if phase == Phase::Stopping && !state.has_told.get() {
+            choices.push(Work::TellStopping);
+        }
+        if !state.arrivals.borrow().is_empty() && phase == Phase::Serving {
+            choices.push(Work::Accept);
+        }
+        if state.is_woken.get() {
+            choices.push(Work::Journal);
+        }
+        if !state.awakenings.borrow().is_empty() {
+            return Some(Work::Restored);
+        }
+        if !state.page_news.borrow().is_empty() {
+            choices.push(Work::Pages);
+        }
+        if state.is_timer_due(shared) {
+            choices.push(Work::Timer);
+        }
+        let tasks = state.tasks.borrow();
+        let ready =
+            tasks.iter().enumerate().filter(|(_, task)| task.is_ready(&shared.network, shared.clock.get()));
+        choices.extend(ready.map(|(index, _)| Work::Task(index)));
+        if state.desk.touched_len() > 0 && (choices.is_empty() || shared.random.chance(1, 3)) {
+            return Some(Work::Flush);
+        }
+        let index = shared.random.below(choices.len());
+        (index < choices.len()).then(|| choices.swap_remove(index))
+    }
+
+    fn do_work(&self, work: &Work) {
+        match work {
+            Work::Accept => {
+                let arrival = self.state().arrivals.borrow_mut().pop_front();
+                if let Some(pipe) = arrival {
+                    let task = Task::new(self, pipe);
+                    self.state().tasks.borrow_mut().push(task);
+                }
+            }
+            Work::TellStopping => {
+                self.state().has_told.set(true);
+                let ids: Vec<_> = self.state().tasks.borrow().iter().map(|task| task.task.id()).collect();
+                ids.into_iter().for_each(|id| give_signal(self, id, Signal::Stopping));
+            }
+            Work::Task(index) => {
+                let mut task = self.state().tasks.borrow_mut().remove(*index);
+                if task.turn(self).is_ready() {
+                    task.end(self);
+                } else {
+                    self.state().tasks.borrow_mut().push(task);
+                }
+                self.end_turn();
+            }
+            Work::Journal => {
+                self.state().is_woken.set(false);
+                self.release_confirms();
+                self.end_turn();
+            }
+            Work::Restored => {
+                self.begin_turn();
+                let awakening = self.state().awakenings.borrow_mut().pop_front();
+                if let Some(mut awakening) = awakening {
+                    if self.shared.has(Bug::PendingDeadLetterNotWoken) {
+                        awakening.failed.clear();
+                    }
+                    queue_restored(self, &awakening);
+                }
+                self.end_turn();
+            }
+            Work::Pages => {
+                self.begin_turn();
+                let news = self.state().page_news.borrow_mut().pop_front();
+                if let Some(news) = news {
+                    news.tell(self);
+                }
+                self.end_turn();
+            }
+            Work::Timer => {
+                self.begin_turn();
+                let timer = self.state().timers.borrow_mut().pop();
+                if let Some(timer) = timer {
+                    self.hasten();
+                    queue_woken(self, timer.0.1);
+                }
+                self.end_turn();
+            }
+            Work::Flush => self.flush_touched(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What the server's turns need of a virtual cell, and the bugs that are planted between the two.
+
+use std::io::{self, ErrorKind};
+
+use imori_core::confirm::{Lsn, Progress};
+use imori_core::id::ConnectionId;
+use imori_server::turn::{
+    Desk, Host, Link, Memory, Signal, Wire, await_journal, check_memory, flush_touched, give_signal,
+    release_confirms,
+};
+
+use super::world::CellWorld;
+use crate::machine::Lock;
+use crate::machine::PipeWire;
+use crate::machine::Write;
+use crate::planted::Bug;
+
+impl Wire for PipeWire {
+    type Writer = (ConnectionId, usize);
+
+    fn writer(&self, is_own_cell: bool) -> Option<(ConnectionId, usize)> {
+        if self.is_own && !is_own_cell { None } else { Some((self.id, self.pipe)) }
+    }
+
+    fn wake(&self) {
+        self.woken.set(true);
+    }
+}
+
+impl Host for CellWorld<'_> {
+    type Wire = PipeWire;
+
+    fn id(&self) -> u16 {
+        u16::try_from(self.id).expect("there are few cells")
+    }
+
+    fn desk(&self) -> &Desk {
+        &self.state().desk
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.shared.memory
+    }
+
+    /// Lends a connection under its lock, if it is there.
+    fn with_link<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Link<PipeWire>) -> R) -> Option<R> {
+        let shared = self.shared;
+        let cell = shared.cells.get(usize::from(id.cell))?;
+        let is_after_write = self.has_written.take();
+        self.is_waking.set(is_after_write);
+        let is_blocked = self.is_blocked.take();
+        let _held = self.lock(Lock::Outbound(id.cell, id.slot));
+        let slot = cell.links.slot(id.slot)?;
+        let mut slot = slot.borrow_mut();
+        let generation = if shared.has(Bug::StaleConnection) { slot.generation } else { id.generation };
+        let link = slot.of(generation)?;
+        let is_gone = self.turn_of.get() == Some(id) && shared.network.pipe(link.wire.pipe).is_reset;
+        if self.ending.get() == Some(id) || is_gone {
+            // Each time until it is closed: others may have something for it until then.
+            self.keep_unsent(link);
+        }
+        if shared.has(Bug::QueueAfterOutbound) && is_blocked {
+            self.lock(Lock::Queue(0));
+        }
+        let was_ended = link.outbound.is_ended();
+        let result = f(link);
+        self.check(link, was_ended);
+        if shared.has(Bug::TwoWriters) {
+            // Whoever took something to write has it no longer to itself.
+            link.outbound.put_back(Vec::new(), 0);
+        }
+        Some(result)
+    }
+
+    fn write(&self, (id, pipe): &(ConnectionId, usize), bytes: &[u8]) -> io::Result<usize> {
+        self.pause();
+        let shared = self.shared;
+        if shared.has(Bug::ReceiptsOvertake)
+            && let Some(swapped) = swap_receipts(bytes)
+        {
+            return self.write_as_is(&(*id, *pipe), &swapped);
+        }
+        self.write_as_is(&(*id, *pipe), bytes)
+    }
+}
+
+/// The bytes with the first two receipts that follow each other in each other's place.
+fn swap_receipts(bytes: &[u8]) -> Option<Vec<u8>> {
+    const BEGIN: &[u8] = b"RECEIPT\n";
+    let frames: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == 0).collect();
+    let at = frames.windows(2).position(|two| {
+        two.iter().all(|frame| frame.strip_prefix(b"\n").unwrap_or(frame).starts_with(BEGIN))
+    })?;
+    let mut frames = frames;
+    frames.swap(at, at + 1);
+    Some(frames.concat())
+}
+
+impl CellWorld<'_> {
+    fn write_as_is(&self, (id, pipe): &(ConnectionId, usize), bytes: &[u8]) -> io::Result<usize> {
+        let shared = self.shared;
+        let written = shared.network.write(*pipe, bytes, &shared.random);
+        let result: io::Result<usize> = match written {
+            Write::Bytes(len) => {
+                shared.trace.note_bytes(bytes.get(..len).unwrap_or_default());
+                shared.trace.note(&[*pipe as u64], || {
+                    format!("cell {} writes {len} bytes to session {pipe}", self.id)
+                });
+                let rest = bytes.get(len..).unwrap_or_default();
+                if shared.has(Bug::WrittenTwice) && !rest.is_empty() {
+                    Err(ErrorKind::WouldBlock.into())
+                } else if shared.has(Bug::PutBackAtTheEnd) && !rest.is_empty() {
+                    self.with_link(*id, |link| link.outbound.beat(rest));
+                    Ok(bytes.len())
+                } else {
+                    Ok(len)
+                }
+            }
+            Write::WouldBlock => Err(ErrorKind::WouldBlock.into()),
+            Write::Broken => Err(ErrorKind::BrokenPipe.into()),
+        };
+        self.has_written.set(true);
+        self.is_blocked.set(matches!(&result, Err(error) if error.kind() == ErrorKind::WouldBlock));
+        result
+    }
+
+    /// Writes every connection that was touched.
+    pub(crate) fn flush_touched(&self) {
+        flush_touched(self);
+        self.is_waking.set(false);
+    }
+
+    /// Ends turns as the server does.
+    pub(crate) fn end_turn(&self) {
+        self.state().turns.pass();
+        self.check_memory();
+        let told = Progress::default();
+        let progress = || if self.shared.has(Bug::JournalUnlooked) { told } else { self.progress() };
+        let wait = |write_too| {
+            self.state().awaits_sync.set(true);
+            self.state().awaits_write.set(write_too || self.state().awaits_write.get());
+        };
+        await_journal(self, wait, progress);
+    }
+
+    /// The journal came further.
+    pub(crate) fn release_confirms(&self) {
+        self.begin_turn();
+        let progress = match self.shared.bug {
+            Some(Bug::ConfirmAll) => Progress { written: Lsn::NEVER, synced: Lsn::NEVER },
+            _ => self.progress(),
+        };
+        release_confirms(self, progress);
+    }
+
+    /// Checks the memory and the disk, and tells who waited for them.
+    pub(crate) fn check_memory(&self) {
+        let memory = &self.shared.memory;
+        if memory.is_disk_alarmed() && self.shared.has_caught_up() {
+            for id in memory.end_disk_alarm() {
+                give_signal(self, id, Signal::AlarmEnded);
+            }
+        }
+        if self.shared.has(Bug::LostAlarmEnd) {
+            self.shared.memory.check();
+        } else {
+            check_memory(self);
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The [`World`] of a virtual cell: at every lock the scheduler decides who goes on.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use corosensei::Yielder;
+use imori_core::confirm::{Lsn, Progress};
+use imori_core::id::{ConnectionId, QueueId};
+use imori_core::memory::Gauge;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_core::outbound::Outbound;
+use imori_core::queue::{PageWork, Queue};
+use imori_core::record::{Appended, MessageRecord, NewRecord, RecordKind, decode_settle};
+use imori_core::route::{Router, Table};
+use imori_core::time::Time;
+use imori_core::topology::Topology;
+use imori_core::world::{Event, World};
+use imori_server::protocol::header_reader;
+use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
+use imori_server::{Asked, asked};
+
+use crate::machine::Lock;
+use crate::machine::Status;
+use crate::machine::{CellState, PipeWire, Shared};
+use crate::machine::{CoroutineContext, Held};
+use crate::planted::Bug;
+use crate::property::Property;
+
+/// A message and an ERROR: by so much what is unsent may be over its limit.
+const BOUND_SLACK_BYTES: usize = 2_500;
+
+/// A virtual cell while it runs.
+pub(crate) struct CellWorld<'a> {
+    pub(crate) id: usize,
+    pub(crate) shared: &'a Shared,
+    context: CoroutineContext<'a>,
+    now: Cell<Time>,
+    router: RefCell<Router>,
+    table: RefCell<Arc<Table>>,
+    /// The connection that is ending: what it has unsent is kept for the checks.
+    pub(crate) ending: Cell<Option<ConnectionId>>,
+    /// The connection that has its turn: if its client is gone it may give back what that had, and go on without.
+    pub(crate) turn_of: Cell<Option<ConnectionId>>,
+    /// It has written, and not yet put back what it took for that.
+    pub(crate) has_written: Cell<bool>,
+    /// The socket did not take all of what it wrote last.
+    pub(crate) is_blocked: Cell<bool>,
+    /// It has put back what it took, and lets consumers take more.
+    pub(crate) is_waking: Cell<bool>,
+}
+
+impl<'a> CellWorld<'a> {
+    pub(crate) fn new(id: usize, shared: &'a Shared, yielder: &'a Yielder<(), ()>) -> CellWorld<'a> {
+        CellWorld {
+            id,
+            shared,
+            context: CoroutineContext::new(id, shared, yielder),
+            now: Cell::new(shared.clock.get()),
+            router: RefCell::default(),
+            table: RefCell::new(Arc::clone(&shared.table.borrow())),
+            ending: Cell::new(None),
+            turn_of: Cell::new(None),
+            has_written: Cell::new(false),
+            is_blocked: Cell::new(false),
+            is_waking: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn state(&self) -> &'a CellState {
+        self.shared.cell(self.id)
+    }
+
+    /// Lets the scheduler decide who goes on.
+    pub(crate) fn stop(&self, status: Status) {
+        self.context.stop(status);
+    }
+
+    /// Lets others go first, or not.
+    pub(crate) fn pause(&self) {
+        self.context.pause();
+    }
+
+    /// A turn begins: from here on it is now.
+    pub(crate) fn begin_turn(&self) {
+        self.is_waking.set(false);
+        self.state().turns.pass();
+        let passed = self.shared.random.below(20) as u64;
+        self.shared.clock.set(self.shared.clock.get().after(Duration::from_micros(passed)));
+        self.now.set(self.shared.clock.get());
+    }
+
+    pub(crate) fn lock(&self, lock: Lock) -> Held<'a> {
+        self.context.lock(lock)
+    }
+
+    /// Checks what must hold of a connection after whatever was done to it.
+    pub(crate) fn check(&self, link: &Link<PipeWire>, was_ended: bool) {
+        let (unsent, max) = (link.outbound.unsent(), self.shared.outbound.unsent_bytes_max);
+        if unsent > max + BOUND_SLACK_BYTES {
+            self.shared.violate(Property::Bounds, || {
+                format!("{unsent} bytes are unsent in session {}, {max} are allowed", link.wire.pipe)
+            });
+        }
+        if !was_ended && link.outbound.is_ended() {
+            self.shared.cuts.borrow_mut().push((link.wire.pipe, self.shared.step.get()));
+        }
+    }
+
+    /// How far the journal is, as far as the cell may tell.
+    pub(crate) fn progress(&self) -> Progress {
+        self.shared.log.borrow().progress
+    }
+
+    /// A bug has it be later than it is.
+    pub(crate) fn hasten(&self) {
+        if self.shared.has(Bug::DueEarly) {
+            self.now.set(self.now.get().after(Duration::from_secs(1)));
+        }
+    }
+
+    /// Notes records of delayed messages, for a bug.
+    fn note_delayed(&self, records: &[NewRecord], appended: Appended) {
+        if !self.shared.has(Bug::DelayedSettleUnrecorded) {
+            return;
+        }
+        for (index, record) in records.iter().enumerate() {
+            let read = MessageRecord::decode(&record.payload).ok();
+            let read = read.filter(|_| record.kind == RecordKind::Message);
+            if read.is_some_and(|read| read.view().head.delay_ms.is_some()) {
+                self.shared.delayed.borrow_mut().insert(appended.first.plus(index));
+            }
+        }
+    }
+
+    fn is_of_delayed(&self, settles: &[NewRecord]) -> bool {
+        let mut is_of_delayed = false;
+        for settle in settles {
+            let read = decode_settle(&settle.payload, &mut |holding| {
+                is_of_delayed |= self.shared.delayed.borrow().contains(&holding.lsn);
+            });
+            read.expect("the core wrote it");
+        }
+        is_of_delayed
+    }
+
+    fn hand_over(&self, records: &[NewRecord], is_group: bool) -> Appended {
+        self.pause();
+        let count = records.len() as u64;
+        let (mut appended, is_behind) = {
+            let mut log = self.shared.log.borrow_mut();
+            let appended = log.append(records, is_group);
+            (appended, log.queued() > self.shared.queued_max || log.is_stalled())
+        };
+        let words = [self.id as u64, count, appended.first.0, appended.through.0];
+        self.shared.trace.note(&words, || format!("cell {} appends {count} records: {appended:?}", self.id));
+        if is_behind {
+            self.shared.memory.raise_disk_alarm();
+        }
+        if self.shared.has(Bug::ConfirmOneTooFew) {
+            appended.through = Lsn(appended.through.0 - 1);
+        }
+        appended
+    }
+
+    /// Takes what a connection that ends has not sent: its client never sees it, the checks do.
+    pub(crate) fn keep_unsent(&self, link: &mut Link<PipeWire>) {
+        self.shared.keep_unsent(link);
+    }
+}
+
+impl Shared {
+    /// Takes what a connection that ends has not sent.
+    pub(crate) fn keep_unsent(&self, link: &mut Link<PipeWire>) {
+        let mut pipe = self.network.pipe(link.wire.pipe);
+        while let Some((bytes, written)) = link.outbound.take_unsent() {
+            pipe.unsent.extend_from_slice(bytes.get(written..).unwrap_or_default());
+            let len = bytes.len();
+            link.outbound.put_back(bytes, len);
+        }
+        pipe.is_unsent_incomplete |= link.outbound.has_unsent();
+        if !std::mem::replace(&mut pipe.has_last_bytes, true) {
+            self.let_go.borrow_mut().push(link.wire.pipe);
+        }
+    }
+}
+
+impl World for CellWorld<'_> {
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        if self.shared.has(Bug::StaleConnection) {
+            return [0; 16];
+        }
+        let (high, low) = (self.shared.random.next(), self.shared.random.next());
+        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.shared.memory.is_alarmed()
+    }
+
+    fn gauge(&self) -> &Gauge {
+        self.shared.memory.gauge()
+    }
+
+    fn count_many(&self, event: Event, times: usize) {
+        let say = || format!("cell {} counts {event:?} {times} times", self.id);
+        self.shared.trace.note(&[event as u64, times as u64], say);
+        if event == Event::Fault {
+            self.shared.violate(Property::Panic, || String::from("a fault ended a connection"));
+        }
+    }
+
+    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
+        self.pause();
+        if !self.shared.has(Bug::StaleTable) || self.shared.random.chance(1, 8) {
+            *self.table.borrow_mut() = Arc::clone(&self.shared.table.borrow());
+        }
+        let table = Arc::clone(&self.table.borrow());
+        f(&mut self.router.borrow_mut(), &table)
+    }
+
+    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
+        let _held = self.lock(Lock::Topology);
+        let mut topology = self.shared.topology.borrow_mut();
+        let before = topology.table().version();
+        let result = f(&mut topology);
+        if topology.table().version() != before {
+            self.pause();
+            *self.shared.table.borrow_mut() = Arc::new(topology.table().clone());
+        }
+        result
+    }
+
+    fn append(&self, mut records: Vec<NewRecord>) -> Appended {
+        if self.shared.has(Bug::LongRecordsCut) {
+            let bytes_max = self.shared.log.borrow().group_bytes_max();
+            records.iter_mut().for_each(|record| record.payload.truncate(bytes_max));
+        }
+        let records = self.shared.alter_rejections(records);
+        if records.is_empty() {
+            return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        let is_settle = records.iter().all(|record| record.kind == RecordKind::Settle);
+        if is_settle && self.shared.has(Bug::SettleUnrecorded) {
+            return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        if is_settle && self.shared.has(Bug::DelayedSettleUnrecorded) && self.is_of_delayed(&records) {
+            return Appended { first: Lsn::NONE, through: Lsn::NONE };
+        }
+        let appended = self.hand_over(&records, false);
+        self.note_delayed(&records, appended);
+        appended
+    }
+
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        let mut records = self.shared.alter_rejections(records);
+        let is_move = matches!(&*records, [message, settle]
+            if message.kind == RecordKind::Message && settle.kind == RecordKind::Settle);
+        if self.shared.has(Bug::MoveUngrouped) && is_move {
+            let settle = records.split_off(1);
+            self.hand_over(&settle, false);
+            return self.hand_over(&records, false);
+        }
+        if self.shared.has(Bug::TransactionUngrouped) {
+            // The numbers are those of one call after the other, with others' between.
+            let mut all: Option<Appended> = None;
+            for record in records {
+                let appended = self.hand_over(&[record], false);
+                all = Some(Appended { first: all.map_or(appended.first, |all| all.first), ..appended });
+            }
+            return all.unwrap_or(Appended { first: Lsn::NONE, through: Lsn::NONE });
+        }
+        self.hand_over(&records, true)
+    }
+
+    fn appended(&self) -> Lsn {
+        self.shared.log.borrow().appended()
+    }
+
+    fn is_room_scarce(&self) -> bool {
+        self.shared.is_room_scarce()
+    }
+
+    fn moves_bytes_max(&self) -> usize {
+        self.shared.moves_bytes_max()
+    }
+
+    fn take_room(&self) -> Option<usize> {
+        self.shared.take_room()
+    }
+
+    fn give_room_back(&self) {
+        self.shared.is_room_taken.set(false);
+    }
+
+    fn group_bytes_max(&self) -> usize {
+        if self.shared.has(Bug::LengthUnlimited) || self.shared.has(Bug::LongRecordsCut) {
+            return usize::MAX;
+        }
+        self.shared.log.borrow().group_bytes_max()
+    }
+
+    fn is_disk_alarmed(&self) -> bool {
+        self.shared.memory.is_disk_alarmed()
+    }
+
+    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
+        self.pause();
+        let name = queue.name().clone();
+        let (slot, generation) = self.shared.queues.insert(|_, _| queue);
+        let text = || format!("cell {} makes queue {name} in slot {slot}", self.id);
+        self.shared.trace.note(&[u64::from(slot), u64::from(generation)], text);
+        Some(QueueId { slot, generation })
+    }
+
+    fn remove_queue(&self, id: QueueId) -> Option<Queue> {
+        let queue = {
+            let _held = self.lock(Lock::Queue(id.slot));
+            self.shared.queues.slot(id.slot)?.borrow_mut().remove(id.generation)?
+        };
+        self.pause();
+        self.shared.queues.release(id.slot);
+        if self.shared.has(Bug::Uncharged) {
+            std::mem::forget(queue);
+            return None;
+        }
+        self.shared
+            .trace
+            .note(&[u64::from(id.slot)], || format!("cell {} removes queue {}", self.id, queue.name()));
+        Some(queue)
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        if self.shared.has(Bug::LostWake) && self.is_waking.get() {
+            return None;
+        }
+        let _held = self.lock(Lock::Queue(id.slot));
+        let slot = self.shared.queues.slot(id.slot)?;
+        let mut slot = slot.borrow_mut();
+        let generation = if self.shared.has(Bug::StaleQueue) { slot.generation } else { id.generation };
+        let queue = slot.of(generation)?;
+        let result = f(queue);
+        self.shared.note_pending_dead_letters(queue);
+        Some(result)
+    }
+
+    fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
+        let mut order: Vec<u32> = ids.iter().map(|id| id.slot).collect();
+        if self.shared.has(Bug::QueuesFalling) {
+            order.reverse();
+        }
+        order.dedup();
+        let _held: Vec<Held<'_>> =
+            order.iter().map(|slot| self.context.lock_one_of(Lock::Queue(*slot), true)).collect();
+        let slots: Vec<_> = order.iter().map(|slot| (*slot, self.shared.queues.slot(*slot))).collect();
+        let mut places: Vec<_> = slots
+            .iter()
+            .map(|(slot, place)| (*slot, place.as_ref().map(|place| place.borrow_mut())))
+            .collect();
+        let mut values: Vec<Option<&mut Queue>> = ids.iter().map(|_| None).collect();
+        for (slot, place) in &mut places {
+            let Some(place) = place else { continue };
+            let id = QueueId { slot: *slot, generation: place.generation };
+            // Of two ids of one slot at most one is not stale.
+            if let Some(value) = ids.iter().position(|other| *other == id).and_then(|at| values.get_mut(at)) {
+                *value = place.value.as_mut();
+            }
+        }
+        f(&mut values)
+    }
+
+    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
+        let before = self.desk().touched_len();
+        let result = with_outbound(self, id, f);
+        let is_newly_touched = self.desk().touched_len() > before;
+        if is_newly_touched && self.shared.has(Bug::LostTouch) && self.shared.random.chance(1, 4) {
+            let mut touched = self.desk().take_touched();
+            touched.pop();
+            touched.into_iter().for_each(|id| self.desk().note_touched(id, self.now()));
+        }
+        result
+    }
+
+    fn wake_queue_at(&self, id: QueueId, at: Time) {
+        let is_retry =
+            || self.with_queue(id, |queue| queue.lingering_len() > 0).is_some_and(|lingers| lingers);
+        let is_lost = self.shared.has(Bug::LostTimer) || self.shared.has(Bug::LostRetry) && is_retry();
+        if !is_lost {
+            self.state().timers.borrow_mut().push(Reverse((at, id)));
+        }
+    }
+
+    fn queue_memory_bytes(&self) -> usize {
+        self.shared.paging.share_bytes
+    }
+
+    fn page(&self, id: QueueId, work: PageWork) {
+        let owner =
+            || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
+        let asked = asked(id, owner, work);
+        self.pause();
+        self.shared.trace.note(&[u64::from(id.slot)], || format!("cell {} asks for {asked:?}", self.id));
+        let (checkpointer, jobs) = (&self.shared.checkpointer, &self.shared.jobs);
+        match asked {
+            Asked::Writer(job) => jobs.write(job),
+            Asked::Reader(job) => jobs.read(job),
+            Asked::Spared(pages) => checkpointer.spare(pages),
+            Asked::Gone(pages, transient) => {
+                transient.into_iter().for_each(|job| jobs.write(job));
+                checkpointer.take_gone(pages);
+            }
+        }
+    }
+
+    fn resume(&self, publisher: ConnectionId) {
+        give_signal(self, publisher, Signal::Resume);
+    }
+
+    fn relieve(&self, publisher: ConnectionId) {
+        if !self.shared.has(Bug::LostUnthrottle) {
+            give_signal(self, publisher, Signal::Relieved);
+        }
+    }
+
+    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
+        header_reader(origin)
+    }
+}

@@ -1,0 +1,323 @@
+//! What has to hold when nothing moves any more, and at the end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imori_core::confirm::Lsn;
+use imori_core::id::VhostId;
+use imori_core::memory::Gauge;
+use imori_core::message::{Address, AddressView, Head, Message, MessageView, OriginId, Publication};
+use imori_core::name::Name;
+use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
+use imori_core::time::Time;
+
+use crate::client::Client;
+use crate::machine::Shared;
+use crate::model::Cancel;
+use crate::model::check_late;
+use crate::model::{LastDelivery, Mode, Model, Outcome, Reads, To, is_match};
+use crate::property::Property;
+
+/// Nothing moves: nothing may wait that somebody could take.
+pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client]) {
+    for client in clients.iter().filter(|client| !client.is_ended && client.is_reading) {
+        let is_alarmed = shared.memory.is_alarmed();
+        if !client.receipts.is_empty() && !is_alarmed {
+            let waits = client.receipts.front();
+            shared.violate(Property::Receipts, || {
+                format!("session {} waits for {waits:?} for ever", client.session)
+            });
+        }
+        let pipe = shared.network.pipe(client.session);
+        let (unread, unheard) = (pipe.to_server.len(), pipe.to_client.len());
+        drop(pipe);
+        if unread > 0 && !is_alarmed || unheard > 0 {
+            shared.violate(Property::Starvation, || {
+                format!("{unread} bytes of session {} are not read, {unheard} to it", client.session)
+            });
+        }
+        check_unsent(shared, client);
+    }
+    for cell in &shared.cells {
+        cell.links.each(|_, link| {
+            if let Some(reason) = link.outbound.ended() {
+                let text = || format!("session {} was cut ({reason}) and is still there", link.wire.pipe);
+                shared.violate(Property::Leftovers, text);
+            }
+        });
+    }
+    check_consumers(shared, model, clients);
+    if !shared.memory.is_alarmed() {
+        check_late(shared, model);
+    }
+    let mut waiting = Vec::new();
+    shared.queues.each(|_, queue| {
+        if queue.lingering_len() > 0 {
+            let (name, pending) = (queue.name(), queue.lingering_len());
+            shared.violate(Property::Room, || {
+                format!("{pending} messages died in `{name}`, and nobody tries again whether there is room")
+            });
+        }
+        if queue.ready_len() > 0 {
+            waiting.push((queue.name().clone(), queue.ready_len()));
+        }
+    });
+    for (name, ready) in waiting {
+        check_queue_at_rest(shared, model, clients, &name, ready);
+    }
+}
+
+/// Who was told that it reads a queue is known to the queue.
+fn check_consumers(shared: &Shared, model: &mut Model, clients: &[Client]) {
+    let mut expected = BTreeMap::<usize, usize>::new();
+    let is_there = |client: &Client| !client.is_ended && !shared.network.pipe(client.session).is_ending;
+    for client in clients.iter().filter(|client| is_there(client)) {
+        for own in client.subscriptions.iter().filter(|own| own.is_active) {
+            if let Reads::Queue(queue) = model.subscription(own.record).reads {
+                *expected.entry(queue).or_default() += 1;
+            }
+        }
+    }
+    for (queue, expected) in expected {
+        let name = &model.queue(queue).name;
+        let mut consumers = 0;
+        shared.queues.each(|_, queue| {
+            if queue.name().as_bytes() == name.as_bytes() {
+                consumers = queue.consumers_len();
+            }
+        });
+        if consumers < expected {
+            shared.violate(Property::Starvation, || {
+                format!("`{name}` has {consumers} consumers, {expected} subscribed to it")
+            });
+        }
+    }
+}
+
+fn check_unsent(shared: &Shared, client: &Client) {
+    let mut unsent = 0;
+    shared.cell(client.cell).links.each(|_, link| {
+        if link.wire.pipe == client.session {
+            unsent = link.outbound.unsent();
+        }
+    });
+    if unsent > 0 {
+        shared.violate(Property::Starvation, || {
+            format!("{unsent} bytes for session {} are not written although it reads", client.session)
+        });
+    }
+}
+
+fn check_queue_at_rest(shared: &Shared, model: &mut Model, clients: &[Client], name: &Name, ready: usize) {
+    let Some(queue) = model.queues.iter().position(|spec| spec.name.as_bytes() == name.as_bytes()) else {
+        return;
+    };
+    let spec = model.queue(queue);
+    if spec.ttl_ms.is_some() && !spec.is_volatile {
+        shared.violate(Property::Expiry, || {
+            format!("{ready} messages in `{name}` are over their time to live")
+        });
+    }
+    if shared.memory.is_alarmed() {
+        // A client that has parked as much as it may is not heard, so its credit is not known.
+        return;
+    }
+    for client in clients.iter().filter(|client| !client.is_silent() && client.is_reading) {
+        for own in client.subscriptions.iter().filter(|own| own.is_active) {
+            let record = model.subscription(own.record);
+            let has_credit = record.mode == Mode::Auto || record.unsettled < record.prefetch;
+            if record.reads == Reads::Queue(queue) && has_credit {
+                shared.violate(Property::Starvation, || {
+                    format!(
+                        "{ready} messages wait in `{name}` although session {} could take them",
+                        client.session
+                    )
+                });
+            }
+        }
+    }
+}
+
+/// All is drained and all clients are gone.
+pub(crate) fn check_end(shared: &Shared, model: &Model) {
+    let mut left = Vec::new();
+    shared.queues.each(|_, queue| {
+        let waiting = queue.ready_len() + queue.delayed_len();
+        if waiting + queue.unsettled_len() + queue.consumers_len() > 0
+            || queue.name().as_bytes().starts_with(b"stomp-")
+        {
+            let (ready, unsettled, consumers) = (waiting, queue.unsettled_len(), queue.consumers_len());
+            left.push(format!(
+                "queue `{}` with {ready} + {unsettled} messages, {consumers} consumers",
+                queue.name()
+            ));
+        }
+    });
+    for cell in &shared.cells {
+        cell.links.each(|_, link| left.push(format!("session {}", link.wire.pipe)));
+    }
+    let table = shared.table.borrow();
+    for subject in ["a", "b.c", "c.a.b"] {
+        let route = table.route(VhostId(0), b"amq.topic", subject.as_bytes(), &imori_core::route::NoHeaders);
+        if let Ok(route) = route
+            && !route.subscriptions.is_empty()
+        {
+            shared.violate(Property::Leftovers, || {
+                format!("`{subject}` still goes to {:?}", route.subscriptions)
+            });
+        }
+    }
+    check_messages(shared, model);
+    check_visibility(shared, model);
+    if !left.is_empty() {
+        shared.violate(Property::Leftovers, || format!("left at the end: {}", left.join(", ")));
+    }
+    shared.queues.clear();
+    let bytes = shared.memory.gauge().bytes();
+    if bytes != 0 {
+        shared.violate(Property::Memory, || format!("{bytes} bytes are charged and nothing is there"));
+    }
+}
+
+/// Every message that the broker took is where it has to be.
+fn check_messages(shared: &Shared, model: &Model) {
+    for (index, message) in model.messages.iter().enumerate() {
+        let Some(sent) = message.sent_at.filter(|_| message.confirmed_at.is_some()) else { continue };
+        for (queue, spec) in model.queues.iter().enumerate() {
+            let is_for = match &message.to {
+                To::Queue(to) => *to == queue && (!spec.refuses || message.has_receipt),
+                To::Topic(subject) => {
+                    let pattern = spec.pattern.as_ref();
+                    sent > 0 && pattern.is_some_and(|pattern| is_match(pattern, subject)) && !spec.refuses
+                }
+                To::Inbox(_) => false,
+            };
+            let is_taken = |other: usize| model.taken.contains_key(&(other, queue));
+            let is_passed_over = !is_taken(index) && model.is_duplicate(index, queue, is_taken);
+            if is_for && !spec.is_volatile && !is_passed_over && !model.may_be_lost(index, queue) {
+                check_message(shared, model, index, queue);
+            }
+        }
+        if let To::Inbox(owner) = message.to {
+            check_reply(shared, model, index, owner);
+        }
+    }
+}
+
+fn check_message(shared: &Shared, model: &Model, message: usize, queue: usize) {
+    let (Some(spec), Some(record)) = (model.queues.get(queue), model.messages.get(message)) else { return };
+    let last = model.last_deliveries.get(&(message, queue));
+    let may_vanish = spec.ttl_ms.is_some() || record.has_ttl || spec.is_bounded || spec.has_delivery_limit;
+    // What was dead_lettered and not yet on disk when the broker ended came back to the queue, and was accepted there.
+    let is_undone = |dead_letter: &LastDelivery| {
+        let is_later = |last: &LastDelivery| last.session > dead_letter.session;
+        let is_accepted = |last: &LastDelivery| matches!(last.outcome, Outcome::Auto | Outcome::Accept);
+        dead_letter.is_of_earlier_life && last.is_some_and(|last| is_accepted(last) && is_later(last))
+    };
+    let dead_lettered = spec.dead_letter.map(|dead| {
+        model.last_deliveries.get(&(message, dead)).filter(|dead_letter| !is_undone(dead_letter))
+    });
+    let is_settled = |outcome| matches!(outcome, Outcome::Auto | Outcome::Accept | Outcome::Reject);
+    if record.cancel != Cancel::Not {
+        return;
+    }
+    let is_well = match (last.map(|last| last.outcome), dead_lettered) {
+        // The dead letter itself was settled in the end.
+        (_, Some(Some(dead_letter))) => is_settled(dead_letter.outcome) || record.has_ttl,
+        // A dead letter keeps its time to live.
+        _ if record.has_ttl => true,
+        (Some(Outcome::Auto | Outcome::Accept), _) => true,
+        (Some(Outcome::Reject), None) => true,
+        (_, None) => may_vanish,
+        (Some(Outcome::Reject | Outcome::Open | Outcome::Release) | None, Some(None)) => false,
+    };
+    if !is_well && !model.is_incomplete {
+        shared.violate(Property::Loss, || {
+            format!(
+                "message {message} of queue `{}` is gone: its latest delivery is {last:?}, dead_lettered {dead_lettered:?}",
+                spec.name
+            )
+        });
+    }
+}
+
+fn check_reply(shared: &Shared, model: &Model, reply: usize, owner: usize) {
+    let Some(confirmed) = model.messages.get(reply).and_then(|message| message.confirmed_at) else { return };
+    let end = surely_until(shared, model, owner, None);
+    if confirmed < end && !model.replies.contains(&reply) && !model.is_incomplete {
+        shared.violate(Property::Loss, || {
+            format!("reply {reply} did not come to session {owner}, which was there")
+        });
+    }
+}
+
+/// Until when all that a session was sent live had to reach it. What waits for a slow reader is dropped
+/// when its subscription or its connection ends; what was accepted before all was still does not wait.
+fn surely_until(shared: &Shared, model: &Model, session: usize, unsubscribed_at: Option<u64>) -> u64 {
+    let ended = model.sessions.get(session).and_then(|session| session.ended_at).unwrap_or(u64::MAX);
+    let cuts = shared.cuts.borrow();
+    let cut = cuts.iter().find(|(cut, _)| *cut == session).map_or(u64::MAX, |(_, at)| *at);
+    let end = ended.min(cut).min(unsubscribed_at.unwrap_or(u64::MAX));
+    // What the broker had for it, and had not written, ended with the broker.
+    let is_crashed = model.sessions.get(session).is_some_and(|session| session.is_crashed);
+    if shared.outbound.feed_bytes >= NEVER_BEHIND_BYTES && !is_crashed {
+        return end;
+    }
+    shared.rests.borrow().iter().copied().filter(|rest| *rest < end).max().unwrap_or(0)
+}
+
+/// With so much room nobody in a run is ever behind.
+const NEVER_BEHIND_BYTES: usize = 100_000;
+
+/// What was published while a live subscription was there reached it.
+fn check_visibility(shared: &Shared, model: &Model) {
+    if model.is_incomplete {
+        return;
+    }
+    for (index, subscription) in model.subscriptions.iter().enumerate() {
+        let (Reads::Topic(pattern), Some(since)) = (&subscription.reads, subscription.receipt_at) else {
+            continue;
+        };
+        let until = surely_until(shared, model, subscription.session, subscription.unsubscribed_at);
+        for (message, record) in model.messages.iter().enumerate() {
+            let To::Topic(subject) = &record.to else { continue };
+            let was_there = record.sent_at.is_some_and(|sent| sent > since)
+                && record.confirmed_at.is_some_and(|confirmed| confirmed < until);
+            // Nothing keeps a message for live subscriptions until it is due.
+            let is_meant = record.due.is_none() && is_match(pattern, subject);
+            if was_there && is_meant && !subscription.got.contains(&message) {
+                shared.violate(Property::Visibility, || {
+                    format!(
+                        "message {message} to `{subject}` did not reach subscription {index} to `{pattern}`"
+                    )
+                });
+            }
+        }
+    }
+}
+
+/// What the gauge must say when these messages wait in queues: by message, in how many.
+pub(crate) fn expected_charge(model: &Model, waiting: &BTreeMap<usize, usize>) -> usize {
+    let (empty, entry) = charges();
+    let charge = |(message, queues): (&usize, &usize)| {
+        let text = model.text_bytes.get(message).copied().unwrap_or(0);
+        let body = model.messages.get(*message).map_or(0, |message| message.size.max(8));
+        empty + text + body + queues * entry
+    };
+    waiting.iter().map(charge).sum()
+}
+
+/// What an empty message costs, and what its place in a queue costs.
+fn charges() -> (usize, usize) {
+    let gauge = Gauge::default();
+    let head = Head::new(OriginId::BROKER);
+    let view = MessageView { head: &head, text: b"", body: b"" };
+    let message = Message::store(&view, None, &gauge);
+    let name = Name::from("q");
+    let mut queue = Queue::new(VhostId(0), name, QueueSettings::default(), gauge.clone(), Time(0));
+    let address = Arc::new(Address::new(b"", b"q"));
+    let arrival =
+        Arrival { address: &AddressView::new(&address), deaths: None, lsn: Lsn::NONE, now: Time(0) };
+    queue.enqueue(&Publication::of_stored(&message), &arrival, &mut Effects::default());
+    (message.charge(), gauge.bytes() - message.charge())
+}

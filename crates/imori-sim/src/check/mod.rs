@@ -1,0 +1,7 @@
+//! The checks of a run: when nothing moves, at the end, and of every disk image that a crash would leave.
+
+mod checker;
+mod crash_image;
+
+pub(crate) use checker::{check_end, check_rest, expected_charge};
+pub(crate) use crash_image::check_image;

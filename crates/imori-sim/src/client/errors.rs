@@ -1,0 +1,53 @@
+//! An ERROR comes: some things are refused by rule, and who asked for them is told why.
+
+use super::client::{Client, Unconfirmed};
+use crate::machine::Shared;
+use crate::model::Model;
+use crate::property::Property;
+
+impl Client {
+    /// Some things are refused by rule; all else is the broker's mistake.
+    pub(super) fn take_error(&mut self, shared: &Shared, model: &mut Model, message: &str, text: &[u8]) {
+        let has_volatile = model.queues.iter().any(|queue| queue.is_volatile);
+        let is_expected = match message {
+            "Connection too slow" => true,
+            "Server shutting down" => model.has_stopped,
+            "resource_error" if self.has_sent_too_large(model) => {
+                self.check_refusal(shared, model, text);
+                true
+            }
+            "resource_error" => model.queues.iter().any(|queue| queue.refuses),
+            "not_found" | "precondition_failed" | "Server cancelled subscription" | "resource_locked" => {
+                has_volatile
+            }
+            _ => false,
+        };
+        if !is_expected {
+            let text = String::from_utf8_lossy(text).into_owned();
+            shared.violate(Property::Framing, || {
+                format!("session {} is told `{message}`: {text}", self.session)
+            });
+        }
+        self.end(shared, model);
+    }
+
+    fn has_sent_too_large(&self, model: &Model) -> bool {
+        let is_too_large = |unconfirmed: &Unconfirmed| match unconfirmed {
+            Unconfirmed::Message(message) => {
+                model.messages.get(*message).is_some_and(|message| message.is_too_large)
+            }
+            Unconfirmed::Settled(..) => false,
+        };
+        self.unconfirmed.iter().any(|(_, unconfirmed)| is_too_large(unconfirmed))
+    }
+
+    /// Who is refused is told which limit that is, and how high.
+    fn check_refusal(&self, shared: &Shared, model: &Model, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let bytes_max = format!("`{}`", shared.log.borrow().group_bytes_max());
+        let is_told = text.contains("`journal.file_bytes`") && text.contains(&bytes_max);
+        if !is_told && !model.queues.iter().any(|queue| queue.refuses) {
+            shared.violate(Property::Refusal, || format!("session {} is told: {text}", self.session));
+        }
+    }
+}

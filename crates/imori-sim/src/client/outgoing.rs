@@ -1,0 +1,61 @@
+//! A message before it is sent, and what its body is.
+
+use crate::model::To;
+
+/// A message to send.
+#[derive(Debug, Clone)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) to: To,
+    pub(crate) destination: String,
+    pub(crate) arguments: &'a [(&'static str, String)],
+    pub(crate) reply_to: Option<String>,
+    pub(crate) size: usize,
+    pub(crate) priority: Option<u8>,
+    pub(crate) expiration_ms: Option<u64>,
+    pub(crate) delay_ms: Option<u64>,
+    /// Its id is that of this message, perhaps its own.
+    pub(crate) once: Option<usize>,
+    pub(crate) wants_receipt: bool,
+    pub(crate) is_in_transaction: bool,
+    pub(crate) is_persistent: bool,
+    /// The journal has no room for it.
+    pub(crate) is_too_large: bool,
+}
+
+impl Outgoing<'_> {
+    pub(crate) fn new(to: To, destination: String) -> Outgoing<'static> {
+        Outgoing {
+            to,
+            destination,
+            arguments: &[],
+            reply_to: None,
+            size: 8,
+            priority: None,
+            expiration_ms: None,
+            delay_ms: None,
+            once: None,
+            wants_receipt: false,
+            is_in_transaction: false,
+            is_persistent: false,
+            is_too_large: false,
+        }
+    }
+}
+
+/// What its publisher calls a message.
+pub(crate) fn message_name(message: usize) -> String {
+    format!("m{message}")
+}
+
+/// The id that messages share of which a queue takes one.
+pub(crate) fn shared_name(first: usize) -> String {
+    format!("once{first}")
+}
+
+/// The body of a message: its number, and letters that go with it.
+pub(crate) fn body(message: usize, size: usize) -> Vec<u8> {
+    let letter = b'a' + (message % 26) as u8;
+    let mut body = format!("{message:08x}").into_bytes();
+    body.resize(size.max(8), letter);
+    body
+}

@@ -1,0 +1,149 @@
+//! What clients send to queues, with what chance adds to it.
+
+use super::client::Client;
+use super::outgoing::Outgoing;
+use crate::broker_end::EndKind;
+use crate::machine::Shared;
+use crate::model::{MessageRecord, Model, To, is_match};
+use crate::workload::Workload;
+
+/// The latest messages with an id, of which one may be sent again.
+const REPEATED_OF: usize = 24;
+
+/// Messages of a transaction.
+const TRANSACTION_MAX: usize = 10;
+
+impl Client {
+    /// Sends some messages to one queue.
+    pub(crate) fn send_to_queue(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
+        let open: Vec<usize> = (0..model.queues.len())
+            .filter(|queue| {
+                let spec = model.queue(*queue);
+                !spec.is_dead_letter_queue && spec.pattern.is_none()
+            })
+            .collect();
+        let queue = *shared.random.pick(&open);
+        let spec = model.queue(queue).clone();
+        let is_own = spec.name.starts_with("own");
+        let arguments = if is_own { &[][..] } else { &spec.arguments };
+        let outgoing =
+            Outgoing { arguments, ..Outgoing::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
+        for _ in 0..shared.random.between(1, workload.burst_max) {
+            self.send_somehow(shared, model, workload, outgoing.clone());
+        }
+    }
+
+    /// Sends with what else chance adds.
+    pub(crate) fn send_somehow(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        workload: &Workload,
+        outgoing: Outgoing<'_>,
+    ) {
+        let random = &shared.random;
+        let delay_ms = workload.delay_ms(random).filter(|_| is_kept(model, &outgoing.to));
+        let bears_id = outgoing.once.is_none()
+            && delay_ms.is_none()
+            && takes_once(model, &outgoing.to)
+            && workload.bears_id(random);
+        let outgoing = Outgoing {
+            size: random.between(8, workload.body_bytes_max),
+            priority: random.chance(1, 4).then(|| random.below(5) as u8),
+            expiration_ms: (workload.has_expirations && random.chance(1, 8)).then(|| random.below(30) as u64),
+            wants_receipt: random.chance(1, 2),
+            is_in_transaction: self.has_room_in_transaction() && random.chance(2, 3),
+            is_persistent: random.chance(workload.persistent_share, 8),
+            delay_ms,
+            once: bears_id.then_some(model.messages.len()).or(outgoing.once),
+            ..outgoing
+        };
+        self.send(shared, model, &outgoing);
+    }
+
+    /// Sends what no journal file has room for to a queue that would keep it, perhaps as the last of a transaction.
+    pub(crate) fn send_too_large(&mut self, shared: &Shared, model: &mut Model) {
+        let random = &shared.random;
+        let keeps = |queue: &usize| {
+            let spec = model.queue(*queue);
+            !spec.is_dead_letter_queue && spec.pattern.is_none() && spec.keeps(EndKind::Kill)
+        };
+        let queues: Vec<usize> = (0..model.queues.len()).filter(keeps).collect();
+        if queues.is_empty() {
+            return;
+        }
+        let queue = *random.pick(&queues);
+        let spec = model.queue(queue).clone();
+        let outgoing = Outgoing {
+            arguments: &spec.arguments,
+            size: shared.log.borrow().group_bytes_max() + random.below(2_000),
+            wants_receipt: random.chance(1, 2),
+            is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
+            is_persistent: true,
+            is_too_large: true,
+            ..Outgoing::new(To::Queue(queue), spec.destination())
+        };
+        self.send(shared, model, &outgoing);
+        if outgoing.is_in_transaction {
+            self.commit(shared, model);
+        }
+    }
+
+    /// A transaction has to fit into a journal file.
+    fn has_room_in_transaction(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| transaction.messages.len() < TRANSACTION_MAX)
+    }
+
+    /// Sends again what somebody sent, by its id, whatever became of it.
+    pub(crate) fn repeat(&mut self, shared: &Shared, model: &mut Model, workload: &Workload) {
+        let bears_id = |record: &&MessageRecord| record.duplicate.is_some() && record.sent_at.is_some();
+        let latest: Vec<&MessageRecord> =
+            model.messages.iter().rev().filter(bears_id).take(REPEATED_OF).collect();
+        if latest.is_empty() {
+            return;
+        }
+        let record = *shared.random.pick(&latest);
+        let (to, is_persistent) = (record.to.clone(), record.is_persistent);
+        let once = record.duplicate.map(|duplicate| duplicate.first);
+        let (destination, arguments) = match &to {
+            To::Queue(queue) => {
+                let spec = model.queue(*queue);
+                (spec.destination(), spec.arguments.clone())
+            }
+            To::Topic(subject) => (format!("/topic/{subject}"), Vec::new()),
+            To::Inbox(_) => return,
+        };
+        let outgoing = Outgoing {
+            arguments: &arguments,
+            once,
+            size: shared.random.between(8, workload.body_bytes_max),
+            wants_receipt: shared.random.chance(3, 4),
+            is_in_transaction: self.has_room_in_transaction() && shared.random.chance(2, 3),
+            is_persistent,
+            ..Outgoing::new(to, destination)
+        };
+        self.send(shared, model, &outgoing);
+    }
+}
+
+/// Tells whether a delayed message has a queue to wait in: else it is refused.
+fn is_kept(model: &Model, to: &To) -> bool {
+    match to {
+        To::Queue(_) => true,
+        To::Topic(subject) => model.queues.iter().any(|spec| {
+            !spec.is_volatile && spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+        }),
+        To::Inbox(_) => false,
+    }
+}
+
+/// Tells whether some queue takes a message once by its id.
+fn takes_once(model: &Model, to: &To) -> bool {
+    match to {
+        To::Queue(queue) => model.queue(*queue).window.is_some(),
+        To::Topic(subject) => model.queues.iter().any(|spec| {
+            spec.window.is_some() && spec.pattern.as_ref().is_some_and(|pattern| is_match(pattern, subject))
+        }),
+        To::Inbox(_) => false,
+    }
+}

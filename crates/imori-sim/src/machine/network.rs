@@ -1,0 +1,102 @@
+//! Connections without a network: bytes in two directions, windows that fill up, ends at any moment.
+
+use std::cell::{RefCell, RefMut};
+use std::collections::VecDeque;
+use std::task::Poll;
+
+use imori_core::time::Time;
+
+use crate::random::Random;
+
+/// One connection's transport.
+#[derive(Debug, Default)]
+pub(crate) struct Pipe {
+    pub(crate) to_server: VecDeque<u8>,
+    pub(crate) to_client: VecDeque<u8>,
+    /// Bytes that may be on their way to the client.
+    window: usize,
+    /// The client sends nothing more; the server reads the rest and then the end.
+    pub(crate) client_closed: bool,
+    /// The client is gone: the server meets an error.
+    pub(crate) is_reset: bool,
+    /// The server sends nothing more.
+    pub(crate) server_closed: bool,
+    /// The server is letting go of it: what was unsettled is released from here on.
+    pub(crate) is_ending: bool,
+    /// The server has let go of it.
+    pub(crate) is_over: bool,
+    /// The server's last bytes wait to be looked at.
+    pub(crate) has_last_bytes: bool,
+    /// What the server had for the client and did not write, once it is over.
+    pub(crate) unsent: Vec<u8>,
+    /// Some of what it had was with another cell, or cannot be known.
+    pub(crate) is_unsent_incomplete: bool,
+    /// When the turn began that its connection has: what it reads still came then, by the broker's clock.
+    pub(crate) turn_began: Option<Time>,
+}
+
+/// What the server's write came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    Bytes(usize),
+    WouldBlock,
+    Broken,
+}
+
+/// All pipes.
+#[derive(Debug, Default)]
+pub(crate) struct Network(RefCell<Vec<Pipe>>);
+
+impl Network {
+    pub(crate) fn open(&self, window: usize) -> usize {
+        let mut pipes = self.0.borrow_mut();
+        pipes.push(Pipe { window, ..Pipe::default() });
+        pipes.len() - 1
+    }
+
+    pub(crate) fn pipe(&self, index: usize) -> RefMut<'_, Pipe> {
+        RefMut::map(self.0.borrow_mut(), |pipes| pipes.get_mut(index).expect("pipes are never taken away"))
+    }
+
+    /// The server reads what there is room for, cut anywhere; 0 bytes at the end.
+    pub(crate) fn read(&self, index: usize, room: &mut [u8], random: &Random) -> Poll<usize> {
+        let mut pipe = self.pipe(index);
+        if pipe.is_reset {
+            return Poll::Ready(0);
+        }
+        let available = pipe.to_server.len().min(room.len());
+        if available == 0 {
+            return if pipe.client_closed { Poll::Ready(0) } else { Poll::Pending };
+        }
+        let len = if random.chance(1, 2) { available } else { random.between(1, available) };
+        room.iter_mut().zip(pipe.to_server.drain(..len)).for_each(|(place, byte)| *place = byte);
+        Poll::Ready(len)
+    }
+
+    /// The server writes as much as the window has room for, or less.
+    pub(crate) fn write(&self, index: usize, bytes: &[u8], random: &Random) -> Write {
+        let mut pipe = self.pipe(index);
+        if pipe.is_reset || pipe.server_closed {
+            return Write::Broken;
+        }
+        let room = pipe.window.saturating_sub(pipe.to_client.len()).min(bytes.len());
+        if room == 0 {
+            return Write::WouldBlock;
+        }
+        let len = if random.chance(3, 4) { room } else { random.between(1, room) };
+        pipe.to_client.extend(bytes.iter().take(len));
+        Write::Bytes(len)
+    }
+}
+
+impl Pipe {
+    /// A write would take something, or meet an error.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.is_reset || self.to_client.len() < self.window
+    }
+
+    /// A read would bring something, or meet the end.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.is_reset || self.client_closed || !self.to_server.is_empty()
+    }
+}

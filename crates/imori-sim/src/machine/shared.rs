@@ -1,0 +1,301 @@
+//! What all cells of a run share, and the run's own means: chance, trace, locks, network.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use imori_core::confirm::Lsn;
+use imori_core::delivery::Holding;
+use imori_core::id::{ConnectionId, QueueId, VhostId};
+use imori_core::outbound::OutboundLimits;
+use imori_core::queue::Queue;
+use imori_core::restore::Awakening;
+use imori_core::route::hamt::Seed;
+use imori_core::route::{Table, TableLimits};
+use imori_core::time::Time;
+use imori_core::topology::Topology;
+use imori_server::settings::ProtocolSettings;
+use imori_server::turn::{Desk, Link, Memory};
+use imori_server::{Keeper, PageNews, Turns};
+use imori_stomp::settings::Settings;
+use imori_store::recovery::Messages;
+use imori_store::segment::Segments;
+use imori_store::settings::Settings as JournalSettings;
+
+use super::idle_task::Task;
+use super::lock::Locks;
+use super::network::Network;
+use super::slots::Slots;
+use crate::broker_end::Phase;
+use crate::journal::{Device, DeviceFile, Log, Store};
+use crate::planted::Bug;
+use crate::property::{Property, Violation};
+use crate::random::Random;
+
+use super::waits::{Jobs, Status, StoreThreads};
+use crate::trace::Trace;
+use crate::workload::{Paging, Workload};
+
+/// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
+/// to which they count.
+const PARKED_BYTES_MAX: usize = 1_500;
+
+/// A pipe as every cell can reach it.
+pub(crate) struct PipeWire {
+    pub(crate) id: ConnectionId,
+    /// The transport, which is the session's number too.
+    pub(crate) pipe: usize,
+    /// Only the connection's own cell writes it.
+    pub(crate) is_own: bool,
+    /// The connection's task is to have a turn.
+    pub(crate) woken: Rc<Cell<bool>>,
+}
+
+/// One virtual cell.
+pub(crate) struct CellState {
+    pub(crate) status: Cell<Status>,
+    pub(crate) links: Slots<Link<PipeWire>>,
+    /// The tasks of its connections; one that has its turn is taken out.
+    pub(crate) tasks: RefCell<Vec<Task>>,
+    /// Transports for it to take over.
+    pub(crate) arrivals: RefCell<VecDeque<usize>>,
+    pub(crate) desk: Desk,
+    pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
+    /// Queues that were restored and are to be looked after.
+    pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
+    /// It wants to be woken when more of the journal is durable.
+    pub(crate) awaits_sync: Cell<bool>,
+    /// It wants to be woken when more of it is written.
+    pub(crate) awaits_write: Cell<bool>,
+    /// The journal came further.
+    pub(crate) is_woken: Cell<bool>,
+    /// What queues are to be told of their pages.
+    pub(crate) page_news: RefCell<VecDeque<PageNews>>,
+    /// Its turns, as the checkpointer sees them.
+    pub(crate) turns: Turns,
+    /// It has told its connections that the broker stops.
+    pub(crate) has_told: Cell<bool>,
+}
+
+impl CellState {
+    /// A cell that reads so much of a connection in a turn.
+    pub(crate) fn new(read_bytes: usize) -> CellState {
+        // It sleeps until it is given something to do for the first time.
+        let turns = Turns::default();
+        turns.park(true);
+        CellState {
+            status: Cell::new(Status::Idle),
+            links: Slots::default(),
+            tasks: RefCell::default(),
+            arrivals: RefCell::default(),
+            desk: Desk::new(read_bytes),
+            timers: RefCell::default(),
+            awakenings: RefCell::default(),
+            awaits_sync: Cell::new(false),
+            awaits_write: Cell::new(false),
+            is_woken: Cell::new(false),
+            page_news: RefCell::default(),
+            turns,
+            has_told: Cell::new(false),
+        }
+    }
+}
+
+/// What all cells share.
+pub(crate) struct Shared {
+    pub(crate) random: Random,
+    pub(crate) trace: Trace,
+    pub(crate) bug: Option<Bug>,
+    pub(crate) clock: Cell<Time>,
+    pub(crate) phase: Cell<Phase>,
+    /// How often the system was started.
+    pub(crate) boot: Cell<u8>,
+    /// How many decisions were made: the order of all events.
+    pub(crate) step: Cell<u64>,
+    pub(crate) locks: Locks,
+    pub(crate) network: Network,
+    pub(crate) cells: Vec<CellState>,
+    pub(crate) topology: RefCell<Topology>,
+    pub(crate) table: RefCell<Arc<Table>>,
+    pub(crate) queues: Slots<Queue>,
+    pub(crate) protocols: ProtocolSettings,
+    pub(crate) outbound: OutboundLimits,
+    pub(crate) memory: Memory,
+    pub(crate) log: RefCell<Log>,
+    pub(crate) segments: Segments<Device>,
+    /// What of the journal's messages the start left there.
+    pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
+    pub(crate) checkpointer: Keeper,
+    pub(crate) jobs: Jobs,
+    pub(crate) threads: StoreThreads,
+    pub(crate) paging: Paging,
+    pub(crate) settings: JournalSettings,
+    /// Records that may wait for the disk before publishers do.
+    pub(crate) queued_max: u64,
+    /// How likely a cell is to go on at a lock rather than to let others go first, of 8.
+    pub(crate) haste: usize,
+    /// Connections are written by their own cells only.
+    pub(crate) writes_own: bool,
+    /// Where the broker cut a session, and at which step.
+    pub(crate) cuts: RefCell<Vec<(usize, u64)>>,
+    /// When all was still: what was accepted before had been written to everybody who reads.
+    pub(crate) rests: RefCell<Vec<u64>>,
+    pub(crate) violation: RefCell<Option<Violation>>,
+    /// Ends of the broker that were looked at.
+    pub(crate) points: Cell<u64>,
+    /// Records of delayed messages, for a bug.
+    pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
+    /// Sessions whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
+    pub(crate) let_go: RefCell<Vec<usize>>,
+    /// A command has the room that there is for dead letters.
+    pub(crate) is_room_taken: Cell<bool>,
+    /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
+    pub(crate) behind_bytes: Cell<Option<usize>>,
+    /// When something died and lingered last.
+    pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
+    /// Ends of the broker meanwhile.
+    pub(crate) ends_with_pending: Cell<u64>,
+    /// What was rejected and lingers, or did, for a bug.
+    pub(crate) rejected: RefCell<BTreeSet<Holding>>,
+    /// Who waits for records so as to write pages has waited for too long.
+    pub(crate) gives_up: Cell<bool>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        workload: &Workload,
+        random: Random,
+        trace: Trace,
+        bug: Option<Bug>,
+        settings: JournalSettings,
+        store: Store,
+    ) -> Shared {
+        let mut table = Table::new(Seed(1), TableLimits::default());
+        table.add_vhost(VhostId(0));
+        let stomp = Settings { parked_bytes_max: PARKED_BYTES_MAX, ..Settings::default() };
+        Shared {
+            random,
+            trace,
+            bug,
+            clock: Cell::new(Time(1_000_000)),
+            phase: Cell::new(Phase::Serving),
+            boot: Cell::new(0),
+            step: Cell::new(1),
+            locks: Locks::default(),
+            network: Network::default(),
+            cells: (0..workload.cells).map(|_| CellState::new(workload.read_bytes)).collect(),
+            table: RefCell::new(Arc::new(table.clone())),
+            topology: RefCell::new(Topology::new(table)),
+            queues: Slots::default(),
+            protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::default() },
+            outbound: OutboundLimits {
+                feed_bytes: workload.feed_bytes,
+                unsent_bytes_max: workload.unsent_bytes_max,
+                inboxes_max: 4,
+            },
+            memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
+            log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
+            segments: store.segments,
+            staying: RefCell::default(),
+            checkpointer: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
+            jobs: Jobs::default(),
+            threads: StoreThreads::default(),
+            paging: workload.paging,
+            settings,
+            queued_max: workload.queued_max,
+            haste: workload.haste,
+            writes_own: workload.writes_own,
+            cuts: RefCell::default(),
+            rests: RefCell::default(),
+            violation: RefCell::default(),
+            points: Cell::new(0),
+            delayed: RefCell::default(),
+            let_go: RefCell::default(),
+            is_room_taken: Cell::default(),
+            behind_bytes: Cell::default(),
+            dead_letters_pended_at: Cell::default(),
+            ends_with_pending: Cell::default(),
+            rejected: RefCell::default(),
+            gives_up: Cell::new(false),
+        }
+    }
+
+    /// What the next process begins with: all that is not the broker's goes on.
+    pub(crate) fn next_life(&mut self, workload: &Workload, store: Store) -> Shared {
+        let random = std::mem::replace(&mut self.random, Random::new(0));
+        let trace = std::mem::replace(&mut self.trace, Trace::new(false));
+        let new = Shared::new(workload, random, trace, self.bug, self.settings, store);
+        Shared {
+            clock: self.clock.clone(),
+            step: self.step.clone(),
+            network: std::mem::take(&mut self.network),
+            cuts: std::mem::take(&mut self.cuts),
+            rests: std::mem::take(&mut self.rests),
+            violation: std::mem::take(&mut self.violation),
+            delayed: std::mem::take(&mut self.delayed),
+            behind_bytes: self.behind_bytes.clone(),
+            dead_letters_pended_at: self.dead_letters_pended_at.clone(),
+            ends_with_pending: self.ends_with_pending.clone(),
+            rejected: std::mem::take(&mut self.rejected),
+            points: self.points.clone(),
+            boot: self.boot.clone(),
+            ..new
+        }
+    }
+
+    pub(crate) fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// Tells whether so little waits for the disk, and there is so much room on it, that publishers may go on.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        let log = self.log.borrow();
+        log.queued() <= self.queued_max / 2 && !log.is_space_low && !log.is_stalled()
+    }
+
+    /// Tells whether what only moves or repeats something has to ask for room.
+    pub(crate) fn is_room_scarce(&self) -> bool {
+        let log = self.log.borrow();
+        log.is_space_low || self.behind_bytes.get().is_some() || log.queued() > self.queued_max
+    }
+
+    /// Bytes of it that one command may write where there is room: half a journal file.
+    pub(crate) fn moves_bytes_max(&self) -> usize {
+        self.log.borrow().group_bytes_max() / 2
+    }
+
+    /// Nothing, less than most of them take, or enough for all; none while somebody has it.
+    pub(crate) fn take_room(&self) -> Option<usize> {
+        let is_free = !self.is_room_taken.replace(true);
+        let bytes = || *self.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
+        is_free.then(|| self.behind_bytes.get().unwrap_or_else(bytes))
+    }
+
+    pub(crate) fn cell(&self, cell: usize) -> &CellState {
+        self.cells.get(cell).expect("cells are numbered from 0")
+    }
+
+    /// What the thread of this number is doing: the cells come first, then those of the store.
+    pub(crate) fn status(&self, thread: usize) -> &Cell<Status> {
+        match thread.checked_sub(self.cells.len()) {
+            Some(of_store) => &self.threads.thread(of_store).status,
+            None => &self.cell(thread).status,
+        }
+    }
+
+    /// Notes that a property is broken; the first to be noted is what the run is about.
+    pub(crate) fn violate(&self, property: Property, text: impl FnOnce() -> String) {
+        let mut violation = self.violation.borrow_mut();
+        if violation.is_none() {
+            let text = text();
+            self.trace.note(&[property as u64], || format!("VIOLATION {property:?}: {text}"));
+            *violation = Some(Violation { property, text });
+        }
+    }
+
+    pub(crate) fn is_violated(&self) -> bool {
+        self.violation.borrow().is_some()
+    }
+}

@@ -1,0 +1,219 @@
+//! The disk has no room for a while: others take it and give it back, or what is consumed does.
+
+use std::time::Duration;
+
+use imori_core::confirm::Lsn;
+use imori_core::name::Name;
+use imori_core::time::Time;
+use imori_store::journal::Watermark;
+
+use super::simulation::Simulation;
+use crate::broker_end::Phase;
+use crate::client::Client;
+use crate::model::{Mode, Reads};
+use crate::planted::Bug;
+use crate::property::Property;
+
+/// How often the server looks while publishers wait.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Looks for which time has to pass until those who write pages have waited for too long.
+const LOOKS_OF_PAGER: usize = 4;
+
+/// The same until nothing but others can end it.
+const LOOKS_MAX: usize = 8;
+
+/// How long publishers may wait once there is room and nothing else that they wait for.
+const END_MAX: Duration = Duration::from_secs(1);
+
+/// Journal files for which a disk has room that, with nothing waiting, is not short: those that are written to, ready
+/// and made free, those that have to be free before publishers go on, and what the file system rounds.
+const FILES_ENOUGH: u64 = 10;
+
+impl Simulation {
+    /// Others take room, or give some back, and the server looks at what there is, if the seed has it so; and the disk
+    /// is behind for a while.
+    pub(crate) fn change_room(&mut self) {
+        if let Some(every) = self.workload.behind_every
+            && self.shared.random.chance(1, every)
+        {
+            let is_over = self.shared.behind_bytes.get().is_some();
+            let bytes = (!is_over).then(|| *self.shared.random.pick(&[0, 0, 4_096]));
+            self.shared.behind_bytes.set(bytes);
+        }
+        let Some(every) = self.workload.room_every else { return };
+        let random = &self.shared.random;
+        let (changes, looks) = (random.chance(1, every), random.chance(1, every / 4));
+        if changes {
+            let log = self.shared.log.borrow();
+            let is_taken = log.device.room_bytes() < u64::MAX;
+            let takes = self.may_crash && (!is_taken || random.chance(1, 2));
+            let used = log.device.used_bytes().expect("the simulated disk has a size");
+            let left = random.below(usize::try_from(log.mark(6)).unwrap_or(usize::MAX)) as u64;
+            drop(log);
+            if takes {
+                self.set_room(used + left);
+            } else if is_taken && random.chance(1, 2) {
+                self.set_room(u64::MAX);
+            }
+        }
+        if looks {
+            self.look_at_space();
+        }
+    }
+
+    /// When the server looks next, if publishers wait for that.
+    pub(crate) fn next_look(&self) -> Option<Time> {
+        let is_short = {
+            let log = self.shared.log.borrow();
+            !log.has_failed && (log.is_stalled() || log.is_space_low)
+        };
+        // It looks also when nobody waits; but who is to go on need not.
+        let waits = is_short || self.shared.memory.is_disk_alarmed();
+        let (now, looked_at) = (self.shared.clock.get(), self.disk_full.looked_at);
+        // Whatever else happens meanwhile.
+        let next = looked_at.after(LOOK_EVERY).max(now.after(Duration::from_micros(1)));
+        (waits && self.disk_full.looks <= 2 * LOOKS_MAX).then_some(next)
+    }
+
+    /// It looks, after nothing else was left to do. If that does not help, others give room back.
+    pub(crate) fn look_in_vain(&mut self) {
+        self.disk_full.looks += 1;
+        self.shared.gives_up.set(self.disk_full.looks > LOOKS_OF_PAGER);
+        let is_taken = self.shared.log.borrow().device.room_bytes() < u64::MAX;
+        if self.disk_full.looks == LOOKS_MAX && is_taken {
+            if self.shared.phase.get() == Phase::Serving {
+                self.check_short();
+                self.check_drained();
+            }
+            self.set_room(u64::MAX);
+        }
+        self.check_end_in_time();
+        self.look_at_space();
+    }
+
+    /// Nothing is left to do but to look: who may go on by now has been told.
+    fn check_end_in_time(&self) {
+        let (shared, now, ended_at) = (&self.shared, self.shared.clock.get(), self.disk_full.ended_at);
+        let is_late = ended_at.is_some_and(|at| at.after(END_MAX) < now);
+        if is_late && shared.memory.is_disk_alarmed() && shared.phase.get() == Phase::Serving {
+            shared.violate(Property::Room, || {
+                format!("publishers wait at {now:?} for room that there is since {ended_at:?}")
+            });
+        }
+    }
+
+    /// Others take so much room before all queues are drained that there is too little, until they are.
+    pub(crate) fn take_room(&mut self) {
+        if self.workload.room_every.is_none() || self.shared.random.chance(1, 2) {
+            return;
+        }
+        let room = {
+            let log = self.shared.log.borrow();
+            let used = log.device.used_bytes().expect("the simulated disk has a size");
+            log.mark(FILES_ENOUGH).max(used + log.mark(self.shared.random.between(1, 2) as u64))
+        };
+        self.set_room(room);
+    }
+
+    fn set_room(&mut self, bytes: u64) {
+        self.shared.trace.note(&[bytes], || format!("-- the disk has {bytes} bytes"));
+        self.shared.log.borrow().device.set_room_bytes(bytes);
+        self.disk_full.looks = 0;
+        self.disk_full.ended_at = (bytes == u64::MAX).then(|| self.shared.clock.get());
+    }
+
+    /// As the server's watch does.
+    pub(crate) fn look_at_space(&mut self) {
+        let shared = &self.shared;
+        if shared.log.borrow().has_failed {
+            return;
+        }
+        let watermark = shared.log.borrow_mut().look_at_space();
+        self.disk_full.looked_at = shared.clock.get();
+        shared
+            .trace
+            .note(&[watermark as u64], || format!("-- the room on the disk is looked at: {watermark:?}"));
+        let is_high = watermark == Watermark::High;
+        if is_high {
+            shared.memory.raise_disk_alarm();
+        }
+        // The checkpointer looks several times as often, and may have room now for what it could not copy.
+        shared.threads.kept.set(Lsn::NONE);
+        shared.threads.spared.set(0);
+        if std::mem::replace(&mut self.disk_full.was_high, is_high)
+            && !is_high
+            && !shared.has(Bug::LostRoomEnd)
+        {
+            shared.cells.iter().for_each(|cell| cell.is_woken.set(true));
+        }
+        if !is_high && !shared.memory.is_disk_alarmed() {
+            (self.disk_full.looks, self.disk_full.ended_at) = (0, None);
+            shared.gives_up.set(false);
+        }
+    }
+
+    /// Publishers wait, and nothing moves: who reads and settles may not wait.
+    fn check_short(&self) {
+        let shared = &self.shared;
+        let mut waiting = Vec::new();
+        shared.queues.each(|_, queue| waiting.push((queue.name().clone(), queue.ready_len())));
+        // What publishes waits, and what the same client says behind that, perhaps in a transaction that it gave up.
+        let publishes = |client: &Client| {
+            self.model
+                .messages
+                .iter()
+                .any(|message| message.publisher == client.session && message.confirmed_at.is_none())
+        };
+        let only_reads = |client: &&Client| !client.is_ended && client.is_reading && !publishes(client);
+        for client in self.clients.iter().filter(only_reads) {
+            let pipe = shared.network.pipe(client.session);
+            let (unread, unheard) = (pipe.to_server.len(), pipe.to_client.len());
+            drop(pipe);
+            if unread > 0 || unheard > 0 {
+                shared.violate(Property::Room, || {
+                    format!(
+                        "{unread} bytes of session {}, which publishes nothing, are not read",
+                        client.session
+                    )
+                });
+            }
+            for own in client.subscriptions.iter().filter(|own| own.is_active && !client.is_silent()) {
+                let Some(record) = self.model.subscriptions.get(own.record) else { continue };
+                let (has_credit, reads) =
+                    (record.mode == Mode::Auto || record.unsettled < record.prefetch, record.reads.clone());
+                let Reads::Queue(queue) = reads else { continue };
+                let name = &self.model.queue(queue).name;
+                let is_it =
+                    |(other, ready): &&(Name, usize)| other.as_bytes() == name.as_bytes() && *ready > 0;
+                if has_credit && waiting.iter().any(|waiting| is_it(&waiting)) {
+                    shared.violate(Property::Room, || {
+                        format!(
+                            "`{name}` has messages for session {}, which has to wait for room",
+                            client.session
+                        )
+                    });
+                }
+            }
+        }
+    }
+
+    /// What nobody needs keeps no room.
+    fn check_drained(&self) {
+        let shared = &self.shared;
+        let mut messages = 0;
+        shared.queues.each(|_, queue| {
+            messages += queue.ready_len() + queue.delayed_len() + queue.unsettled_len();
+        });
+        let log = shared.log.borrow();
+        // Where not even one file can be made, nothing that is settled can be written.
+        let (room, used) = (log.device.room_bytes(), log.device.used_bytes().unwrap_or(0));
+        let is_enough =
+            room >= log.mark(FILES_ENOUGH) && room.saturating_sub(used) >= log.mark(1) - log.mark(0);
+        if messages == 0 && is_enough && !log.is_checkpoint_refused() {
+            shared.violate(Property::Room, || {
+                format!("publishers wait for room, nothing is in queues, and {used} of {room} bytes are used")
+            });
+        }
+    }
+}

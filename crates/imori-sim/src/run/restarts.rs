@@ -1,0 +1,252 @@
+//! The broker ends, by a word or without, and another goes on from what is on the disk.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use imori_store::disk::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
+
+use super::simulation::{DiskFull, Simulation, coroutines};
+use crate::broker_end::{Crash, EndKind, Phase};
+use crate::journal::{Device, Found, Step, Store};
+use crate::machine::{STORE_THREADS, Status};
+use crate::property::Property;
+use crate::store::restore;
+
+/// So many times as often it may end while dead letters linger.
+const PENDING_RARITY: usize = 4;
+
+impl Simulation {
+    /// The disk has failed, or the seed has it so.
+    pub(crate) fn is_crash_due(&mut self) -> bool {
+        let shared = &self.shared;
+        if shared.log.borrow().has_failed {
+            return shared.random.chance(1, 20);
+        }
+        let may_end = self.may_crash && self.crashes_left > 0;
+        let every = match self.workload.rejects && shared.has_pending_dead_letters() {
+            true => self.workload.crash_every / PENDING_RARITY,
+            false => self.workload.crash_every,
+        };
+        let is_due = may_end && shared.random.chance(1, every);
+        self.crashes_left -= usize::from(is_due);
+        is_due
+    }
+
+    /// The broker ends, by a word or without, and another goes on.
+    pub(crate) fn end(&mut self) -> Option<()> {
+        if self.workload.stops && self.shared.random.chance(1, 2) { self.stop() } else { self.crash() }
+    }
+
+    /// The broker is told to stop, and ends by itself, unless something else ends it meanwhile.
+    fn stop(&mut self) -> Option<()> {
+        self.model.has_stopped = true;
+        let ends_before = self.model.crashes.len();
+        let deadline = *self.shared.random.pick(&[0, 30, 300, 3_000]) + self.shared.step.get();
+        let is_in_time = |this: &Simulation| this.shared.step.get() < deadline && this.has_connections();
+        let threads = self.coroutines.len();
+        let cells = threads - STORE_THREADS;
+        for (phase, of) in [
+            (Phase::Stopping, 0..0),
+            (Phase::Ended, 0..cells),
+            (Phase::Closing, cells + 1..threads),
+            (Phase::Keeping, cells..cells + 1),
+        ] {
+            self.shared.phase.set(phase);
+            self.shared.trace.note(&[phase as u64], || format!("-- the broker stops: {phase:?}"));
+            let is_over =
+                |this: &Simulation| of.clone().all(|thread| this.shared.status(thread).get() == Status::Over);
+            while if phase == Phase::Stopping { is_in_time(self) } else { !is_over(self) } {
+                let goes_on = self.step();
+                if self.shared.is_violated() {
+                    return None;
+                }
+                if self.model.crashes.len() > ends_before {
+                    return Some(());
+                }
+                if !goes_on && phase > Phase::Stopping {
+                    self.shared.violate(Property::Starvation, || format!("{phase:?} does not end"));
+                    return None;
+                }
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+        match self.finish() {
+            Some(is_marked) => {
+                self.may_be_unmarked = !is_marked;
+                self.go_on(EndKind::Clean)
+            }
+            None => self.crash(),
+        }
+    }
+
+    fn has_connections(&self) -> bool {
+        self.shared.cells.iter().any(|cell| !cell.tasks.borrow().is_empty())
+    }
+
+    /// The threads of the journal end; tells whether the end is marked as clean, for certain or perhaps, if it may be.
+    fn finish(&mut self) -> Option<bool> {
+        loop {
+            let mut steps = self.shared.log.borrow().steps();
+            steps.retain(|step| *step != Step::Define);
+            if steps.is_empty() {
+                break;
+            }
+            let step = *self.shared.random.pick(&steps);
+            self.watched(|this| this.journal_step(step));
+        }
+        let is_all = {
+            let log = self.shared.log.borrow();
+            !log.has_failed && log.progress.synced >= log.last() && !log.is_checkpoint_refused()
+        };
+        if !is_all || self.shared.is_violated() {
+            return None;
+        }
+        let mut is_marked = false;
+        self.watched(|this| is_marked = this.shared.log.borrow_mut().end_clean());
+        Some(is_marked)
+    }
+
+    /// The broker ends without a word.
+    pub(crate) fn crash(&mut self) -> Option<()> {
+        let has_lost = self.shared.log.borrow().device.disk.state().has_lost();
+        let kind = match has_lost || self.shared.random.chance(1, 2) {
+            true => EndKind::PowerCut,
+            false => EndKind::Kill,
+        };
+        self.go_on(kind)
+    }
+
+    /// Another broker goes on from what is on the disk.
+    fn go_on(&mut self, kind: EndKind) -> Option<()> {
+        self.coroutines.clear();
+        self.shared.note_end_with_pending();
+        self.read_last_bytes();
+        let shared = Rc::get_mut(&mut self.shared).expect("the cells are gone, and nobody else keeps it");
+        let state = shared.log.get_mut().device.disk.state();
+        let at = shared.step.get() + 1;
+        shared.step.set(at);
+        shared.trace.note(&[kind as u64], || format!("-- the broker ends: {kind:?}"));
+        for cell in &shared.cells {
+            cell.links.each(|_, link| shared.keep_unsent(link));
+        }
+        for client in &mut self.clients {
+            let is_there = !shared.network.pipe(client.session).is_over;
+            if is_there {
+                client.read_last_bytes(shared, &mut self.model);
+            }
+            let mut pipe = shared.network.pipe(client.session);
+            (pipe.is_ending, pipe.is_over, pipe.is_reset) = (true, true, true);
+        }
+        if self.workload.delays.is_some() || self.workload.repeats.is_some() {
+            let away = Duration::from_millis(*shared.random.pick(&[0, 0, 5, 50, 3_000]));
+            shared.clock.set(shared.clock.get().after(away));
+        }
+        let back = shared.clock.get();
+        let (store, found, kind) = self.reopen(&state, kind)?;
+        self.model.crash(Crash { at, kind, back, was_clean: found.was_clean });
+        let shared = Rc::get_mut(&mut self.shared).expect("nobody else keeps it");
+        let mut next = shared.next_life(&self.workload, store);
+        let restored = restore(&mut next, found);
+        self.shared = Rc::new(next);
+        let shared = &self.shared;
+        match restored {
+            Ok(awakenings) => shared.cell(0).awakenings.borrow_mut().extend(awakenings),
+            Err(error) => {
+                shared.violate(Property::Recovery, || format!("a record cannot be read: {error}"));
+                return None;
+            }
+        }
+        self.coroutines = coroutines(&self.shared);
+        self.disk_full = DiskFull::default();
+        if self.workload.room_every.is_some() {
+            self.look_at_space();
+        }
+        self.plan_trouble();
+        let actions: Vec<usize> =
+            self.clients.iter_mut().map(|client| std::mem::take(&mut client.actions_left)).collect();
+        actions.into_iter().filter(|actions| *actions > 0).for_each(|actions| self.connect(actions));
+        if self.shared.is_violated() { None } else { Some(()) }
+    }
+
+    /// Opens what an end has left; that can end too, by a power cut, and is done again. Gives the worse of both ends.
+    fn reopen(&mut self, state: &State, kind: EndKind) -> Option<(Store, Found, EndKind)> {
+        let shared = &self.shared;
+        let left = |state: &State, kind: EndKind| match kind {
+            EndKind::Kill => state.clone(),
+            EndKind::PowerCut => state.crash(&mut sim_disk::Random(shared.random.next())),
+            // The machine may go down right after it.
+            EndKind::Clean if shared.random.chance(1, 2) => state.clone(),
+            EndKind::Clean => state.crash(&mut sim_disk::Random(shared.random.next())),
+        };
+        // The system numbers its starts.
+        let start_again = |kind| shared.boot.set(u8::from(kind == EndKind::PowerCut) + shared.boot.get());
+        start_again(kind);
+        let room_bytes = shared.log.borrow().device.room_bytes();
+        let open = |state: State, room_bytes: u64, is_watched: bool| {
+            let disk = SimDisk::new(state);
+            if is_watched {
+                disk.watch();
+            }
+            let definitions = shared.log.borrow().definitions.left();
+            let device = Device::new(disk, shared.bug);
+            device.set_room_bytes(room_bytes);
+            Store::open(device, shared.boot.get(), self.workload.file_blocks, definitions, shared.bug)
+        };
+        let (mut state, mut is_interrupted) = (left(state, kind), false);
+        if shared.random.chance(1, 4)
+            && let Ok((store, _)) = open(state.clone(), u64::MAX, true)
+        {
+            let snapshots = store.log.device.disk.take_snapshots();
+            if !snapshots.is_empty() {
+                shared.trace.note(&[snapshots.len() as u64], || String::from("-- it ends while it opens"));
+                state = left(shared.random.pick(&snapshots), EndKind::PowerCut);
+                start_again(EndKind::PowerCut);
+                is_interrupted = true;
+            }
+        }
+        // On a disk that is full it may not come up, until others make room.
+        let mut opened = open(state.clone(), room_bytes, false);
+        if opened.is_err() && room_bytes < u64::MAX {
+            opened = open(state, u64::MAX, false);
+        }
+        match opened {
+            Ok((store, found)) => {
+                let is_clean = kind == EndKind::Clean;
+                let is_doubtful = is_interrupted || self.may_be_unmarked;
+                if found.was_clean && !is_clean || !found.was_clean && is_clean && !is_doubtful {
+                    let was_clean = found.was_clean;
+                    shared.violate(Property::Recovery, || format!("{kind:?}, taken for clean: {was_clean}"));
+                }
+                let (count, next) = (found.recovered.records.len() as u64, found.recovered.next.0);
+                shared.trace.note(&[count, next], || format!("-- {count} records are there, {next} is next"));
+                let is_worse = is_interrupted && kind == EndKind::Kill;
+                Some((store, found, if is_worse { EndKind::PowerCut } else { kind }))
+            }
+            Err(error) => {
+                shared.violate(Property::Recovery, || error);
+                None
+            }
+        }
+    }
+
+    /// Sometimes the disk fails, or has no room for a while.
+    pub(crate) fn plan_trouble(&self) {
+        let random = &self.shared.random;
+        if !self.workload.has_disk_trouble || random.chance(1, 2) {
+            return;
+        }
+        let (call, trouble) = *random.pick(&[
+            (Call::Write, Trouble::Error(EIO)),
+            (Call::Write, Trouble::Error(ENOSPC)),
+            (Call::Write, Trouble::Short),
+            (Call::Write, Trouble::Short),
+            (Call::Write, Trouble::Short),
+            (Call::Sync, Trouble::Error(EIO)),
+            (Call::Sync, Trouble::Error(EIO)),
+            (Call::SyncFolder, Trouble::Error(EIO)),
+        ]);
+        self.shared.log.borrow().device.disk.trouble(call, random.below(12), trouble);
+    }
+}

@@ -1,0 +1,251 @@
+//! A run from its beginning to its end: what clients are about, and what has to hold when they are done.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::simulation::{LONG_REST, REST, Simulation};
+use crate::check::{check_end, expected_charge};
+use crate::model::{Mode, Reads};
+use crate::property::{Property, Violation};
+
+/// What a run came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// A number that equal runs share.
+    pub hash: u64,
+    /// Decisions that were made.
+    pub steps: u64,
+    /// Ends of the broker that were looked at.
+    pub points: u64,
+    /// Something died and lingered for want of room where the dead go.
+    pub has_pending_dead_letters: bool,
+    /// Ends of the broker meanwhile.
+    pub ends_with_pending: u64,
+    /// What was broken, if anything was.
+    pub violation: Option<Violation>,
+}
+
+impl Simulation {
+    /// Runs to the end, or to the first violation.
+    pub(crate) fn run(&mut self) -> Outcome {
+        self.run_phases();
+        let shared = &self.shared;
+        let violation = shared.violation.take();
+        let (steps, points) = (shared.step.get(), shared.points.get());
+        let (has_pending_dead_letters, ends_with_pending) =
+            (shared.dead_letters_pended_at.get().is_some(), shared.ends_with_pending.get());
+        Outcome {
+            hash: shared.trace.hash(),
+            steps,
+            points,
+            has_pending_dead_letters,
+            ends_with_pending,
+            violation,
+        }
+    }
+
+    fn run_phases(&mut self) -> Option<()> {
+        self.prepare()?;
+        for _ in 0..self.workload.clients {
+            let actions = self.workload.actions_each;
+            self.connect(actions);
+        }
+        self.may_crash = true;
+        self.plan_trouble();
+        self.rest("actions")?;
+        self.may_crash = self.workload.crashes > 0;
+        if self.workload.crashes > 0 && self.shared.random.chance(1, 2) {
+            self.end()?;
+            self.rest("going on")?;
+        }
+        self.settle()?;
+        self.may_crash = false;
+        self.shared.log.borrow().device.disk.heal();
+        let has_failed = self.shared.log.borrow().has_failed;
+        if has_failed || self.workload.crashes > 0 && self.shared.random.chance(1, 3) {
+            if has_failed {
+                self.crash()?;
+            } else {
+                self.end()?;
+            }
+            self.shared.log.borrow().device.disk.heal();
+            self.rest("going on again")?;
+        }
+        if self.workload.delays.is_some() || self.workload.long_waits() {
+            self.patience = LONG_REST;
+            self.rest("waiting for what is delayed")?;
+            self.patience = REST;
+        }
+        if self.workload.mark_bytes.is_some() {
+            // Only who drains queues ends an alarm.
+            self.drain()?;
+            self.end_alarm()?;
+        }
+        self.leave()?;
+        let charged = self.shared.memory.gauge().bytes();
+        self.shared.trace.note(&[charged as u64], || self.inventory());
+        // What was due, and had no room in memory, is charged with what it is found by, too.
+        let mut has_delayed = false;
+        self.shared.queues.each(|_, queue| has_delayed |= queue.delayed_len() > 0);
+        self.take_room();
+        self.drain()?;
+        let waiting = self.drained();
+        let expected = expected_charge(&self.model, &waiting);
+        self.leave()?;
+        check_end(&self.shared, &self.model);
+        // One that died was copied by its record: it may share nothing any more with where it is alive.
+        let is_unknown = !self.model.crashes.is_empty() && waiting.values().any(|queues| *queues > 1);
+        // What is on disk alone is not charged: what is too long for memory, and what a start found in pages.
+        let may_be_on_disk = self.workload.paging.is_short() || !self.model.crashes.is_empty();
+        // A restored queue with too much in it drops that when more comes or is read.
+        let may_drop =
+            !self.model.crashes.is_empty() && self.model.queues.iter().any(|queue| queue.is_bounded);
+        let is_charged = charged == expected || may_be_on_disk && charged < expected;
+        let is_known = !self.workload.has_expirations && !is_unknown && !may_drop && !has_delayed;
+        if !is_charged && is_known {
+            let text =
+                || format!("{charged} bytes were charged for {} messages, not {expected}", waiting.len());
+            self.shared.violate(Property::Memory, text);
+        }
+        None
+    }
+
+    /// Makes the queues that have to be there before anybody uses them.
+    fn prepare(&mut self) -> Option<()> {
+        self.connect(0);
+        let shared = Rc::clone(&self.shared);
+        for queue in 0..self.model.queues.len() {
+            let is_bound = self.model.queue(queue).pattern.is_some();
+            let client = self.clients.last_mut()?;
+            if is_bound {
+                client.subscribe_bound(&shared, &mut self.model, queue);
+            } else if self.model.queue(queue).is_dead_letter_queue {
+                client.subscribe_queue(&shared, &mut self.model, &self.workload, queue);
+            } else {
+                continue;
+            }
+            self.rest("preparing")?;
+            self.clients.last_mut()?.unsubscribe(&shared, &mut self.model);
+            self.rest("preparing")?;
+        }
+        self.clients.last_mut()?.leave(&shared);
+        self.rest("preparing")
+    }
+
+    /// Everybody reads again; some settle what they have.
+    fn settle(&mut self) -> Option<()> {
+        let shared = Rc::clone(&self.shared);
+        let settles_all = self.workload.mark_bytes.is_some();
+        for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
+            client.is_reading = true;
+            client.actions_left = 0;
+            if !client.is_silent() && (settles_all || shared.random.chance(1, 2)) {
+                client.commit(&shared, &mut self.model);
+                client.settle_all(&shared, &mut self.model);
+                client.accepts_all = true;
+            }
+        }
+        drop(shared);
+        self.rest("settling")
+    }
+
+    /// Clients that have parked all they may are not heard, nor are their settles: those who hold what
+    /// keeps the alarm on have to go. Without them it ends.
+    fn end_alarm(&mut self) -> Option<()> {
+        let shared = Rc::clone(&self.shared);
+        if !shared.memory.is_alarmed() {
+            return Some(());
+        }
+        let drainer = self.clients.len() - 1;
+        for client in self.clients.iter_mut().take(drainer) {
+            client.reset(&shared, &mut self.model);
+        }
+        self.rest("ending the alarm")?;
+        // Queues of those who went may have come up again.
+        self.drain()?;
+        if shared.memory.is_alarmed() {
+            shared.violate(Property::Memory, || format!("the alarm does not end: {}", self.inventory()));
+            return None;
+        }
+        Some(())
+    }
+
+    /// Everybody goes.
+    fn leave(&mut self) -> Option<()> {
+        let shared = Rc::clone(&self.shared);
+        for client in self.clients.iter_mut().filter(|client| !client.is_ended) {
+            client.actions_left = 0;
+            let leaves = client.accepts_all || shared.random.chance(2, 3);
+            match client.is_leaving {
+                false if leaves => client.leave(&shared),
+                false => client.die(&shared, &mut self.model),
+                true => {}
+            }
+        }
+        drop(shared);
+        self.rest("leaving")
+    }
+
+    /// One client reads every queue there is to its end.
+    fn drain(&mut self) -> Option<()> {
+        let shared = Rc::clone(&self.shared);
+        self.connect(0);
+        self.clients.last_mut()?.accepts_all = true;
+        for queue in 0..self.model.queues.len() {
+            let spec = self.model.queue(queue).clone();
+            let mut is_there = false;
+            shared.queues.each(|_, queue| is_there |= queue.name().as_bytes() == spec.name.as_bytes());
+            if !is_there || spec.name.starts_with("own") && !self.is_free(&spec.name) {
+                continue;
+            }
+            let client = self.clients.last_mut()?;
+            let prefix = "/amq/queue/";
+            let destination = [prefix, &spec.name].concat();
+            client.subscribe(
+                &shared,
+                &mut self.model,
+                Reads::Queue(queue),
+                &destination,
+                &[],
+                Mode::Individual,
+                1000,
+            );
+        }
+        drop(shared);
+        self.rest("draining")
+    }
+
+    /// What waits where, for people.
+    fn inventory(&self) -> String {
+        let mut text = format!("{} bytes are charged", self.shared.memory.gauge().bytes());
+        self.shared.queues.each(|_, queue| {
+            text.push_str(&format!(
+                ", {} + {} in `{}`",
+                queue.ready_len(),
+                queue.unsettled_len(),
+                queue.name()
+            ));
+        });
+        text
+    }
+
+    /// What the one who drained got: the messages that waited, and in how many queues each did.
+    fn drained(&self) -> BTreeMap<usize, usize> {
+        let drainer = self.clients.last().map(|client| client.session);
+        let mut waiting = BTreeMap::new();
+        for ((message, _), last) in &self.model.last_deliveries {
+            if Some(last.session) == drainer {
+                *waiting.entry(*message).or_insert(0) += 1;
+            }
+        }
+        waiting
+    }
+
+    fn is_free(&self, name: &str) -> bool {
+        let mut is_free = true;
+        self.shared.queues.each(|_, queue| {
+            is_free &= queue.name().as_bytes() != name.as_bytes() || queue.settings().exclusive_to.is_none();
+        });
+        is_free
+    }
+}

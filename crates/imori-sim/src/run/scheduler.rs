@@ -1,0 +1,247 @@
+//! Who goes on: at each step a cell, a client, a thread of the store or the disk, as the seed has it; else time passes.
+
+use std::rc::Rc;
+
+use imori_core::time::Time;
+use imori_store::disk::sim_disk::State;
+
+use super::simulation::Simulation;
+use crate::broker_end::EndKind;
+use crate::check::check_image;
+use crate::check::check_rest;
+use crate::journal::Step;
+use crate::machine::Status;
+use crate::planted::Bug;
+use crate::property::Property;
+
+/// Decisions after which a run is taken not to come to rest.
+const STEPS_MAX: u64 = 300_000;
+
+/// Ends of the broker after which they are looked at less often, and after as many more again.
+const POINTS_PER_RARITY: usize = 8;
+
+impl Simulation {
+    /// Lets everything happen until nothing does; `None` where that showed a violation.
+    pub(crate) fn rest(&mut self, phase: &str) -> Option<()> {
+        self.shared.trace.note(&[phase.len() as u64], || format!("-- {phase}"));
+        while self.step() {
+            let shared = &self.shared;
+            if shared.is_violated() {
+                return None;
+            }
+            if shared.step.get() > STEPS_MAX {
+                shared.violate(Property::Starvation, || format!("{phase} does not come to rest"));
+                return None;
+            }
+        }
+        let shared = Rc::clone(&self.shared);
+        if !shared.is_violated() {
+            check_rest(&shared, &mut self.model, &self.clients);
+        }
+        if self.clients.iter().all(|client| client.is_ended || client.is_reading) {
+            shared.rests.borrow_mut().push(shared.step.get());
+        }
+        if shared.is_violated() { None } else { Some(()) }
+    }
+
+    /// Lets one of those go on who can; false where nobody can and no time will change that.
+    pub(crate) fn step(&mut self) -> bool {
+        if self.is_crash_due() {
+            return self.end().is_some();
+        }
+        let shared = Rc::clone(&self.shared);
+        let step = shared.step.get() + 1;
+        shared.step.set(step);
+        self.change_room();
+        self.read_last_bytes();
+        let mut ready: Vec<usize> = (0..self.coroutines.len()).filter(|id| self.can_go_on(*id)).collect();
+        if ready.len() > 1 && self.held_up.1 > step {
+            ready.retain(|id| *id != self.held_up.0);
+        }
+        let now = shared.clock.get();
+        let clients: Vec<usize> =
+            (0..self.clients.len()).filter(|index| self.wants_turn(*index, now)).collect();
+        if shared.random.chance(1, 256) {
+            self.held_up =
+                (shared.random.below(self.coroutines.len()), step + shared.random.below(400) as u64);
+        }
+        let mut steps = shared.log.borrow().steps();
+        let has_others = steps.len() > 1 || !ready.is_empty() || !clients.is_empty();
+        if has_others && shared.random.chance(self.workload.define_delay, 64) {
+            // Definitions stay for long in the journal alone.
+            steps.retain(|step| *step != Step::Define);
+        }
+        let is_disk_next =
+            !steps.is_empty() && (ready.is_empty() && clients.is_empty() || shared.random.chance(1, 4));
+        if is_disk_next {
+            let step = *shared.random.pick(&steps);
+            self.watched(|this| this.journal_step(step));
+            return true;
+        }
+        if !ready.is_empty() && (clients.is_empty() || shared.random.chance(self.workload.cell_share, 16)) {
+            let id = *shared.random.pick(&ready);
+            if id < shared.cells.len() {
+                self.resume(id);
+            } else {
+                self.watched(|this| this.resume(id));
+            }
+            return true;
+        }
+        if clients.is_empty() {
+            if shared.log.borrow().has_failed {
+                drop(shared);
+                return self.crash().is_some();
+            }
+            return !steps.is_empty() || self.let_time_pass();
+        }
+        let index = *shared.random.pick(&clients);
+        self.client_turn(index);
+        true
+    }
+
+    fn resume(&mut self, id: usize) {
+        if let Some(coroutine) = self.coroutines.get_mut(id) {
+            coroutine.resume(());
+        }
+    }
+
+    /// One of the store's threads goes on; then each end of the broker meanwhile may be looked at.
+    pub(crate) fn watched(&mut self, go_on: impl FnOnce(&mut Simulation)) {
+        let disk = self.shared.log.borrow().device.disk.clone();
+        if self.workload.persistent_share > 0 {
+            disk.watch();
+        }
+        // Clients may know more than when the disk was changed last.
+        if self.shared.random.chance(1, 2) {
+            self.look_at(&disk.state());
+        }
+        go_on(self);
+        for (call, file, at, len) in disk.take_trace() {
+            let words = [call as u64, file as u64, at, len as u64];
+            self.shared.trace.note(&words, || format!("disk: {call:?} of {len} at {at} in file {file}"));
+        }
+        for state in disk.take_snapshots() {
+            self.look_at(&state);
+        }
+    }
+
+    pub(crate) fn journal_step(&mut self, step: Step) {
+        let shared = &self.shared;
+        let before = shared.log.borrow().progress;
+        shared.log.borrow_mut().step(step);
+        let progress = shared.log.borrow().progress;
+        let words = [step as u64, progress.written.0, progress.synced.0];
+        shared.trace.note(&words, || format!("journal: {step:?}, {progress:?}"));
+        let (is_written, is_synced) = (progress.written != before.written, progress.synced != before.synced);
+        if is_written || is_synced {
+            for cell in &shared.cells {
+                let wants_all = is_synced && shared.memory.is_disk_alarmed();
+                if is_written && cell.awaits_write.take() || is_synced && cell.awaits_sync.take() || wants_all
+                {
+                    cell.is_woken.set(!shared.has(Bug::LostJournalWake) || shared.random.chance(3, 4));
+                }
+            }
+        }
+    }
+
+    /// The more ends of a run were looked at, the rarer it is done: long runs would take most of the time.
+    fn look_at(&self, state: &State) {
+        let shared = &self.shared;
+        let rarity = 2 + usize::try_from(shared.points.get()).unwrap_or(usize::MAX) / POINTS_PER_RARITY;
+        for (kind, is_looked_at) in [
+            (EndKind::PowerCut, shared.random.chance(1, rarity)),
+            (EndKind::Kill, shared.random.chance(1, 2 * rarity) && !state.has_lost()),
+        ] {
+            if is_looked_at {
+                shared.points.set(shared.points.get() + 1);
+                check_image(shared, &self.model, state, kind);
+            }
+        }
+    }
+
+    fn can_go_on(&self, id: usize) -> bool {
+        let shared = &self.shared;
+        match shared.status(id).get() {
+            Status::Idle => match id.checked_sub(shared.cells.len()) {
+                None => shared.cell(id).has_work(shared),
+                Some(of_store) => shared.is_store_due(of_store),
+            },
+            Status::Ready => true,
+            Status::Waiting(lock) => self.shared.locks.holder(lock).is_none(),
+            Status::Failed | Status::Over => false,
+        }
+    }
+
+    fn wants_turn(&self, index: usize, now: Time) -> bool {
+        let Some(client) = self.clients.get(index).filter(|client| !client.is_ended) else {
+            return false;
+        };
+        let pipe = self.shared.network.pipe(client.session);
+        let hears = client.is_reading && (!pipe.to_client.is_empty() || pipe.server_closed);
+        hears || !client.is_silent() && client.actions_left > 0 && client.next_at <= now
+    }
+
+    fn client_turn(&mut self, index: usize) {
+        let shared = Rc::clone(&self.shared);
+        let Some(client) = self.clients.get_mut(index) else { return };
+        let acts = !client.is_silent() && client.actions_left > 0 && client.next_at <= shared.clock.get();
+        let (len, is_closed) = {
+            let pipe = shared.network.pipe(client.session);
+            (pipe.to_client.len(), pipe.server_closed)
+        };
+        let hears = client.is_reading && len > 0;
+        if hears && (!acts || shared.random.chance(1, 2)) {
+            let len = if shared.random.chance(1, 2) { len } else { shared.random.between(1, len) };
+            let bytes: Vec<u8> = shared.network.pipe(client.session).to_client.drain(..len).collect();
+            client.receive(&shared, &mut self.model, &bytes);
+        } else if acts {
+            client.act(&shared, &mut self.model, &self.workload);
+        } else if is_closed {
+            client.close(&shared, &mut self.model);
+        }
+        if client.is_ended && client.actions_left > 0 {
+            let actions = std::mem::take(&mut client.actions_left);
+            self.connect(actions - 1);
+        }
+    }
+
+    /// Looks at what the broker had for connections that it has let go.
+    pub(crate) fn read_last_bytes(&mut self) {
+        for session in self.shared.let_go.take() {
+            let client = self.clients.iter_mut().find(|client| client.session == session);
+            if let Some(client) = client.filter(|_| self.shared.network.pipe(session).has_last_bytes) {
+                client.read_last_bytes(&self.shared, &mut self.model);
+            }
+        }
+    }
+
+    fn let_time_pass(&mut self) -> bool {
+        let shared = &self.shared;
+        for id in 0..self.coroutines.len() {
+            if let Status::Waiting(lock) = shared.status(id).get() {
+                shared.violate(Property::Deadlock, || format!("thread {id} waits for {lock:?} for ever"));
+                return false;
+            }
+        }
+        let now = shared.clock.get();
+        let look = self.next_look();
+        let timers = shared.cells.iter().filter_map(|cell| {
+            let timer = cell.timers.borrow().peek().map(|first| Time(first.0.0.0 + 1));
+            let tasks = cell.tasks.borrow();
+            tasks.iter().filter_map(|task| task.deadline()).chain(timer).min()
+        });
+        let acting = self.clients.iter().filter(|client| !client.is_silent() && client.actions_left > 0);
+        let next = timers.chain(acting.map(|client| client.next_at)).chain(look).filter(|at| *at > now).min();
+        match next {
+            Some(at) if at <= now.after(self.patience) => {
+                shared.trace.note(&[at.0], || format!("-- it is {} us", at.0));
+                shared.clock.set(at);
+                if look == Some(at) {
+                    self.look_in_vain();
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+}

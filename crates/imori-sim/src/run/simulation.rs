@@ -1,0 +1,122 @@
+//! A simulated broker and its clients, as a seed begins it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
+use imori_core::time::Time;
+use imori_stomp::version::Version;
+use imori_store::disk::sim_disk::SimDisk;
+
+use crate::cell::CellWorld;
+use crate::client::Client;
+use crate::journal::{Definitions, Device, Store};
+use crate::machine::STORE_THREADS;
+use crate::machine::Shared;
+use crate::model::{Model, SessionRecord};
+use crate::planted::Bug;
+use crate::random::Random;
+use crate::store::StoreThread;
+use crate::trace::Trace;
+use crate::workload::Workload;
+
+/// Bytes of a cell's stack: the broker's verbs nest a few closures deep.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// How far a run looks for something to happen before it counts as at rest: longer than any wait
+/// of a connection that ends, shorter than what the broker does for ever.
+pub(crate) const REST: Duration = Duration::from_secs(6);
+
+/// How far where messages may be delayed for longer than that.
+pub(crate) const LONG_REST: Duration = Duration::from_secs(70);
+
+/// A run.
+pub(crate) struct Simulation {
+    pub(crate) shared: Rc<Shared>,
+    pub(crate) coroutines: Vec<Coroutine<(), (), ()>>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) model: Model,
+    pub(crate) workload: Workload,
+    /// A cell that is held up, and until when: so others get far ahead of it.
+    pub(crate) held_up: (usize, u64),
+    /// How far it looks for something to happen before it counts as at rest.
+    pub(crate) patience: Duration,
+    /// Its last end was marked as clean, and the disk failed under that.
+    pub(crate) may_be_unmarked: bool,
+    /// The broker may end by itself.
+    pub(crate) may_crash: bool,
+    pub(crate) crashes_left: usize,
+    pub(crate) disk_full: DiskFull,
+}
+
+/// What the disk has no room for.
+#[derive(Debug, Default)]
+pub(crate) struct DiskFull {
+    /// Publishers waited for room at the last look.
+    pub(crate) was_high: bool,
+    /// When that was.
+    pub(crate) looked_at: Time,
+    /// Looks for which time had to pass, since publishers wait.
+    pub(crate) looks: usize,
+    /// When others gave all the room back, while publishers wait.
+    pub(crate) ended_at: Option<Time>,
+}
+
+impl Simulation {
+    pub(crate) fn new(seed: u64, bug: Option<Bug>, is_traced: bool) -> Simulation {
+        let random = Random::new(seed);
+        let workload = Workload::new(&random);
+        let settings = Store::journal_settings(workload.file_blocks);
+        let device = Device::new(SimDisk::default(), bug);
+        let opened = Store::open(device, 0, workload.file_blocks, Definitions::default(), bug);
+        let (store, _) = opened.expect("an empty disk that is well becomes a store");
+        let shared = Rc::new(Shared::new(&workload, random, Trace::new(is_traced), bug, settings, store));
+        let coroutines = coroutines(&shared);
+        let mut model = Model::default();
+        model.queues.clone_from(&workload.queues);
+        let crashes_left = workload.crashes;
+        let (clients, held_up) = (Vec::new(), (0, 0));
+        let patience = if workload.long_waits() { LONG_REST } else { REST };
+        let (may_be_unmarked, may_crash) = (false, false);
+        Simulation {
+            shared,
+            coroutines,
+            clients,
+            model,
+            workload,
+            held_up,
+            patience,
+            may_be_unmarked,
+            may_crash,
+            crashes_left,
+            disk_full: DiskFull::default(),
+        }
+    }
+
+    pub(crate) fn connect(&mut self, actions: usize) {
+        let shared = &self.shared;
+        let session = shared.network.open(self.workload.window);
+        self.model.sessions.push(SessionRecord::default());
+        let cell = shared.random.below(shared.cells.len());
+        let version = *shared.random.pick(&[Version::V12, Version::V12, Version::V11]);
+        let mut client = Client::new(session, cell, version, actions);
+        client.connect(shared);
+        shared.cell(cell).arrivals.borrow_mut().push_back(session);
+        self.clients.push(client);
+    }
+}
+
+/// The cells, then the threads of the store.
+pub(crate) fn coroutines(shared: &Rc<Shared>) -> Vec<Coroutine<(), (), ()>> {
+    let cells = shared.cells.len();
+    let coroutine = |id: usize| {
+        let shared = Rc::clone(shared);
+        let stack = DefaultStack::new(STACK_BYTES).expect("the system has memory for a stack");
+        Coroutine::with_stack(stack, move |yielder, ()| match id.checked_sub(cells) {
+            None => CellWorld::new(id, &shared, yielder).run(),
+            Some(of_store) => StoreThread::new(of_store, &shared, yielder).run(),
+        })
+    };
+    (0..cells + STORE_THREADS).map(coroutine).collect()
+}

@@ -1,0 +1,105 @@
+//! What died and lingers for want of room: how much of that a run meets, and the bugs that are planted in its records.
+
+use imori_core::confirm::Lsn;
+use imori_core::delivery::{Count, Holding};
+use imori_core::id::DurableQueueId;
+use imori_core::queue::Queue;
+use imori_core::record::{
+    NewRecord, RecordError, RecordKind, count_records, decode_counts, encode_counts, settle_records,
+};
+use imori_store::segment::{NewPage, PageEntry};
+
+use crate::machine::Shared;
+use crate::planted::Bug;
+
+/// Decisions after which what lingered may be gone.
+const MOMENT: u64 = 100;
+
+impl Shared {
+    /// Looks whether something lingers in a queue that was changed.
+    pub(crate) fn note_pending_dead_letters(&self, queue: &Queue) {
+        if queue.lingering_len() > 0 {
+            self.dead_letters_pended_at.set(Some(self.step.get()));
+        }
+    }
+
+    /// Something lingers, or did a moment ago.
+    pub(crate) fn has_pending_dead_letters(&self) -> bool {
+        self.dead_letters_pended_at.get().is_some_and(|at| at + MOMENT > self.step.get())
+    }
+
+    /// The broker has ended.
+    pub(crate) fn note_end_with_pending(&self) {
+        let mut pending = 0;
+        self.queues.each(|_, queue| pending += queue.lingering_len());
+        self.ends_with_pending.set(self.ends_with_pending.get() + u64::from(pending > 0));
+    }
+
+    /// Records of a cell, with a bug in what they say of that.
+    pub(crate) fn alter_rejections(&self, records: Vec<NewRecord>) -> Vec<NewRecord> {
+        let garble = |record: NewRecord| match self.bug {
+            Some(Bug::RejectionUnrecorded) => without_rejections(record).0,
+            Some(Bug::PendingDeadLetterSettled) => {
+                let (mut records, rejected) = without_rejections(record);
+                records.extend(settle_records(&rejected));
+                records
+            }
+            _ => {
+                if self.has(Bug::PendingDeadLetterNotCopied) {
+                    self.rejected.borrow_mut().extend(rejections(&record));
+                }
+                vec![record]
+            }
+        };
+        records.into_iter().flat_map(garble).collect()
+    }
+
+    /// The pages of a segment, without what a bug does not copy.
+    pub(crate) fn uncopied(&self, pages: &[NewPage]) -> Vec<NewPage> {
+        let rejected = self.rejected.borrow();
+        let mut pages = pages.to_vec();
+        for page in &mut pages {
+            let queue = DurableQueueId(page.owner);
+            let is_copied = |entry: &PageEntry| !rejected.contains(&Holding { queue, lsn: Lsn(entry.lsn.0) });
+            match page.entries.iter().any(is_copied) {
+                true => page.entries.retain(is_copied),
+                // No page is empty: this one is nobody's.
+                false => page.owner = u64::MAX,
+            }
+        }
+        pages
+    }
+}
+
+/// A record without what it says of messages that were rejected, and which these are.
+pub(crate) fn without_rejections(record: NewRecord) -> (Vec<NewRecord>, Vec<Holding>) {
+    let rejected = rejections(&record);
+    if rejected.is_empty() {
+        return (vec![record], rejected);
+    }
+    let counts = counts(&record.payload).expect("the core wrote it");
+    (count_records(&without(counts)), rejected)
+}
+
+/// The counts of a record as a start finds it, without those of messages that were rejected.
+pub(crate) fn unread_rejections(payload: &[u8]) -> Result<Vec<u8>, RecordError> {
+    Ok(encode_counts(&without(counts(payload)?)))
+}
+
+fn rejections(record: &NewRecord) -> Vec<Holding> {
+    if record.kind != RecordKind::Count {
+        return Vec::new();
+    }
+    let counts = counts(&record.payload).expect("the core wrote it");
+    counts.iter().filter(|count| count.failures == Count::REJECTED).map(|count| count.holding).collect()
+}
+
+fn without(counts: Vec<Count>) -> Vec<Count> {
+    counts.into_iter().filter(|count| count.failures != Count::REJECTED).collect()
+}
+
+fn counts(payload: &[u8]) -> Result<Vec<Count>, RecordError> {
+    let mut counts = Vec::new();
+    decode_counts(payload, &mut |count| counts.push(count))?;
+    Ok(counts)
+}

@@ -1,0 +1,182 @@
+//! From what is on the disk to a broker that goes on, by the core's own recovery, in the order of the server.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use imori_core::confirm::Lsn;
+use imori_core::delivery::{Holding, Seen};
+use imori_core::id::QueueId;
+use imori_core::record::{MessageRecord, RecordError, Table, decode_seen, decode_settle, encode_seen};
+use imori_core::restore::{Awakening, Restore};
+use imori_core::time::Time;
+use imori_server::{Keeper, page_facts};
+use imori_store::records::RecordType;
+use imori_store::recovery::{Messages, ReadError};
+use imori_store::segment::PageRef;
+
+use super::pending_dead_letters::unread_rejections;
+use crate::journal::{DeviceFile, Found};
+use crate::machine::Shared;
+use crate::planted::Bug;
+
+/// Gives a new broker the queues that its store has; gives those that are to be woken.
+pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening>, RecordError> {
+    let Found { recovered, mut messages, checkpoint, pages, was_clean } = found;
+    let floor = Lsn(recovered.report.floor.map_or(0, |floor| floor.0));
+    let records = &recovered.records;
+    let was_clean = was_clean || shared.has(Bug::MarkForgotten);
+    let gauge = shared.memory.gauge().clone();
+    let mut restore = Restore::new(gauge, shared.clock.get(), was_clean).leaving(shared.paging.leaving);
+    let log = shared.log.get_mut();
+    if shared.bug != Some(Bug::DefinitionsForgotten) {
+        for ((table, key), value) in &log.definitions.rows {
+            if *table != Table::Bindings || shared.bug != Some(Bug::BindingsForgotten) {
+                restore.row(*table, key.clone(), value.clone());
+            }
+        }
+    }
+    let of = |kind: RecordType| {
+        let records = records.iter().filter(move |record| record.kind == kind);
+        records.map(|record| (Lsn(record.lsn.0), &record.payload))
+    };
+    for (lsn, payload) in of(RecordType::Definition) {
+        restore.definition(lsn, payload)?;
+        log.note_recovered(lsn, payload);
+    }
+    restore.define()?;
+    let doubtful = match was_clean {
+        true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),
+        false => (shared.segments.census().next_segment, Lsn(recovered.next.0)),
+    };
+    restore.checkpoint(checkpoint);
+    pages.iter().for_each(|facts| restore.page(page_facts(facts)));
+    if shared.has(Bug::DelayedPagesBeforeSettles) {
+        read_delayed(shared, &mut restore)?;
+    }
+    if shared.has(Bug::PagesBeforeSettles) {
+        list(shared, &mut restore, floor);
+    }
+    if !shared.has(Bug::SettlesForgotten) {
+        of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
+    }
+    of(RecordType::Count).try_for_each(|(_, payload)| match shared.has(Bug::RejectionUnread) {
+        true => restore.count(&unread_rejections(payload)?),
+        false => restore.count(payload),
+    })?;
+    if !shared.has(Bug::DedupUnread) {
+        of(RecordType::Seen).try_for_each(|(lsn, payload)| {
+            let now = shared.has(Bug::DedupAnew).then(|| shared.clock.get());
+            restore.seen(lsn, &seen_at(payload, now)?)
+        })?;
+    }
+    if !shared.has(Bug::DelayedPagesBeforeSettles) {
+        read_delayed(shared, &mut restore)?;
+    }
+    if !shared.has(Bug::PagesUnlisted) && !shared.has(Bug::PagesBeforeSettles) {
+        list(shared, &mut restore, floor);
+    }
+    if shared.has(Bug::LastRecordCut) || shared.has(Bug::ReplayBackwards) {
+        read_wrongly(shared, &messages, &mut restore)?;
+    } else {
+        let settled = match shared.has(Bug::SettledIdsForgotten) {
+            true => settled(of(RecordType::Settle).map(|(_, payload)| &**payload))?,
+            false => BTreeSet::new(),
+        };
+        let sifted = messages.sift(|record, file| {
+            if is_settled(&settled, Lsn(record.lsn.0), record.payload)? {
+                return Ok(false);
+            }
+            let file = file.or_else(|| shared.has(Bug::RewrittenStays).then_some(0));
+            restore.message(Lsn(record.lsn.0), record.payload, file)
+        });
+        sifted.map_err(|error| match error {
+            ReadError::Taker(error) => error,
+            ReadError::Disk(error) => unreachable!("the disk reads what it read before: {error}"),
+        })?;
+    }
+    shared.checkpointer = Keeper::new(shared.paging.files_max, doubtful, restore.gone_pages());
+    let mut topology = shared.topology.borrow_mut();
+    let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {
+        let (slot, generation) = shared.queues.insert(|_, _| queue);
+        Some(QueueId { slot, generation })
+    });
+    *shared.table.borrow_mut() = Arc::new(topology.table().clone());
+    *shared.staying.borrow_mut() = Some(messages);
+    let words = [restored.queues as u64, restored.messages as u64, pages.len() as u64];
+    shared.trace.note(&words, || format!("-- {restored:?}, of {} pages", pages.len()));
+    Ok(awakenings)
+}
+
+/// Reads pages of delayed messages, whole.
+fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordError> {
+    if shared.has(Bug::DelayedPagesUnread) {
+        return Ok(());
+    }
+    for place in restore.delayed_pages() {
+        if let Ok(page) = shared.segments.read(PageRef::new(place.segment, place.index)) {
+            let entries = page.entries.iter().map(|entry| (Lsn(entry.lsn.0), &*entry.payload));
+            restore.delayed_page(place, entries)?;
+        }
+    }
+    Ok(())
+}
+
+/// What queues are done with.
+fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<Holding>, RecordError> {
+    let mut settled = BTreeSet::new();
+    for payload in payloads {
+        decode_settle(payload, &mut |holding| {
+            settled.insert(holding);
+        })?;
+    }
+    Ok(settled)
+}
+
+/// Tells whether all queues of a message are among those that are done with it.
+fn is_settled(settled: &BTreeSet<Holding>, lsn: Lsn, payload: &[u8]) -> Result<bool, RecordError> {
+    if settled.is_empty() {
+        return Ok(false);
+    }
+    let queues = MessageRecord::decode(payload)?.queues;
+    Ok(queues.iter().all(|queue| settled.contains(&Holding { queue: *queue, lsn })))
+}
+
+/// The record of ids, with another time if a bug has it so.
+fn seen_at(payload: &[u8], at: Option<Time>) -> Result<Vec<u8>, RecordError> {
+    let (mut all, mut of) = (Vec::new(), None);
+    decode_seen(payload, &mut |queue, seen| {
+        of = Some(queue);
+        all.push(Seen { time: at.unwrap_or(seen.time), ..seen });
+    })?;
+    Ok(of.map_or_else(|| payload.to_vec(), |queue| encode_seen(queue, &all)))
+}
+
+/// Reads messages as a bug would, into memory.
+fn read_wrongly(
+    shared: &Shared,
+    messages: &Messages<DeviceFile>,
+    restore: &mut Restore,
+) -> Result<(), RecordError> {
+    let mut read = Vec::new();
+    let all = messages.each(|record| {
+        read.push((Lsn(record.lsn.0), record.payload.to_vec()));
+        Ok::<(), Infallible>(())
+    });
+    all.expect("the disk reads what it read before");
+    match shared.has(Bug::LastRecordCut) {
+        true => drop(read.pop()),
+        false => read.reverse(),
+    }
+    read.iter().try_for_each(|(lsn, payload)| restore.message(*lsn, payload, None).map(drop))
+}
+
+/// Reads which records are in those pages of which the journal may tell something.
+fn list(shared: &Shared, restore: &mut Restore, floor: Lsn) {
+    for place in restore.pages_to_list(floor) {
+        if let Ok(listed) = shared.segments.read_lsns(PageRef::new(place.segment, place.index)) {
+            let lsns: Vec<Lsn> = listed.entries.iter().map(|lsn| Lsn(lsn.0)).collect();
+            restore.page_list(place, &lsns);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The threads of the store that know the broker: the checkpointer, and those that write and read pages.
+//!
+//! They run the server's own rounds and jobs, and the scheduler decides at each lock and between the steps of each
+//! segment who goes on.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use corosensei::Yielder;
+use imori_server::{Job, Pauses, do_job, keep_last, keep_once};
+
+use crate::broker_end::Phase;
+use crate::machine::Lock;
+use crate::machine::Shared;
+use crate::machine::{CoroutineContext, Held};
+use crate::machine::{Status, Wait};
+use crate::planted::Bug;
+
+/// A thread of the store while it runs.
+pub(crate) struct StoreThread<'a> {
+    pub(crate) shared: &'a Shared,
+    context: CoroutineContext<'a>,
+    /// Which of them it is.
+    number: usize,
+}
+
+impl Shared {
+    /// Tells whether what a thread of the store waits for is there.
+    pub(crate) fn is_store_due(&self, number: usize) -> bool {
+        let (log, phase) = (self.log.borrow(), self.phase.get());
+        match self.threads.thread(number).waits.get() {
+            Wait::Round => {
+                let is_short = self.paging.is_space_low || log.is_space_low || log.is_stalled();
+                let files_max = if is_short { 1 } else { self.checkpointer.files_max };
+                let is_full = log.live_files() > files_max && log.last() > self.threads.kept.get();
+                let is_worth_it = is_short && self.checkpointer.spared() > self.threads.spared.get();
+                !log.has_failed && (is_full || is_worth_it) || phase == Phase::Keeping
+            }
+            Wait::Writing => !self.jobs.writing.borrow().is_empty() || phase >= Phase::Closing,
+            Wait::Reading => !self.jobs.reading.borrow().is_empty() || phase >= Phase::Closing,
+            Wait::Passed(cell, count) => self.cell(cell).turns.has_passed(count),
+            Wait::Synced(lsn) => log.progress.synced >= lsn || log.has_failed,
+            // Those who write pages wait for nothing that may not come before the end.
+            Wait::Records(lsn) => {
+                let is_over = log.has_failed || number > 0 && phase == Phase::Closing;
+                log.progress.synced >= lsn || is_over || self.gives_up.get()
+            }
+        }
+    }
+}
+
+impl<'a> StoreThread<'a> {
+    pub(crate) fn new(number: usize, shared: &'a Shared, yielder: &'a Yielder<(), ()>) -> StoreThread<'a> {
+        let context = CoroutineContext::new(shared.cells.len() + number, shared, yielder);
+        StoreThread { shared, context, number }
+    }
+
+    /// Runs the thread; it never returns, the run ends it.
+    pub(crate) fn run(&self) {
+        let jobs = &self.shared.jobs;
+        let mut pauses = Pauses::default();
+        loop {
+            match self.number {
+                0 => {
+                    self.wait(Wait::Round);
+                    if self.shared.phase.get() == Phase::Keeping {
+                        break;
+                    }
+                    self.shared.trace.note(&[], || String::from("the checkpointer begins a round"));
+                    keep_once(self, &mut pauses);
+                    self.shared.threads.kept.set(self.shared.log.borrow().last());
+                    // While a checkpoint that was refused is not tried again, what would go with it stays.
+                    self.shared.threads.spared.set(self.shared.checkpointer.spared());
+                }
+                1 if self.work(Wait::Writing, &jobs.writing) => {}
+                2 if self.work(Wait::Reading, &jobs.reading) => {}
+                _ => break,
+            }
+        }
+        if self.number == 0 && !self.shared.has(Bug::CleanWithoutCheckpoint) {
+            self.shared.trace.note(&[], || String::from("the checkpointer makes its last checkpoint"));
+            keep_last(self);
+        }
+        loop {
+            self.context.stop(Status::Over);
+        }
+    }
+
+    /// Does the next job; false where there is none any more.
+    fn work(&self, wait: Wait, jobs: &RefCell<VecDeque<Job>>) -> bool {
+        self.wait(wait);
+        let job = jobs.borrow_mut().pop_front();
+        job.map(|job| do_job(self, job)).is_some()
+    }
+
+    /// Waits until this is so.
+    pub(crate) fn wait(&self, wait: Wait) {
+        self.shared.threads.thread(self.number).waits.set(wait);
+        while !self.shared.is_store_due(self.number) {
+            self.context.stop(Status::Idle);
+        }
+    }
+
+    /// Lets others go first, or not.
+    pub(crate) fn pause(&self) {
+        self.context.pause();
+    }
+
+    /// Takes the lock of a queue.
+    pub(crate) fn lock_queue(&self, slot: u32) -> Held<'a> {
+        self.context.lock(Lock::Queue(slot))
+    }
+}

@@ -1,0 +1,276 @@
+//! What a seed makes clients do: which queues there are, how large things are, how often what is done.
+
+use std::time::Duration;
+
+use imori_core::restore::Leaving;
+
+use super::action::{Action, Flavour, weights};
+use super::queue_spec::{QueueSpec, queues};
+use super::special_messages::{Delays, Repeats};
+use crate::random::Random;
+
+/// Everything that a seed decides beforehand.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    pub(crate) cells: usize,
+    pub(crate) clients: usize,
+    pub(crate) actions_each: usize,
+    pub(crate) queues: Vec<QueueSpec>,
+    pub(crate) weights: Vec<usize>,
+    pub(crate) window: usize,
+    pub(crate) feed_bytes: usize,
+    pub(crate) unsent_bytes_max: usize,
+    pub(crate) mark_bytes: Option<usize>,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) read_bytes: usize,
+    /// Connections are written by their own cells only.
+    pub(crate) writes_own: bool,
+    pub(crate) haste: usize,
+    /// How likely a cell is to go on rather than a client, of 16.
+    pub(crate) cell_share: usize,
+    pub(crate) prefetch_max: usize,
+    /// Messages may have a time to live of their own. In a queue such a message may be over it unnoticed,
+    /// behind others, so what waits is not known exactly.
+    pub(crate) has_expirations: bool,
+    pub(crate) delays: Option<Delays>,
+    pub(crate) repeats: Option<Repeats>,
+    /// How many of eight messages are persistent.
+    pub(crate) persistent_share: usize,
+    /// How often the broker may end without a word.
+    pub(crate) crashes: usize,
+    /// Half of its ends are clean.
+    pub(crate) stops: bool,
+    /// One of so many decisions ends it, while it may.
+    pub(crate) crash_every: usize,
+    /// The disk may fail, or be full.
+    pub(crate) has_disk_trouble: bool,
+    /// Blocks of a journal file.
+    pub(crate) file_blocks: usize,
+    /// One of so many decisions takes the room of the disk, or gives some back.
+    pub(crate) room_every: Option<usize>,
+    /// One of so many decisions has the disk be behind, or not any more, so that dead letters ask for their room.
+    pub(crate) behind_every: Option<usize>,
+    /// Most of what is settled is rejected or released.
+    pub(crate) rejects: bool,
+    /// Bytes of a checkpoint that the journal takes, as if its files had no room for more.
+    pub(crate) checkpoint_bytes_max: usize,
+    /// Records that may wait for the disk before publishers do.
+    pub(crate) queued_max: u64,
+    /// How likely the store of definitions is to wait while there is something else to do, of 64.
+    pub(crate) define_delay: usize,
+    /// Messages that are sent to a queue at once, at most.
+    pub(crate) burst_max: usize,
+    pub(crate) paging: Paging,
+}
+
+/// How much of queues is in memory and in the journal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paging {
+    /// Bytes of memory that the waiting messages of a queue may keep.
+    pub(crate) share_bytes: usize,
+    /// Bytes that the checkpointer may copy so that the oldest journal file goes.
+    pub(crate) exchange_bytes_max: usize,
+    /// Bytes that the checkpointer puts into a segment.
+    pub(crate) segment_bytes_goal: usize,
+    /// Journal files that may be live.
+    pub(crate) files_max: usize,
+    /// What of the messages of the journal stays there at a start.
+    pub(crate) leaving: Leaving,
+    /// Publishers would wait for space, so that each page that goes is worth a checkpoint.
+    pub(crate) is_space_low: bool,
+}
+
+impl Paging {
+    /// Tells whether queues may be longer than their memory.
+    pub(crate) fn is_short(&self) -> bool {
+        self.share_bytes < usize::MAX
+    }
+
+    fn new(random: &Random) -> Paging {
+        Paging {
+            share_bytes: usize::MAX,
+            exchange_bytes_max: *random.pick(&[2_000, 10_000, 100_000]),
+            segment_bytes_goal: *random.pick(&[600, 2_000, 20_000]),
+            files_max: random.between(1, 3),
+            leaving: Leaving {
+                after_bytes: *random.pick(&[0, 1_000, 4_000, usize::MAX]),
+                page_bytes: *random.pick(&[300, 2_000]),
+            },
+            is_space_low: random.chance(1, 2),
+        }
+    }
+}
+
+impl Workload {
+    pub(crate) fn new(random: &Random) -> Workload {
+        let workload = Workload::simple(random);
+        let workload = Workload { stops: random.chance(1, 2), ..workload };
+        let workload = if random.chance(1, 4) { workload.with_delays(random) } else { workload };
+        let workload = if random.chance(1, 4) { workload.with_repeats(random) } else { workload };
+        let workload = if random.chance(1, 8) { workload.with_tiny_files(random) } else { workload };
+        let room_every =
+            (workload.persistent_share > 0 && random.chance(1, 3)).then(|| *random.pick(&[100, 400]));
+        let behind_every =
+            (workload.persistent_share > 0 && random.chance(1, 6)).then(|| *random.pick(&[2, 100, 400]));
+        let workload = Workload { room_every, behind_every, ..workload };
+        let has_dead_letters = workload.persistent_share > 0 && random.chance(1, 5);
+        let workload = if has_dead_letters { workload.with_dead_letters(random) } else { workload };
+        let has_room = !random.chance(1, 6);
+        Workload {
+            checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
+            ..workload
+        }
+    }
+
+    /// The same with journal files so small that some messages do not fit into them.
+    fn with_tiny_files(mut self, random: &Random) -> Workload {
+        self.file_blocks = *random.pick(&[3, 4]);
+        self.body_bytes_max = self.body_bytes_max.min(24);
+        self.prefetch_max = self.prefetch_max.min(3);
+        self.weigh(Action::SendTooLarge, *random.pick(&[0, 1, 2]));
+        self
+    }
+
+    fn with_delays(mut self, random: &Random) -> Workload {
+        self.delays = Some(Delays::new(random, self.mark_bytes.is_some()));
+        self.weigh(Action::Cancel, *random.pick(&[0, 2, 6]));
+        self
+    }
+
+    fn with_repeats(mut self, random: &Random) -> Workload {
+        let repeats = Repeats::new(random, self.mark_bytes.is_some());
+        let is_open = |queue: &&mut QueueSpec| !queue.is_dead_letter_queue && queue.name != "rpc";
+        for queue in self.queues.iter_mut().filter(is_open) {
+            if random.chance(2, 3) {
+                queue.arguments.push(("x-dedup-window", repeats.window.as_millis().to_string()));
+                queue.window = Some(repeats.window);
+            }
+        }
+        self.repeats = Some(repeats);
+        self.weigh(Action::Repeat, *random.pick(&[6, 16]));
+        if random.chance(1, 2) {
+            // So that ids outlive the records of their messages, and the broker.
+            self.persistent_share = *random.pick(&[7, 8]);
+            self.crashes = random.between(1, 4);
+            self.crash_every = *random.pick(&[200, 600]);
+            self.file_blocks = 8;
+            self.paging.files_max = 1;
+        }
+        self
+    }
+
+    pub(crate) fn weigh(&mut self, action: Action, weight: usize) {
+        let weights = Action::ALL.iter().zip(&mut self.weights);
+        weights.filter(|(other, _)| **other == action).for_each(|(_, old)| *old = weight);
+    }
+
+    /// How long the run is watched before it counts as at rest, where something takes longer than usual.
+    pub(crate) fn long_waits(&self) -> bool {
+        self.repeats.is_some_and(|repeats| repeats.is_long())
+    }
+
+    /// Tells whether the next message bears an id that others may bear.
+    pub(crate) fn bears_id(&self, random: &Random) -> bool {
+        self.repeats.is_some_and(|repeats| repeats.is_next(random))
+    }
+
+    /// What a client does not do anything for.
+    pub(crate) fn pause(&self, random: &Random) -> Duration {
+        match self.long_waits() && random.chance(1, 16) {
+            true => Duration::from_secs(25),
+            false => Duration::from_micros(*random.pick(&[0, 10, 200, 200, 15_000])),
+        }
+    }
+
+    /// For how long the next message is delayed, if it is.
+    pub(crate) fn delay_ms(&self, random: &Random) -> Option<u64> {
+        self.delays.and_then(|delays| delays.next_ms(random))
+    }
+
+    fn simple(random: &Random) -> Workload {
+        let flavour = match random.below(16) {
+            0..3 => Flavour::ComesAndGoes,
+            3..5 => Flavour::Flood,
+            5..8 => Flavour::Backlog,
+            _ => Flavour::Mixed,
+        };
+        let mark_bytes = random.chance(1, 5).then(|| random.between(2, 6) * 10_000);
+        let is_large = mark_bytes.is_some() || flavour == Flavour::Flood;
+        let feed_bytes = *random.pick(&[200, 1_000, 4_000, 100_000]);
+        let workload = Workload {
+            cells: random.between(2, 3),
+            clients: random.between(2, 6),
+            actions_each: random.between(5, 30) * if flavour == Flavour::Mixed { 1 } else { 2 },
+            queues: queues(random, flavour == Flavour::ComesAndGoes),
+            weights: weights(random, flavour),
+            window: *random.pick(&[300, 1_000, 4_000, 64_000]),
+            feed_bytes,
+            unsent_bytes_max: feed_bytes + random.pick(&[4_000, 12_000, 1_000_000]),
+            mark_bytes,
+            body_bytes_max: if is_large { 1_200 } else { *random.pick(&[24, 24, 200, 1_200]) },
+            read_bytes: *random.pick(&[64, 512, 4_096]),
+            writes_own: random.chance(1, 4),
+            haste: random.below(8),
+            cell_share: random.between(6, 15),
+            prefetch_max: *random.pick(&[1, 3, 20]),
+            has_expirations: random.chance(1, 4),
+            delays: None,
+            repeats: None,
+            persistent_share: 0,
+            crashes: 0,
+            stops: false,
+            crash_every: 1,
+            has_disk_trouble: false,
+            file_blocks: *random.pick(&[16, 24, 40]),
+            room_every: None,
+            behind_every: None,
+            rejects: false,
+            checkpoint_bytes_max: usize::MAX,
+            queued_max: *random.pick(&[3, 20, 10_000, 10_000]),
+            define_delay: *random.pick(&[0, 0, 0, 63]),
+            burst_max: 3,
+            paging: Paging::new(random),
+        };
+        if flavour == Flavour::Backlog {
+            return workload.with_long_queues(random);
+        }
+        let workload = match random.chance(1, 2) {
+            true => Workload {
+                persistent_share: *random.pick(&[4, 7, 8, 8]),
+                crashes: random.below(4),
+                crash_every: *random.pick(&[200, 600, 2_000]),
+                has_disk_trouble: random.chance(1, 3),
+                has_expirations: workload.has_expirations && random.chance(1, 4),
+                ..workload
+            },
+            false => workload,
+        };
+        if flavour == Flavour::Flood {
+            let feed_bytes = 200;
+            return Workload { window: 300, feed_bytes, unsent_bytes_max: feed_bytes + 4_000, ..workload };
+        }
+        if flavour == Flavour::ComesAndGoes {
+            return Workload { prefetch_max: 20, ..workload };
+        }
+        workload
+    }
+
+    /// The same with queues that are longer than their memory, and with several lives.
+    fn with_long_queues(self, random: &Random) -> Workload {
+        Workload {
+            clients: random.between(2, 4),
+            actions_each: random.between(10, 30),
+            mark_bytes: None,
+            body_bytes_max: *random.pick(&[8, 24, 200, 600]),
+            has_expirations: random.chance(1, 8),
+            persistent_share: *random.pick(&[4, 7, 8, 8]),
+            crashes: random.between(0, 4),
+            crash_every: *random.pick(&[300, 600, 2_000]),
+            has_disk_trouble: random.chance(1, 4),
+            file_blocks: *random.pick(&[8, 12, 16]),
+            burst_max: *random.pick(&[4, 8, 16]),
+            paging: Paging { share_bytes: *random.pick(&[1_500, 3_000, 6_000, 12_000]), ..self.paging },
+            ..self
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! What is declared: vhosts, exchanges, queues and bindings as bytes, in a file of redb.
+//!
+//! It is a checkpoint: a definition is a record of the journal first, and is applied here once that was
+//! released. So all that can be asked of it is to be as of some number of the journal, to say of which,
+//! never of an earlier one than it said before, and never to give a byte that was not put in.
+
+use std::fmt;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::panic::{self, AssertUnwindSafe};
+
+use bytes::Bytes;
+use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
+
+use super::damage::{DefinitionsDamage, TABLES, Table};
+use super::error::{DefinitionsError, NAME};
+use super::file::{ChangedFile, SeenFile};
+use super::rows::{self, Change, Content, Head, ROWS_LOST, Row};
+use crate::disk::{Disk, DiskFile};
+use crate::limits::{DEFINITIONS_CACHE_BYTES, DEFINITIONS_READS_MAX};
+use crate::lsn::Lsn;
+use crate::seal::StoreId;
+use crate::settings::OnDamage;
+
+/// What it is called before it is whole for the first time.
+const NEW: &str = "definitions.redb.new";
+
+/// What verifies of a damaged one, until that is set aside.
+const REPAIRED: &str = "definitions.redb.repaired";
+
+/// What a store had before it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// It is new.
+    Nothing,
+    /// Something that comes after its definitions.
+    Definitions,
+}
+
+/// What was found in a file that is only looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinitionsLook {
+    /// The number of the journal through which all is applied.
+    pub applied: Lsn,
+    /// How many rows verify, by table.
+    pub rows: Vec<(Table, usize)>,
+    /// Those of the queues.
+    pub queues: Vec<Row>,
+    /// What does not.
+    pub damage: DefinitionsDamage,
+}
+
+/// The definitions of a store.
+pub struct Definitions {
+    database: Held,
+    opens: Opens,
+    store: StoreId,
+    head: Head,
+    damage: DefinitionsDamage,
+}
+
+/// The file, once it can be changed.
+enum Held {
+    Open(Database),
+    /// The disk has no room for what redb changes when it opens a file; this was read from it.
+    Seen(Vec<(Table, Vec<Row>)>),
+}
+
+/// Opens the file to change it.
+type Opens = Box<dyn Fn() -> Result<Database, DefinitionsError> + Send>;
+
+impl fmt::Debug for Definitions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Definitions").field("head", &self.head).field("damage", &self.damage).finish()
+    }
+}
+
+/// Reads a file and changes nothing; `None` if there is none.
+pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>, DefinitionsError> {
+    let names = disk.list()?;
+    // What a set-aside was cut off from is not lost.
+    let name = [NAME, REPAIRED].into_iter().find(|name| names.iter().any(|there| there == name));
+    let Some(name) = name else { return Ok(None) };
+    let Content { head, tables, damage } = read_whole(disk, name, store)?;
+    let rows = tables.iter().map(|(table, rows)| (*table, rows.len())).collect();
+    let queues = tables.into_iter().filter(|(table, _)| *table == Table::Queues).flat_map(|(_, rows)| rows);
+    Ok(Some(DefinitionsLook { applied: head.applied, rows, queues: queues.collect(), damage }))
+}
+
+impl Definitions {
+    /// Opens the file, or makes it for a store in which there `was` none. A damaged one is set aside unchanged, if it
+    /// may be, and what verifies of it goes on.
+    pub fn open<D: Disk + Clone>(
+        disk: &D,
+        store: StoreId,
+        was: Before,
+        on_damage: OnDamage,
+    ) -> Result<Definitions, DefinitionsError> {
+        clear(disk)?;
+        let is_there = disk.list()?.iter().any(|name| name == NAME);
+        let content = match (is_there, was) {
+            (true, _) => read_what_verifies(disk, NAME, store, on_damage)?,
+            (false, Before::Nothing) => Content::default(),
+            (false, Before::Definitions) => Content::nothing_left(format!("`{NAME}` is missing")),
+        };
+        if !content.damage.is_none() && on_damage == OnDamage::Refuse {
+            return Err(DefinitionsError::Damaged(Box::new(content.damage)));
+        }
+        match is_there {
+            false => {
+                make(disk, NEW, store, &content)?;
+                disk.rename(NEW, NAME)?;
+                disk.sync_folder()?;
+            }
+            true if !content.damage.is_none() => set_aside(disk, store, &content)?,
+            true => {}
+        }
+        let Content { mut head, damage, tables } = content;
+        let of_file = disk.clone();
+        let opens: Opens = Box::new(move || redb_on(of_file.open(NAME)?));
+        let database = match opens() {
+            Ok(database) => Held::Open(database),
+            // What it has is known, and nothing has to be changed yet.
+            Err(error) if error.is_scarce() && is_there && damage.is_none() => Held::Seen(tables),
+            Err(error) => return Err(error),
+        };
+        if let Held::Open(database) = &database
+            && (!is_there || !damage.is_none())
+        {
+            // The rows that are gone are not counted any more.
+            head = contained("reading it", || rows::head(&database.begin_read()?, store))?;
+        }
+        Ok(Definitions { database, opens, store, head, damage })
+    }
+
+    /// Opens the file anew after an error that [is a lack of space](DefinitionsError::is_scarce): what was begun of a
+    /// change is undone, as it is after the end of a process. Without space for that it stays as it is.
+    ///
+    /// # Errors
+    /// As [`Definitions::open`].
+    pub fn reopened(self) -> Result<Definitions, DefinitionsError> {
+        let Definitions { database, opens, store, head, damage } = self;
+        // First, as two would change one file.
+        let before = match database {
+            Held::Open(database) => {
+                contained("closing it", || {
+                    drop(database);
+                    Ok(())
+                })?;
+                Vec::new()
+            }
+            Held::Seen(tables) => tables,
+        };
+        match opens() {
+            Ok(database) => {
+                let head = contained("reading it", || rows::head(&database.begin_read()?, store))?;
+                Ok(Definitions { database: Held::Open(database), opens, store, head, damage })
+            }
+            Err(error) if error.is_scarce() => {
+                Ok(Definitions { database: Held::Seen(before), opens, store, head, damage })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells whether rows were lost, of which not all is mended yet: now, or when it was opened before.
+    ///
+    /// # Errors
+    /// [`DefinitionsError`].
+    pub fn lacks_rows(&self) -> Result<bool, DefinitionsError> {
+        Ok(self.all(Table::Meta)?.iter().any(|(key, _)| key == ROWS_LOST))
+    }
+
+    /// Makes these changes instead of what was lost: [`Definitions::lacks_rows`] is false from then on.
+    ///
+    /// # Errors
+    /// As [`Definitions::apply`].
+    pub fn mend(&mut self, mut changes: Vec<Change>) -> Result<(), DefinitionsError> {
+        changes.push(Change { table: Table::Meta, key: Bytes::from_static(ROWS_LOST), value: None });
+        self.apply(self.applied(), &changes)
+    }
+
+    /// The number of the journal through which all is applied; 0 if there was nothing yet.
+    #[must_use]
+    pub fn applied(&self) -> Lsn {
+        self.head.applied
+    }
+
+    /// What was found damaged when it was opened, and is gone.
+    #[must_use]
+    pub fn damage(&self) -> &DefinitionsDamage {
+        &self.damage
+    }
+
+    /// All rows of a table by rising key.
+    pub fn all(&self, table: Table) -> Result<Vec<Row>, DefinitionsError> {
+        let database = match &self.database {
+            Held::Open(database) => database,
+            Held::Seen(tables) => {
+                let rows = tables.iter().find(|(seen, _)| *seen == table);
+                return Ok(rows.map(|(_, rows)| rows.clone()).unwrap_or_default());
+            }
+        };
+        let (rows, damaged) =
+            contained("reading it", || rows::rows(&database.begin_read()?, table, self.store))?;
+        if damaged.is_empty() {
+            return Ok(rows);
+        }
+        let rows = damaged.into_iter().map(|key| (table, key)).collect();
+        Err(DefinitionsError::Damaged(Box::new(DefinitionsDamage { rows, ..DefinitionsDamage::default() })))
+    }
+
+    /// Makes these changes and the number through which they go durable, all or none.
+    ///
+    /// After an error nobody knows what the device holds, so that every later call is an error too, until it is
+    /// [opened anew](Definitions::reopened) where there was too little space.
+    pub fn apply(&mut self, through: Lsn, changes: &[Change]) -> Result<(), DefinitionsError> {
+        let Held::Open(database) = &self.database else {
+            return Err(DefinitionsError::Disk(io::ErrorKind::StorageFull.into()));
+        };
+        let store = self.store;
+        let mut head = self.head.clone();
+        head.applied = head.applied.max(through);
+        let applied = contained("writing it", || {
+            let transaction = begin(database)?;
+            rows::write(&transaction, store, &mut head, changes)?;
+            transaction.commit()?;
+            Ok(())
+        });
+        match applied {
+            Ok(()) => self.head = head,
+            Err(DefinitionsError::Unreadable(why)) => {
+                return Err(DefinitionsError::Disk(io::Error::other(why)));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// A transaction that is durable when its commit returns, at the price of a second sync: the first one
+/// makes the pages durable, the second the root that leads to them. So a root that is there and leads to
+/// pages that do not verify is damage, and redb never goes back to the root before.
+fn begin(database: &Database) -> Result<WriteTransaction, DefinitionsError> {
+    let mut transaction = database.begin_write()?;
+    // It commits in two phases, and keeps what redb otherwise has to read all pages for.
+    transaction.set_quick_repair(true);
+    Ok(transaction)
+}
+
+/// Takes away what was never whole, and ends what was begun of setting a file aside.
+fn clear<D: Disk>(disk: &D) -> Result<(), DefinitionsError> {
+    let names = disk.list()?;
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    if has(NEW) {
+        disk.remove(NEW)?;
+    }
+    match (has(NAME), has(REPAIRED)) {
+        (true, true) => disk.remove(REPAIRED)?,
+        // The damaged one was moved away, which is done after the repaired one is whole.
+        (false, true) => {
+            disk.rename(REPAIRED, NAME)?;
+            disk.sync_folder()?;
+        }
+        (_, false) => {}
+    }
+    Ok(())
+}
+
+/// Makes a file of this content, and syncs it and its name.
+fn make<D: Disk>(disk: &D, name: &str, store: StoreId, content: &Content) -> Result<(), DefinitionsError> {
+    let database = redb_on(disk.create(name)?)?;
+    contained("making it", || {
+        let transaction = begin(&database)?;
+        let mut head = Head { rows: [0; TABLES], ..content.head.clone() };
+        rows::write(&transaction, store, &mut head, &content.changes())?;
+        transaction.commit()?;
+        database.close()?;
+        Ok(())
+    })?;
+    disk.sync_folder()?;
+    Ok(())
+}
+
+fn set_aside<D: Disk>(disk: &D, store: StoreId, content: &Content) -> Result<(), DefinitionsError> {
+    make(disk, REPAIRED, store, content)?;
+    let names = disk.list()?;
+    let mut aside = format!("{NAME}.damaged");
+    let mut number = 1;
+    while names.contains(&aside) {
+        number += 1;
+        aside = format!("{NAME}.damaged-{number}");
+    }
+    disk.rename(NAME, &aside)?;
+    disk.rename(REPAIRED, NAME)?;
+    disk.sync_folder()?;
+    Ok(())
+}
+
+/// Reads a file; one from which nothing can be read is empty, unless that is to be refused.
+fn read_what_verifies<D: Disk>(
+    disk: &D,
+    name: &str,
+    store: StoreId,
+    on_damage: OnDamage,
+) -> Result<Content, DefinitionsError> {
+    match read_whole(disk, name, store) {
+        Err(DefinitionsError::Unreadable(why)) if on_damage == OnDamage::Quarantine => {
+            Ok(Content::nothing_left(format!("nothing can be read from `{NAME}`, {why}")))
+        }
+        other => other,
+    }
+}
+
+/// Reads all of a file and checks each page and each row. What does not verify is damage.
+fn read_whole<D: Disk>(disk: &D, name: &str, store: StoreId) -> Result<Content, DefinitionsError> {
+    if disk.open(name)?.size()? == 0 {
+        return Err(DefinitionsError::Unreadable("it is empty".to_string()));
+    }
+    let read = |is_strict: bool| {
+        let file = disk.open(name)?;
+        let seen = SeenFile::new(file, DEFINITIONS_READS_MAX);
+        contained("reading it", || {
+            let mut builder = Builder::new();
+            // Without a cache each step is a read, so that pages in a circle are noticed.
+            let cache_bytes = if is_strict { DEFINITIONS_CACHE_BYTES } else { 0 };
+            builder.set_cache_size(cache_bytes).set_check_integrity_on_open(is_strict);
+            // Closing it, redb writes to what it opened: where that is damaged it may panic, and if that is while a
+            // panic is under way already the process ends. So one that is not known to be well is left open.
+            let database = ManuallyDrop::new(builder.create_with_backend(seen)?);
+            let content = rows::content(&database.begin_read()?, store)?;
+            if is_strict {
+                drop(ManuallyDrop::into_inner(database));
+            }
+            Ok(content)
+        })
+    };
+    match read(true) {
+        Err(DefinitionsError::Unreadable(why)) => {
+            let mut content = read(false)?;
+            content.damage.pages = Some(why);
+            Ok(content)
+        }
+        other => other,
+    }
+}
+
+fn redb_on<F: DiskFile>(file: F) -> Result<Database, DefinitionsError> {
+    contained("opening it", || {
+        let mut builder = Builder::new();
+        Ok(builder.set_cache_size(DEFINITIONS_CACHE_BYTES).create_with_backend(ChangedFile(file))?)
+    })
+}
+
+/// What redb says, or what it says when it panics, which it may on a damaged file.
+fn contained<T>(
+    doing: &str,
+    call: impl FnOnce() -> Result<T, DefinitionsError>,
+) -> Result<T, DefinitionsError> {
+    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
+    outcome.unwrap_or_else(|_| Err(DefinitionsError::Unreadable(format!("redb panics {doing}"))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Why there are no definitions, in words.
+
+use std::fmt;
+use std::io;
+
+use super::damage::DefinitionsDamage;
+use crate::disk;
+use crate::settings::OnDamage;
+
+/// What the file is called.
+pub const NAME: &str = "definitions.redb";
+
+/// Why there are no definitions.
+#[derive(Debug)]
+pub enum DefinitionsError {
+    /// The disk does not let us. After it nothing is applied any more.
+    Disk(io::Error),
+    /// The file belongs to another store.
+    Foreign,
+    /// The file is of a version that is not known here.
+    Version(u32),
+    /// Nothing can be read from the file.
+    Unreadable(String),
+    /// There is damage, and the settings say that it is not to be opened then.
+    Damaged(Box<DefinitionsDamage>),
+}
+
+impl DefinitionsError {
+    /// Tells whether nothing is lacking but space, which can come back.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        matches!(self, DefinitionsError::Disk(error) if disk::is_scarce(error))
+    }
+}
+
+/// A sync failed, for whatever reason: never a lack of space that comes back.
+#[derive(Debug)]
+pub(crate) struct SyncFailed(io::Error);
+
+impl SyncFailed {
+    /// The error as redb is told of it, which says the same.
+    pub(crate) fn told(error: io::Error) -> io::Error {
+        io::Error::other(SyncFailed(error))
+    }
+}
+
+impl fmt::Display for SyncFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for SyncFailed {}
+
+impl fmt::Display for DefinitionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DefinitionsError::Disk(error) => {
+                write!(f, "`{NAME}` cannot be read or written: {error}; check the disk")
+            }
+            DefinitionsError::Foreign => {
+                write!(f, "`{NAME}` belongs to another store; take it out of the folder")
+            }
+            DefinitionsError::Version(version) => {
+                write!(f, "`{NAME}` has version `{version}`; open it with the release that wrote it")
+            }
+            DefinitionsError::Unreadable(why) => write!(
+                f,
+                "`{NAME}` is damaged so that nothing can be read from it: {why}; restore the whole folder from a \
+                 copy, or {}: messages then come back in queues that are named by number",
+                OnDamage::TO_GO_ON
+            ),
+            DefinitionsError::Damaged(damage) => {
+                write!(f, "`{NAME}` is damaged; restore it, or {}\n{damage}", OnDamage::TO_GO_ON)
+            }
+        }
+    }
+}
+
+impl std::error::Error for DefinitionsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            DefinitionsError::Disk(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for DefinitionsError {
+    fn from(error: io::Error) -> DefinitionsError {
+        DefinitionsError::Disk(error)
+    }
+}
+
+impl From<redb::Error> for DefinitionsError {
+    fn from(error: redb::Error) -> DefinitionsError {
+        let is_of_disk = |error: &io::Error| {
+            let is_sync = error.get_ref().is_some_and(|inner| inner.is::<SyncFailed>());
+            is_sync || error.raw_os_error().is_some() || error.kind() == io::ErrorKind::WriteZero
+        };
+        match error {
+            redb::Error::Io(error) if is_of_disk(&error) => DefinitionsError::Disk(error),
+            redb::Error::PreviousIo => DefinitionsError::Disk(io::Error::other("it failed before")),
+            other => DefinitionsError::Unreadable(other.to_string()),
+        }
+    }
+}
+
+impl From<redb::StorageError> for DefinitionsError {
+    fn from(error: redb::StorageError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::TableError> for DefinitionsError {
+    fn from(error: redb::TableError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::TransactionError> for DefinitionsError {
+    fn from(error: redb::TransactionError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::CommitError> for DefinitionsError {
+    fn from(error: redb::CommitError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::DatabaseError> for DefinitionsError {
+    fn from(error: redb::DatabaseError) -> DefinitionsError {
+        redb::Error::from(error).into()
+    }
+}

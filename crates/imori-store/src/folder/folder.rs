@@ -1,0 +1,395 @@
+//! The folder that is a store, and whose it is.
+//!
+//! It holds `lock`, `store` (which store this is), `run` (how the last process ended), `damage` (what nobody has
+//! acknowledged), `definitions.redb` and the folders `journal/` and `segments/`.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::folder_lock::{FolderLock, LockError};
+use super::identity::{self, IdentityError};
+use super::run_mark::{self, BootId, LastEnd, RunMark};
+use crate::definitions;
+use crate::disk::{Disk as _, ReadOnlyDisk, RealDisk};
+use crate::seal::StoreId;
+use crate::settings::OnDamage;
+
+/// The folder of journal files.
+pub const JOURNAL: &str = "journal";
+
+/// The folder of segments.
+pub const SEGMENTS: &str = "segments";
+
+/// Where the kernel says which boot this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Bits of a folder's mode that let others than its owner in.
+const OTHERS: u32 = 0o077;
+
+/// Why a folder cannot be used as a store.
+#[derive(Debug)]
+pub enum FolderError {
+    /// The operating system does not let us.
+    Disk {
+        /// What it is about.
+        path: PathBuf,
+        /// What it says.
+        error: io::Error,
+    },
+    /// Another process has it.
+    Held {
+        /// The folder.
+        path: PathBuf,
+        /// The number of that process, if it wrote it down.
+        process: Option<u32>,
+    },
+    /// The folder does not say which store it holds.
+    Identity {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        error: IdentityError,
+    },
+    /// There is something of a store, and nothing that says which.
+    NoIdentity {
+        /// The folder.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+    },
+    /// A folder of a store is gone, and the settings say that it is not to be opened then. Nothing was changed.
+    Missing {
+        /// The folder.
+        path: PathBuf,
+        /// What is not there.
+        names: Vec<&'static str>,
+    },
+    /// There is no store.
+    Absent {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The disk failed in this run, so that it cannot end cleanly.
+    DiskFailed,
+}
+
+impl fmt::Display for FolderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FolderError::Disk { path, error } => {
+                write!(f, "`{}` cannot be used: {error}; check the folder and its disk", path.display())
+            }
+            FolderError::Held { path, process: Some(process) } => write!(
+                f,
+                "process `{process}` has the data folder `{}`; stop it, or use another folder",
+                path.display()
+            ),
+            FolderError::Held { path, process: None } => write!(
+                f,
+                "another process has the data folder `{}`; stop it, or use another folder",
+                path.display()
+            ),
+            FolderError::Identity { path, error } => write!(f, "data folder `{}`: {error}", path.display()),
+            FolderError::NoIdentity { path, found } => write!(
+                f,
+                "data folder `{}` has `{found}` and no file `{}`; restore that file, or use an empty folder",
+                path.display(),
+                identity::NAME
+            ),
+            FolderError::Missing { path, names } => {
+                write!(f, "data folder `{}` ", path.display())?;
+                for name in names {
+                    write!(f, "has lost its folder `{name}/`, ")?;
+                }
+                write!(
+                    f,
+                    "with all that stood there; restore the whole folder from a copy, or {}",
+                    OnDamage::TO_GO_ON
+                )
+            }
+            FolderError::Absent { path } => {
+                write!(f, "there is no store in `{}`; give the folder of a broker", path.display())
+            }
+            FolderError::DiskFailed => {
+                f.write_str("the disk failed, so that nobody may believe the end to be clean; check the disk")
+            }
+        }
+    }
+}
+
+impl std::error::Error for FolderError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            FolderError::Disk { error, .. } => Some(error),
+            FolderError::Identity { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// A folder that is a store, and that this process alone has.
+#[derive(Debug)]
+pub struct StoreFolder {
+    path: PathBuf,
+    journal: RealDisk,
+    segments: RealDisk,
+    store: StoreId,
+    last_end: LastEnd,
+    missing: Vec<&'static str>,
+    is_open_to_others: bool,
+    mark: RunMark<File>,
+    has_failed: AtomicBool,
+    _lock: FolderLock,
+}
+
+impl StoreFolder {
+    /// Takes the folder, which is made where there is none, and marks durably that it is in use.
+    ///
+    /// Whoever ends without [`StoreFolder::end_clean`] is taken for killed, or worse. Of a store that was there
+    /// before, folders are made anew only where the settings say to go on without what is damaged.
+    pub fn open(path: &Path, on_damage: OnDamage) -> Result<StoreFolder, FolderError> {
+        let disk = |error| FolderError::Disk { path: path.to_owned(), error };
+        make(path).map_err(disk)?;
+        let lock = FolderLock::take(path).map_err(|error| held(path, error))?;
+        let is_open_to_others = is_open_to_others(path).map_err(disk)?;
+        let root = RealDisk::new(path.to_owned());
+        let known = identity_in(path)?;
+        let mut missing = missing(path);
+        if known.is_none() {
+            missing.clear();
+        } else if !missing.is_empty() && on_damage == OnDamage::Refuse {
+            return Err(FolderError::Missing { path: path.to_owned(), names: missing });
+        }
+        // Before the identity, so that a store that has one has had its folders.
+        for name in [JOURNAL, SEGMENTS] {
+            make(&path.join(name)).map_err(disk)?;
+        }
+        root.sync_folder().map_err(disk)?;
+        let (store, is_new) = match known {
+            Some(store) => (store, false),
+            None => {
+                let store = random_store().map_err(disk)?;
+                identity::write(&root, store).map_err(disk)?;
+                (store, true)
+            }
+        };
+        let boot = boot();
+        let last_end = match is_new {
+            true => LastEnd::First,
+            false => run_mark::read(&root, boot).map_err(disk)?,
+        };
+        let mark = run_mark::begin(&root, boot).map_err(disk)?;
+        let [journal, segments] = [JOURNAL, SEGMENTS].map(|name| RealDisk::new(path.join(name)));
+        // So that their folders are open from now on.
+        journal.sync_folder().and_then(|()| segments.sync_folder()).map_err(disk)?;
+        let (path, has_failed) = (path.to_owned(), AtomicBool::new(false));
+        Ok(StoreFolder {
+            path,
+            journal,
+            segments,
+            store,
+            last_end,
+            missing,
+            is_open_to_others,
+            mark,
+            has_failed,
+            _lock: lock,
+        })
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The files that stand in it, the definitions among them.
+    #[must_use]
+    pub fn root(&self) -> RealDisk {
+        RealDisk::new(self.path.clone())
+    }
+
+    /// The files of the journal.
+    #[must_use]
+    pub fn journal(&self) -> RealDisk {
+        self.journal.clone()
+    }
+
+    /// The segments.
+    #[must_use]
+    pub fn segments(&self) -> RealDisk {
+        self.segments.clone()
+    }
+
+    /// Which store it is.
+    #[must_use]
+    pub fn store(&self) -> StoreId {
+        self.store
+    }
+
+    /// How the process before this one ended.
+    #[must_use]
+    pub fn last_end(&self) -> LastEnd {
+        self.last_end
+    }
+
+    /// The folders that the store had and that were gone: they are empty now.
+    #[must_use]
+    pub fn missing(&self) -> &[&'static str] {
+        &self.missing
+    }
+
+    /// Tells whether others than the owner may look into it, which is worth a warning.
+    #[must_use]
+    pub fn is_open_to_others(&self) -> bool {
+        self.is_open_to_others
+    }
+
+    /// Marks, durably, that all is written; the last thing before the process gives the folder back.
+    pub fn end_clean(&self) -> Result<(), FolderError> {
+        if self.has_failed.load(Ordering::Acquire) {
+            return Err(FolderError::DiskFailed);
+        }
+        let marked = self.mark.end_clean();
+        marked.map_err(|error| FolderError::Disk { path: self.path.clone(), error })
+    }
+
+    /// Marks, as well as that goes, that a write or a sync failed; it may take as long as the disk does.
+    ///
+    /// Safety cannot hang on a mark that a failing disk has to take, and does not:
+    ///
+    /// - The page cache lives as long as the boot. In another boot no mark but a clean one is believed,
+    ///   and once this was called no clean one is written.
+    /// - In this boot the next process reads the mark through the same page cache, so that the write is
+    ///   enough; the sync only keeps it when the cache lets it go.
+    /// - If the sector cannot be written, the mark is taken away, and none is as good as a power loss.
+    /// - If that fails too, the file system refuses every change, and the next process cannot take the
+    ///   folder before it is mounted anew, which drops the cache. One that was only made writable again
+    ///   keeps it, and there alone [`LastEnd::Killed`] is told although a sync failed. Therefore that
+    ///   word allows to read through the page cache, and never to leave as it is what was read from where
+    ///   the last process wrote: opening a journal writes the last file and those that were ready anew
+    ///   and syncs them, a segment has its name only after its sync, and the definitions change their
+    ///   root only after a sync of what it points to.
+    pub fn disk_failed(&self) -> io::Result<()> {
+        self.has_failed.store(true, Ordering::Release);
+        let marked = self.mark.disk_failed();
+        if marked.is_err() {
+            return fs::remove_file(self.path.join(run_mark::NAME)).or(marked);
+        }
+        marked
+    }
+}
+
+/// A folder that is looked at and not changed, while no process has it.
+#[derive(Debug)]
+pub struct FolderLook {
+    /// Which store it is.
+    pub store: StoreId,
+    /// How the last process ended that had it.
+    pub last_end: LastEnd,
+    /// The folders that the store had and that are gone.
+    pub missing: Vec<&'static str>,
+    /// Others than the owner may look into it.
+    pub is_open_to_others: bool,
+    _lock: Option<FolderLock>,
+}
+
+impl FolderLook {
+    /// Keeps others out of the folder and reads whose it is.
+    pub fn open(path: &Path) -> Result<FolderLook, FolderError> {
+        let disk = |error| FolderError::Disk { path: path.to_owned(), error };
+        if !path.is_dir() {
+            return Err(FolderError::Absent { path: path.to_owned() });
+        }
+        let lock = FolderLock::take_to_look(path).map_err(|error| held(path, error))?;
+        let Some(store) = identity_in(path)? else {
+            return Err(FolderError::Absent { path: path.to_owned() });
+        };
+        let last_end = run_mark::read(&ReadOnlyDisk::new(path.to_owned()), boot()).map_err(disk)?;
+        let is_open_to_others = is_open_to_others(path).map_err(disk)?;
+        Ok(FolderLook { store, last_end, missing: missing(path), is_open_to_others, _lock: lock })
+    }
+}
+
+/// The identity of a folder; that of one with files of a store must not be missing.
+fn identity_in(path: &Path) -> Result<Option<StoreId>, FolderError> {
+    let identity = identity::read(&ReadOnlyDisk::new(path.to_owned()));
+    let identity = identity.map_err(|error| FolderError::Identity { path: path.to_owned(), error })?;
+    if identity.is_some() {
+        return Ok(identity);
+    }
+    // A new number would make what is there that of a stranger.
+    match leftover(path).map_err(|error| FolderError::Disk { path: path.to_owned(), error })? {
+        Some(found) => Err(FolderError::NoIdentity { path: path.to_owned(), found }),
+        None => Ok(None),
+    }
+}
+
+fn leftover(path: &Path) -> io::Result<Option<String>> {
+    for name in [definitions::NAME, run_mark::NAME] {
+        if path.join(name).exists() {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    for name in [JOURNAL, SEGMENTS] {
+        let folder = path.join(name);
+        if folder.is_dir() && fs::read_dir(folder)?.next().is_some() {
+            return Ok(Some(format!("{name}/")));
+        }
+    }
+    Ok(None)
+}
+
+/// The folders of a store that are not there.
+fn missing(path: &Path) -> Vec<&'static str> {
+    [JOURNAL, SEGMENTS].into_iter().filter(|name| !path.join(name).is_dir()).collect()
+}
+
+/// Makes a folder for its owner alone, and those above it; their names are durable.
+fn make(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make(above)?;
+    DirBuilder::new().mode(0o700).create(path)?;
+    File::open(above)?.sync_all()
+}
+
+fn is_open_to_others(path: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(path)?.permissions().mode() & OTHERS != 0)
+}
+
+fn random_store() -> io::Result<StoreId> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(StoreId(bytes))
+}
+
+fn boot() -> Option<BootId> {
+    boot_id(&fs::read_to_string(BOOT_ID).ok()?)
+}
+
+/// Reads a number such as `6b0f1d0c-5f0e-4f3a-9d3b-0d7a5c2f1e11`.
+fn boot_id(text: &str) -> Option<BootId> {
+    let digits: String = text.trim().chars().filter(|char| *char != '-').collect();
+    let number =
+        u128::from_str_radix(&digits, 16).ok().filter(|number| *number != 0 && digits.len() == 32)?;
+    Some(BootId(number.to_be_bytes()))
+}
+
+fn held(path: &Path, error: LockError) -> FolderError {
+    match error {
+        LockError::Disk(error) => {
+            FolderError::Disk { path: path.join(crate::folder::folder_lock::NAME), error }
+        }
+        LockError::Held(process) => FolderError::Held { path: path.to_owned(), process },
+    }
+}
+
+#[cfg(test)]
+mod tests;

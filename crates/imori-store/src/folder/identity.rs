@@ -1,0 +1,158 @@
+//! The file `store`: which store a folder holds, and in which version.
+//!
+//! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. It is written once, before
+//! anything else, and every other file of the store is bound to its number.
+
+use std::fmt;
+use std::io;
+
+use super::replace;
+use crate::disk::Disk;
+use crate::limits::SECTOR_BYTES;
+use crate::seal::StoreId;
+
+/// What the file is called.
+pub const NAME: &str = "store";
+
+/// The version of the folder: which files it has and what they are called.
+pub const VERSION: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"imoristo";
+const USED_BYTES: usize = 36;
+
+/// Why a folder does not say which store it holds.
+#[derive(Debug)]
+pub enum IdentityError {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// The file does not verify.
+    Damaged,
+    /// It verifies, and is of a version that is not known here.
+    Version(u32),
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityError::Disk(error) => {
+                write!(f, "`{NAME}` cannot be read or made: {error}; check the disk")
+            }
+            IdentityError::Damaged => write!(
+                f,
+                "`{NAME}`, which says which store this is, does not verify; restore this file from a copy of the folder"
+            ),
+            IdentityError::Version(version) => write!(
+                f,
+                "the store has version `{version}`, and this release knows version `{VERSION}`; \
+                 open it with the release that wrote it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            IdentityError::Disk(error) => Some(error),
+            IdentityError::Damaged | IdentityError::Version(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for IdentityError {
+    fn from(error: io::Error) -> IdentityError {
+        IdentityError::Disk(error)
+    }
+}
+
+/// Which store the folder holds; `None` if nothing says so.
+pub fn read<D: Disk>(disk: &D) -> Result<Option<StoreId>, IdentityError> {
+    replace::content(disk, NAME)?.map(|bytes| decode(&bytes)).transpose()
+}
+
+/// Makes the folder hold this store.
+pub fn write<D: Disk>(disk: &D, store: StoreId) -> io::Result<()> {
+    replace::replace(disk, NAME, &encode(store)).map(drop)
+}
+
+fn encode(StoreId(store): StoreId) -> [u8; SECTOR_BYTES] {
+    let mut sector = [0; SECTOR_BYTES];
+    sector[..8].copy_from_slice(&MAGIC);
+    sector[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    sector[12..28].copy_from_slice(&store);
+    let sum = crc32c::crc32c(&sector[..USED_BYTES - 4]);
+    sector[USED_BYTES - 4..USED_BYTES].copy_from_slice(&sum.to_le_bytes());
+    sector
+}
+
+fn decode(bytes: &[u8]) -> Result<StoreId, IdentityError> {
+    let (covered, rest) = bytes.split_at_checked(USED_BYTES - 4).ok_or(IdentityError::Damaged)?;
+    let (expected, zeros) = rest.split_first_chunk::<4>().ok_or(IdentityError::Damaged)?;
+    let is_whole = bytes.len() == SECTOR_BYTES && zeros.iter().all(|byte| *byte == 0);
+    if !is_whole || !covered.starts_with(&MAGIC) || u32::from_le_bytes(*expected) != crc32c::crc32c(covered) {
+        return Err(IdentityError::Damaged);
+    }
+    let (version, rest) =
+        covered.get(8..).and_then(<[u8]>::split_first_chunk).ok_or(IdentityError::Damaged)?;
+    let version = u32::from_le_bytes(*version);
+    if version != VERSION {
+        return Err(IdentityError::Version(version));
+    }
+    rest.first_chunk().map(|store| StoreId(*store)).ok_or(IdentityError::Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::sim_disk::{Random, SimDisk};
+
+    const STORE: StoreId = StoreId([7; 16]);
+
+    #[test]
+    fn decode_after_encode_is_identity() {
+        assert_eq!(decode(&encode(STORE)).expect("it is whole"), STORE);
+    }
+
+    #[test]
+    fn no_prefix_and_no_flipped_bit_is_an_identity() {
+        let sector = encode(STORE);
+        for len in 0..sector.len() {
+            assert!(matches!(decode(&sector[..len]), Err(IdentityError::Damaged)), "{len} bytes");
+        }
+        for bit in 0..sector.len() * 8 {
+            let mut flipped = sector;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(decode(&flipped), Err(IdentityError::Damaged)), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_with_its_number() {
+        let mut sector = encode(STORE);
+        sector[8] = 2;
+        let sum = crc32c::crc32c(&sector[..USED_BYTES - 4]);
+        sector[USED_BYTES - 4..USED_BYTES].copy_from_slice(&sum.to_le_bytes());
+        let error = decode(&sector).expect_err("it is of the future").to_string();
+        assert!(error.contains("version `2`") && error.contains("release that wrote it"), "{error}");
+    }
+
+    #[test]
+    fn a_crash_leaves_no_identity_or_a_whole_one() {
+        let mut random = Random(1);
+        let disk = SimDisk::default();
+        disk.watch();
+        write(&disk, STORE).expect("the disk is well");
+        let snapshots = disk.take_snapshots();
+        let (mut absent, mut whole) = (0, 0);
+        for state in snapshots.iter().flat_map(|state| [state; 50]) {
+            let left = SimDisk::new(state.crash(&mut random));
+            match read(&left).expect("what is there is whole") {
+                Some(store) => whole += usize::from(store == STORE),
+                None => absent += 1,
+            }
+            write(&left, STORE).expect("what is left of the first try is in nobody's way");
+        }
+        assert!(absent > 0 && whole > 0 && absent + whole == snapshots.len() * 50, "{absent}, {whole}");
+        assert_eq!(read(&disk).expect("the disk is well"), Some(STORE));
+    }
+}

@@ -1,0 +1,463 @@
+//! The threads of a journal: one that commits, and one that keeps files ready.
+//!
+//! The committer takes everything queued, writes it by one call, syncs once and releases it. There is
+//! no timer: what comes meanwhile is the next batch. After a failed write or sync nothing is ever
+//! released again and that file is not synced again; whoever listens ends the process. A disk without
+//! space for a new file is no failure: the committer waits for one.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::{BufMut, BytesMut};
+
+use super::intake::{Admitted, AppendError, Intake, NewRecord};
+use super::journal::{Batch, Journal};
+use super::open::Opened;
+use super::pool::Pool;
+use super::space::{Space, Watermark};
+use crate::disk::{Disk, DiskFile};
+use crate::limits::{BLOCK_BYTES, MOVE_FILES_MIN, SHORT_FILES_MAX};
+use crate::lsn::{Lsn, LsnRange};
+use crate::planted::Fault;
+use crate::records::RecordType;
+
+/// Who is told what became of records; called on the store's threads, and does not block them.
+pub trait Listener: Send + Sync + 'static {
+    /// The write of all records up to this one returned: they survive the end of this process.
+    fn written(&self, through: Lsn);
+
+    /// All records up to this one are durable.
+    fn released(&self, through: Lsn);
+
+    /// A batch was released; for those who count. Comes after `released`.
+    fn committed(&self, _commit: &Commit) {}
+
+    /// The disk failed: what was not released will never be. Comes once.
+    fn poisoned(&self, cause: &io::Error);
+}
+
+/// What a batch took.
+#[derive(Debug, Clone, Copy)]
+pub struct Commit {
+    /// Its records.
+    pub records: usize,
+    /// The bytes of its records.
+    pub bytes: usize,
+    /// How long its write took.
+    pub write: Duration,
+    /// How long its sync took.
+    pub sync: Duration,
+}
+
+/// A journal with its threads.
+pub struct Committer<D: Disk> {
+    shared: Arc<Shared<D>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Shared<D: Disk> {
+    disk: D,
+    listener: Box<dyn Listener>,
+    file_bytes: usize,
+    state: Mutex<State<D::File>>,
+    /// Something is queued, a file is ready, or it ends.
+    work: Condvar,
+    /// A file is free, one was taken, or it ends.
+    room: Condvar,
+    queued_bytes: AtomicUsize,
+    released: AtomicU64,
+    is_stalled: AtomicBool,
+    flush_since: Mutex<Option<Instant>>,
+}
+
+struct State<F> {
+    intake: Intake,
+    pool: Pool<F>,
+    live_files: usize,
+    oldest_sealed: Option<Lsn>,
+    /// Bytes that the file still takes which is written to.
+    room: usize,
+    /// The committer waits for `work`, and nobody has woken it yet.
+    is_waiting: bool,
+    is_ending: bool,
+    /// All is committed that ever will be, and no file is needed any more.
+    is_committed: bool,
+    is_poisoned: bool,
+}
+
+impl<D: Disk> Committer<D> {
+    /// Starts the threads of a journal, `journal` and `journal-pool`.
+    pub fn start(disk: D, opened: Opened<D::File>, listener: Box<dyn Listener>) -> io::Result<Committer<D>> {
+        let Opened { intake, journal, pool, recovered } = opened;
+        let released = recovered.next.0.saturating_sub(1);
+        let state = State {
+            intake,
+            pool,
+            live_files: journal.live_files(),
+            oldest_sealed: journal.oldest_sealed(),
+            room: journal.room(),
+            is_waiting: false,
+            is_ending: false,
+            is_committed: false,
+            is_poisoned: false,
+        };
+        let shared = Arc::new(Shared {
+            disk,
+            listener,
+            file_bytes: journal.file_bytes(),
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            room: Condvar::new(),
+            queued_bytes: AtomicUsize::new(0),
+            released: AtomicU64::new(released),
+            is_stalled: AtomicBool::new(false),
+            flush_since: Mutex::new(None),
+        });
+        let committer = Committer { shared, threads: Mutex::new(Vec::new()) };
+        committer.spawn("journal", move |shared| shared.commit(journal))?;
+        committer.spawn("journal-pool", Shared::fill)?;
+        Ok(committer)
+    }
+
+    fn spawn(&self, name: &str, run: impl FnOnce(&Shared<D>) + Send + 'static) -> io::Result<()> {
+        let (shared, builder) = (self.shared.clone(), std::thread::Builder::new());
+        let thread = builder.name(name.to_string()).spawn(move || run(&shared))?;
+        self.threads.lock().expect("nothing panics while it holds them").push(thread);
+        Ok(())
+    }
+
+    /// Queues records, each for itself; an array or a `Vec`.
+    pub fn append<R>(&self, records: R) -> Result<LsnRange, AppendError>
+    where
+        R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
+    {
+        self.shared.append(Admitted::each(records, self.shared.file_bytes)?)
+    }
+
+    /// Queues records of which after a crash all are there or none.
+    pub fn append_group<R>(&self, records: R) -> Result<LsnRange, AppendError>
+    where
+        R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
+    {
+        self.shared.append(Admitted::group(records, self.shared.file_bytes)?)
+    }
+
+    /// Queues a checkpoint: once it is durable, files are free that have nothing at or above `floor`.
+    pub fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Result<Lsn, AppendError> {
+        let mut bytes = BytesMut::with_capacity(8 + payload.len());
+        bytes.put_u64_le(floor.0);
+        bytes.put_slice(payload);
+        let record = NewRecord { kind: RecordType::Checkpoint, payload: bytes.freeze() };
+        self.append([record]).map(|range| range.last)
+    }
+
+    /// The bytes of records that are not released yet. Nothing that is appended is refused for want of
+    /// room: who lets publishers in stops them while this is above a mark.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.shared.queued_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The number of the next record.
+    #[must_use]
+    pub fn next_lsn(&self) -> Lsn {
+        self.shared.lock().intake.next_lsn()
+    }
+
+    /// All records up to this one are durable.
+    #[must_use]
+    pub fn released_through(&self) -> Lsn {
+        Lsn(self.shared.released.load(Ordering::Acquire))
+    }
+
+    /// Since when the write or sync is under way, if one is; a thread that watches for stalls asks.
+    #[must_use]
+    pub fn flush_since(&self) -> Option<Instant> {
+        *self.shared.flush_since.lock().expect("nothing panics while it holds this")
+    }
+
+    /// Tells whether a file could not be made for want of space.
+    #[must_use]
+    pub fn is_out_of_space(&self) -> bool {
+        self.shared.is_stalled.load(Ordering::Relaxed)
+    }
+
+    /// Looks at how much space is left, and makes files again if they could not be made before and there
+    /// is space now. What is queued when this becomes high should be less than a file: the one behind it
+    /// is for settles.
+    pub fn look_at_space(&self, space: &mut Space) -> io::Result<Watermark> {
+        let free_bytes = self.shared.disk.free_bytes()?;
+        let mut state = self.shared.lock();
+        let is_stalled = state.pool.is_stalled();
+        let watermark = space.look(free_bytes, is_stalled);
+        state.pool.be_short(watermark == Watermark::High);
+        if is_stalled && space.has_room(free_bytes) {
+            state.pool.retry();
+            self.shared.note_stall(&state);
+        }
+        state.pool.retry_urgently();
+        // What is ready beyond the reserve may go now.
+        self.shared.room.notify_one();
+        Ok(watermark)
+    }
+
+    /// Bytes that may be appended of what moves messages, so that files are left for settles, and for the checkpoint by
+    /// which files go: it stands behind all that is queued.
+    pub fn room_for_moves(&self) -> io::Result<usize> {
+        let free_bytes = self.shared.disk.free_bytes()?;
+        let (ready, room) = {
+            let state = self.shared.lock();
+            (state.pool.ready(), state.room)
+        };
+        Ok(room_for_moves(self.shared.file_bytes, (ready, free_bytes), room, self.queued_bytes()))
+    }
+
+    /// The files in which something is needed, with the one that is written to.
+    #[must_use]
+    pub fn live_files(&self) -> usize {
+        self.shared.lock().live_files
+    }
+
+    /// The highest number in the oldest file of those that are needed and not written to: with a floor
+    /// above it, a checkpoint frees that file.
+    #[must_use]
+    pub fn oldest_sealed(&self) -> Option<Lsn> {
+        self.shared.lock().oldest_sealed
+    }
+}
+
+impl<F: DiskFile> State<F> {
+    /// Notes what others ask of the journal, which the committer's thread has.
+    fn note(&mut self, journal: &Journal<F>) {
+        (self.live_files, self.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
+        self.room = journal.room();
+    }
+}
+
+impl<D: Disk> Committer<D> {
+    /// Commits what is queued, unless there is no space for it, and ends the threads. What is appended later
+    /// is never released.
+    pub fn finish(&self) {
+        self.shared.lock().is_ending = true;
+        self.shared.work.notify_all();
+        self.shared.room.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock().expect("nothing panics while it holds them"));
+        for thread in threads {
+            // A thread that panicked has nothing left to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// As [`Committer::finish`].
+impl<D: Disk> Drop for Committer<D> {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl<D: Disk> Shared<D> {
+    fn lock(&self) -> MutexGuard<'_, State<D::File>> {
+        self.state.lock().expect("nothing panics while it holds the state")
+    }
+
+    fn append<R>(&self, admitted: Admitted<R>) -> Result<LsnRange, AppendError>
+    where
+        R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
+    {
+        let bytes = admitted.bytes();
+        // Before they can be released, or the sum would pass below zero.
+        self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let mut state = self.lock();
+        let appended = state.intake.append(admitted);
+        let is_waiting = std::mem::take(&mut state.is_waiting);
+        drop(state);
+        if is_waiting {
+            self.work.notify_one();
+        }
+        if appended.is_err() {
+            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        appended
+    }
+
+    /// The committer's thread.
+    fn commit(&self, mut journal: Journal<D::File>) {
+        while let Some(batch) = self.next_batch(&mut journal) {
+            match self.commit_batch(&mut journal, &batch) {
+                Ok(commit) => self.listener.committed(&commit),
+                Err(error) => {
+                    self.mark_flush(None);
+                    return self.poison(&error);
+                }
+            }
+            journal.recycle(batch);
+        }
+        self.lock().is_committed = true;
+        self.room.notify_one();
+    }
+
+    fn next_batch(&self, journal: &mut Journal<D::File>) -> Option<Batch<D::File>> {
+        if !journal.has_staged() {
+            self.wait(|state| {
+                journal.stage(&mut state.intake);
+                journal.has_staged() || state.is_ending
+            })?;
+        }
+        if journal.needs_file() {
+            self.wait(|state| {
+                let is_hopeless = state.is_ending && state.pool.is_hopeless();
+                let has_rolled = journal.roll_for(&mut state.intake, &mut state.pool);
+                if !has_rolled {
+                    // None is being made perhaps, for want of space that this one may have.
+                    self.room.notify_one();
+                }
+                state.note(journal);
+                has_rolled || is_hopeless
+            })?;
+            self.room.notify_one();
+        }
+        journal.take_batch()
+    }
+
+    /// Waits until this is so; nothing if the journal is poisoned.
+    fn wait(&self, mut is_so: impl FnMut(&mut State<D::File>) -> bool) -> Option<()> {
+        let mut state = self.lock();
+        loop {
+            if state.is_poisoned {
+                return None;
+            }
+            if is_so(&mut state) {
+                return Some(());
+            }
+            state.is_waiting = true;
+            state = self.work.wait(state).expect("nothing panics while it holds the state");
+            state.is_waiting = false;
+        }
+    }
+
+    fn commit_batch(&self, journal: &mut Journal<D::File>, batch: &Batch<D::File>) -> io::Result<Commit> {
+        let (begin, write, journal) = (Instant::now(), Cell::new(Duration::ZERO), RefCell::new(journal));
+        let sync = Cell::new(Duration::ZERO);
+        self.mark_flush(Some(begin));
+        let written = || {
+            write.set(begin.elapsed());
+            journal.borrow_mut().batch_written();
+            self.listener.written(batch.lsns().last);
+        };
+        let release = || {
+            sync.set(begin.elapsed().saturating_sub(write.get()));
+            self.mark_flush(None);
+            self.release(&mut journal.borrow_mut(), batch);
+        };
+        commit(batch, written, release)?;
+        let (records, bytes) = (batch.record_count(), batch.record_bytes());
+        Ok(Commit { records, bytes, write: write.get(), sync: sync.get() })
+    }
+
+    /// Says to those who append whether files are missing, without the lock that they would need.
+    fn note_stall(&self, state: &State<D::File>) {
+        self.is_stalled.store(state.pool.is_stalled(), Ordering::Relaxed);
+    }
+
+    fn mark_flush(&self, since: Option<Instant>) {
+        *self.flush_since.lock().expect("nothing panics while it holds this") = since;
+    }
+
+    fn release(&self, journal: &mut Journal<D::File>, batch: &Batch<D::File>) {
+        let Some(released) = journal.batch_synced() else { return };
+        let has_freed = !released.freed.is_empty();
+        let mut state = self.lock();
+        if state.is_poisoned {
+            return;
+        }
+        released.freed.into_iter().for_each(|file| state.pool.free(file));
+        state.note(journal);
+        drop(state);
+        if has_freed {
+            self.room.notify_one();
+        }
+        self.queued_bytes.fetch_sub(batch.record_bytes(), Ordering::Relaxed);
+        self.released.store(released.through.0, Ordering::Release);
+        self.listener.released(released.through);
+    }
+
+    /// The thread that makes files ready.
+    fn fill(&self) {
+        let mut guard = self.lock();
+        loop {
+            if guard.is_poisoned || guard.is_committed {
+                return;
+            }
+            let Some(job) = guard.pool.next_job() else {
+                guard = self.room.wait(guard).expect("nothing panics while it holds the state");
+                continue;
+            };
+            drop(guard);
+            // At the end whoever waits for it would wait for a whole file that nobody needs.
+            let is_wanted = || !self.lock().is_committed;
+            let made = match job.run(&self.disk, &is_wanted) {
+                Ok(made) => made,
+                Err(error) => return self.poison(&error),
+            };
+            guard = self.lock();
+            guard.pool.done(made);
+            self.note_stall(&guard);
+            self.work.notify_one();
+        }
+    }
+
+    fn poison(&self, error: &io::Error) {
+        let mut state = self.lock();
+        let is_first = !state.is_poisoned;
+        state.is_poisoned = true;
+        state.intake.poison();
+        drop(state);
+        self.work.notify_all();
+        self.room.notify_all();
+        if is_first {
+            self.listener.poisoned(error);
+        }
+    }
+}
+
+/// One batch: written, synced, released, in this order.
+pub(crate) fn commit<F: DiskFile>(
+    batch: &Batch<F>,
+    written: impl Fn(),
+    release: impl FnOnce(),
+) -> io::Result<()> {
+    if batch.has(Fault::WrittenBeforeWrite) {
+        written();
+    }
+    batch.write()?;
+    written();
+    if batch.has(Fault::ConfirmBeforeSync) {
+        release();
+        return batch.sync();
+    }
+    batch.sync()?;
+    release();
+    Ok(())
+}
+
+/// The same: so many files are ready, with space for others; `room` is left of the one that is written to, and `queued`
+/// bytes come first.
+fn room_for_moves(file_bytes: usize, (ready, free_bytes): (usize, u64), room: usize, queued: usize) -> usize {
+    let more_files = free_bytes / file_bytes as u64;
+    let may_begin = ready >= SHORT_FILES_MAX || ready as u64 + more_files >= MOVE_FILES_MIN;
+    // The last file is not theirs.
+    let may_go_on = ready > 0 || more_files >= MOVE_FILES_MIN - 1;
+    let here = if may_go_on { room.saturating_sub(queued) } else { 0 };
+    let next = (file_bytes - BLOCK_BYTES).saturating_sub(queued.saturating_sub(room));
+    let bytes = if may_begin { here.max(next) } else { here };
+    // What fills batches up.
+    bytes.saturating_sub(2 * BLOCK_BYTES)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! From what a crash left to a journal that can be written to.
+//!
+//! What stood in the last file and in damaged ones is written anew and synced before the old is used
+//! again or set aside, so that this can be cut off at any point and done again.
+
+use std::fmt;
+use std::io;
+
+use super::intake::Intake;
+use super::journal::Journal;
+use super::pool::Pool;
+use crate::disk::{Disk, DiskFile as _};
+use crate::lsn::Lsn;
+use crate::planted::Fault;
+use crate::records::journal_file::{self, JournalFile};
+use crate::recovery::recover::{self, Fate};
+use crate::recovery::{Messages, RecoverError, Recovered};
+use crate::settings::Settings;
+
+/// Why a journal cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// It cannot be read.
+    Recover(RecoverError),
+    /// It was read, and cannot be written.
+    Disk(io::Error),
+    /// A record does not fit into files as small as the settings have them.
+    FilesTooSmall,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Recover(error) => error.fmt(f),
+            OpenError::Disk(error) => write!(f, "the journal cannot be written: {error}; check the disk"),
+            OpenError::FilesTooSmall => {
+                f.write_str("a record does not fit into a journal file; use files as large as they were")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Recover(error) => Some(error),
+            OpenError::Disk(error) => Some(error),
+            OpenError::FilesTooSmall => None,
+        }
+    }
+}
+
+impl From<RecoverError> for OpenError {
+    fn from(error: RecoverError) -> OpenError {
+        OpenError::Recover(error)
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> OpenError {
+        OpenError::Disk(error)
+    }
+}
+
+/// A journal that is ready to go on.
+#[derive(Debug)]
+pub struct Opened<F> {
+    /// Takes records.
+    pub intake: Intake,
+    /// Makes batches of them.
+    pub journal: Journal<F>,
+    /// Has the files for them.
+    pub pool: Pool<F>,
+    /// What was there.
+    pub recovered: Recovered,
+}
+
+/// A journal that is ready to go on, and the messages that it has.
+pub type OpenedApart<F> = (Opened<F>, Messages<F>);
+
+/// Recovers a journal, or makes one in an empty folder; with all that it has in memory.
+pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, OpenError> {
+    let (opened, messages) = open_apart(disk, settings)?;
+    Ok(Opened { recovered: opened.recovered.with(&messages).map_err(RecoverError::Disk)?, ..opened })
+}
+
+/// The same, but messages stay where they are: there may be more of them than memory.
+pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<D::File>, OpenError> {
+    for name in disk.list()?.iter().filter(|name| journal_file::is_unfinished(name)) {
+        disk.remove(name)?;
+    }
+    let findings = recover::find(disk, settings)?;
+    let mut pool = Pool::new(*settings, findings.next_generation, findings.next_number);
+    let (mut live, mut used, mut set_aside, mut ready) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (file, fate) in findings.files {
+        match fate {
+            Fate::Stay(last) => live.push((file, last)),
+            Fate::Sync(last) => {
+                file.file.sync_data()?;
+                live.push((file, last));
+            }
+            Fate::Rewrite => used.push(file),
+            Fate::SetAside => set_aside.push(file),
+            Fate::Ready => ready.push(file),
+        }
+    }
+    live.sort_by_key(|(_, last): &(JournalFile<D::File>, Lsn)| *last);
+    // Also of a file that seems untouched a part of a batch may have reached the device.
+    ready.into_iter().for_each(|file| pool.free(file));
+    if settings.seal.planted.has(Fault::DiscardBeforeSync) {
+        used.drain(..).for_each(|file| pool.free(file));
+        work(disk, &mut pool)?;
+    }
+
+    let recovered = findings.recovered;
+    let mut intake = Intake::new(recovered.next);
+    let mut journal = Journal::new(*settings, live);
+    if settings.seal.planted.has(Fault::NumberUsedTwice) {
+        intake = Intake::new(Lsn(recovered.next.0.saturating_sub(2).max(1)));
+        journal = Journal::new(*settings, Vec::new());
+    }
+    let cut = usize::from(settings.seal.planted.has(Fault::TruncateOffByOne));
+    let kept = findings.rewrites.len().saturating_sub(cut);
+    for (first, record) in findings.rewrites.into_iter().take(kept) {
+        journal.stage_again(first, record);
+    }
+    write(disk, &mut journal, &mut pool)?;
+    journal.opened();
+
+    for file in set_aside {
+        let name = journal_file::name(file.number);
+        disk.rename(&name, &format!("{name}.damaged"))?;
+    }
+    disk.sync_folder()?;
+    used.into_iter().for_each(|file| pool.free(file));
+    // What is used again must not be found again: all of it has its new header before this returns.
+    work(disk, &mut pool)?;
+    Ok((Opened { intake, journal, pool, recovered }, findings.messages))
+}
+
+/// Writes all that is queued.
+fn write<D: Disk>(
+    disk: &D,
+    journal: &mut Journal<D::File>,
+    pool: &mut Pool<D::File>,
+) -> Result<(), OpenError> {
+    while journal.has_staged() {
+        if journal.needs_file() && !journal.roll(pool) {
+            let job = pool.next_job().ok_or_else(|| match pool.is_hopeless() {
+                true => OpenError::Disk(io::ErrorKind::StorageFull.into()),
+                false => OpenError::FilesTooSmall,
+            })?;
+            pool.done(job.run(disk, &|| true)?);
+            continue;
+        }
+        let batch = journal.take_batch().ok_or(OpenError::FilesTooSmall)?;
+        batch.write()?;
+        journal.batch_written();
+        batch.sync()?;
+        let released = journal.batch_synced();
+        released.into_iter().flat_map(|released| released.freed).for_each(|file| pool.free(file));
+        journal.recycle(batch);
+    }
+    Ok(())
+}
+
+/// Renews all files that are free, without making any.
+fn work<D: Disk>(disk: &D, pool: &mut Pool<D::File>) -> io::Result<()> {
+    while pool.has_free() {
+        let Some(job) = pool.next_job() else { break };
+        pool.done(job.run(disk, &|| true)?);
+    }
+    Ok(())
+}

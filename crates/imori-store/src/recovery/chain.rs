@@ -1,0 +1,54 @@
+//! What the batches of a file account for, by their headers alone: enough to know that nothing of it is needed,
+//! without reading what stands between them.
+
+use std::io;
+
+use crate::disk::DiskFile;
+use crate::limits::BLOCK_BYTES;
+use crate::lsn::LsnRange;
+use crate::records::batch::{self, BatchHeader};
+use crate::seal::Seal;
+
+/// The numbers of the batches of this generation if they follow each other from the first block on and none stands
+/// behind a gap; nothing of a file that only a scan can judge.
+pub(crate) fn numbers<F: DiskFile>(
+    file: &F,
+    bytes: u64,
+    seal: Seal,
+    generation: u32,
+) -> io::Result<Option<LsnRange>> {
+    let mut found: Option<LsnRange> = None;
+    let (mut at, mut has_gap) = (BLOCK_BYTES as u64, false);
+    while at < bytes {
+        let header = read_header(file, at, seal)?.filter(|header| header.generation == generation);
+        let Some(BatchHeader { lsns, batch_bytes, .. }) = header else {
+            has_gap = true;
+            at += BLOCK_BYTES as u64;
+            continue;
+        };
+        match found {
+            Some(before) if has_gap || lsns.first != before.last.next() => return Ok(None),
+            None if has_gap => return Ok(None),
+            _ => {}
+        }
+        found = Some(LsnRange { first: found.map_or(lsns.first, |found| found.first), last: lsns.last });
+        at += batch_bytes as u64;
+    }
+    Ok(found)
+}
+
+fn read_header<F: DiskFile>(file: &F, at: u64, seal: Seal) -> io::Result<Option<BatchHeader>> {
+    let mut bytes = [0; batch::HEADER_BYTES];
+    loop {
+        match file.read_at(&mut bytes, at) {
+            Ok(read) if read == bytes.len() => return Ok(batch::decode_header(&bytes, seal)),
+            // A header is within a block: less of it is no header.
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

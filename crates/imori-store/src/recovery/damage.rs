@@ -1,0 +1,190 @@
+//! What of a journal is damage, what is only its torn end, and what stood in it and is not there.
+//!
+//! Numbers follow each other from the floor, or from the first of the store: what is missing between is
+//! lost. Behind the last of them it takes the length that a file's header tells to see that it was cut off.
+
+use super::read_files::Found;
+use super::report::DamagedFile;
+use crate::lsn::{self, Lsn, LsnRange};
+use crate::planted::Fault;
+use crate::records::{journal_file, record};
+use crate::settings::Settings;
+
+/// What was found out.
+pub(crate) struct Judged {
+    /// What was being written at the end and is not there.
+    pub(crate) torn: Vec<LsnRange>,
+    pub(crate) damaged: Vec<DamagedFile>,
+    /// What no file has.
+    pub(crate) absent: Vec<LsnRange>,
+    /// The first number that was never given to a record that is kept, nor to one that may be lost.
+    pub(crate) next: Lsn,
+}
+
+/// Judges files by rising generation; `whole` is what whole batches account for, and `accounted` that
+/// and single records.
+pub(crate) fn judge<F>(
+    found: &[Found<F>],
+    whole: &[LsnRange],
+    accounted: &[LsnRange],
+    floor: Option<Lsn>,
+    settings: &Settings,
+) -> Judged {
+    let file_bytes = found.iter().filter_map(|found| found.scan.header.ok()).map(|header| header.file_bytes);
+    let file_bytes = file_bytes.max().unwrap_or(0);
+    let short: Vec<u64> = match settings.seal.planted.has(Fault::LengthNotCompared) {
+        true => vec![0; found.len()],
+        false => found.iter().map(|found| shortened_by(found, file_bytes)).collect(),
+    };
+    let last_durable = last_durable(whole, settings);
+    let acknowledged = acknowledged(found, &short, last_durable);
+    let lost = parted(found, lost(accounted, floor, acknowledged));
+    let mut next = accounted.last().map(|range| range.last).max(acknowledged).map_or(Lsn::FIRST, Lsn::next);
+    let mut torn = torn(found, accounted, last_durable);
+
+    let is_open = |index: usize| short.get(index).is_some_and(|by| *by > 0) && is_last(found, index);
+    let open: Vec<usize> = (0..found.len()).filter(|index| is_open(*index)).collect();
+    let lost_from = (!open.is_empty()).then(|| first_unknown(acknowledged, accounted));
+    if lost_from.is_some() {
+        // What stood there has its number for ever, and there were no more than have room in so many bytes.
+        let announced = torn.last().map_or(next, |range| range.last.next());
+        let gone: u64 = open.iter().filter_map(|index| short.get(*index)).sum();
+        next = Lsn(next.max(announced).0 + gone / record::encoded_bytes(0) as u64 + 2);
+        torn.clear();
+    }
+
+    let (mut owned, mut absent) = (vec![Vec::new(); found.len()], Vec::new());
+    for range in lost {
+        let owner = owner(found, &range, &short);
+        match owner.and_then(|owner| owned.get_mut(owner)) {
+            Some(owned) => owned.push(range),
+            None => absent.push(range),
+        }
+    }
+    // What a batch announces behind all that was durable was its torn end, also where its beginning was saved
+    // and written anew, and the power went before the old was gone. Below the floor nothing is needed.
+    let needed = |range: LsnRange| {
+        let first = floor.map_or(range.first, |floor| range.first.max(floor));
+        let last = range.last.min(last_durable?);
+        (first <= last).then_some(LsnRange { first, last })
+    };
+    let absent = lsn::join(absent);
+    let mut damaged = Vec::new();
+    for (index, (Found { number, scan, .. }, missing)) in found.iter().zip(owned).enumerate() {
+        let has_lost_header = scan.header.is_err();
+        let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
+        let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter_map(needed);
+        let is_hurt = unverified.any(|range| !lsn::holes(range, whole).is_empty());
+        let is_open = open.contains(&index);
+        if is_hurt || has_lost_header || is_open || !missing.is_empty() {
+            let shortened_by = short.get(index).copied().unwrap_or(0);
+            let lost_from = lost_from.filter(|_| is_open);
+            let name = journal_file::name(*number);
+            damaged.push(DamagedFile { name, missing, has_lost_header, shortened_by, lost_from });
+        }
+    }
+    Judged { torn, damaged, absent, next }
+}
+
+/// The highest number that was durable by what whole batches account for, or by what others know: behind it is what
+/// was being written at the end.
+pub(crate) fn last_durable(whole: &[LsnRange], settings: &Settings) -> Option<Lsn> {
+    whole.last().map(|range| range.last).max(settings.durable_through)
+}
+
+/// The highest number of which it is known that it was durable. What stands before a file is so before its
+/// header tells where it begins, which counts only where the file was cut off behind that: else it may be
+/// of an opening that did not come to its end, and that began at a floor which was torn away.
+fn acknowledged<F>(found: &[Found<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
+    let cut = found.iter().zip(short).filter(|(_, by)| **by > 0);
+    let firsts = cut.filter_map(|(found, _)| found.scan.header.ok()?.first);
+    // Before the first number of all stands 0, which is as good as none.
+    let before = firsts.max().map(|first| Lsn(first.0.saturating_sub(1)));
+    last_durable.max(before)
+}
+
+/// The numbers that something was acknowledged under and that are not there.
+fn lost(accounted: &[LsnRange], floor: Option<Lsn>, acknowledged: Option<Lsn>) -> Vec<LsnRange> {
+    let first = floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST);
+    acknowledged.map_or(Vec::new(), |last| lsn::holes(LsnRange { first, last }, accounted))
+}
+
+/// The same, but a range ends where a file begins: what is missing on both sides of that stood in two.
+fn parted<F>(found: &[Found<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
+    let mut begins: Vec<Lsn> = found.iter().filter_map(|found| found.scan.lowest()).collect();
+    begins.sort_unstable();
+    let mut parts = Vec::new();
+    for LsnRange { mut first, last } in lost {
+        for begin in &begins {
+            if (first.next()..=last).contains(begin) {
+                parts.push(LsnRange { first, last: Lsn(begin.0.saturating_sub(1)) });
+                first = *begin;
+            }
+        }
+        parts.push(LsnRange { first, last });
+    }
+    parts
+}
+
+/// What was being written at the end and is not there, as far as its headers tell.
+fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
+    let first = last_durable.map_or(Lsn::FIRST, Lsn::next);
+    let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
+    let holes = announced
+        .flat_map(|range| lsn::holes(LsnRange { first: range.first.max(first), ..*range }, accounted));
+    lsn::join(holes.collect())
+}
+
+/// The bytes that a file lacks in which something acknowledged may have stood: a header that tells no
+/// number is of a file to which nothing was written. One without a header was as long as the others.
+fn shortened_by<F>(found: &Found<F>, file_bytes: u64) -> u64 {
+    match found.scan.header {
+        Ok(header) if header.first.is_none() => 0,
+        Ok(header) => header.file_bytes.saturating_sub(found.bytes),
+        Err(_) => file_bytes.saturating_sub(found.bytes),
+    }
+}
+
+/// Tells whether no file begins behind this one, so that nothing tells where it ended.
+fn is_last<F>(found: &[Found<F>], index: usize) -> bool {
+    let lowest = found.get(index).and_then(|found| found.scan.lowest());
+    lowest.is_none() || found.iter().all(|other| other.scan.lowest() <= lowest)
+}
+
+/// The lowest number behind those acknowledged that nothing accounts for.
+fn first_unknown(acknowledged: Option<Lsn>, accounted: &[LsnRange]) -> Lsn {
+    let next = acknowledged.map_or(Lsn::FIRST, Lsn::next);
+    let around = accounted.iter().find(|range| (range.first..=range.last).contains(&next));
+    around.map_or(next, |range| range.last.next())
+}
+
+/// The file in which a lost range stood: the one that begins closest before it; none if that is not there.
+fn owner<F>(found: &[Found<F>], range: &LsnRange, short: &[u64]) -> Option<usize> {
+    let begins = found.iter().enumerate().filter_map(|(index, found)| Some((found.scan.lowest()?, index)));
+    let before = begins.filter(|(lowest, _)| *lowest <= range.first).max().map(|(_, index)| index);
+    let owner = before
+        .filter(|index| short.get(*index).is_some_and(|by| *by > 0) || !is_between(found, *index, range));
+    // Nothing tells what stood in a file that has no header and no batch.
+    owner.or_else(|| {
+        found.iter().position(|found| found.scan.header.is_err() && found.scan.lowest().is_none())
+    })
+}
+
+/// Tells whether a range begins behind all that this file has, ends where another file begins, and there
+/// was a file between these.
+fn is_between<F>(found: &[Found<F>], index: usize, range: &LsnRange) -> bool {
+    let Some(before) = found.get(index) else { return false };
+    let scan = &before.scan;
+    let salvaged = scan.salvaged.iter().map(|record| record.lsn);
+    let ends = scan.whole.iter().chain(&scan.broken).map(|range| range.last).chain(salvaged);
+    let behind = found.iter().find(|found| found.scan.lowest() == Some(range.last.next()));
+    let generations = scan.generation.zip(behind.and_then(|behind| behind.scan.generation));
+    // Generations rise by one from file to file, but where one of them was not used.
+    ends.max().is_some_and(|highest| highest < range.first)
+        && generations.is_some_and(|(before, behind)| behind > before.saturating_add(1))
+}
+
+#[cfg(test)]
+mod rows;
+#[cfg(test)]
+mod tests;

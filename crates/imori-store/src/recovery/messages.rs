@@ -1,0 +1,203 @@
+//! Messages that recovery found and left where they are: there may be more of them than memory.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::window::Window;
+use crate::disk::DiskFile;
+use crate::limits::{SMALL_WINDOW_BYTES, WINDOW_BYTES};
+use crate::lsn::Lsn;
+use crate::records::record::{self, HEADER_BYTES, Record, RecordType, RecordView};
+use crate::seal::Seal;
+
+/// Where the messages of a journal are that are needed, by rising number. They can be read until something is
+/// written to the journal; those in files that stay, until these are used again.
+pub struct Messages<F> {
+    /// Those in which there are some: a file that is open keeps its room on the disk, also when it is removed.
+    files: Vec<Option<Arc<F>>>,
+    /// Which of the files are not written anew.
+    staying: Vec<bool>,
+    places: Vec<Place>,
+    seal: Seal,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) lsn: Lsn,
+    /// Which of the files.
+    pub(crate) file: u32,
+    pub(crate) at: usize,
+}
+
+/// Why messages are not read to their end.
+#[derive(Debug)]
+pub enum ReadError<E> {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// Whoever takes them has had enough.
+    Taker(E),
+}
+
+impl<E: fmt::Display> fmt::Display for ReadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Disk(error) => write!(f, "the journal cannot be read: {error}; check the disk"),
+            ReadError::Taker(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ReadError<E> {}
+
+impl<E> From<io::Error> for ReadError<E> {
+    fn from(error: io::Error) -> ReadError<E> {
+        ReadError::Disk(error)
+    }
+}
+
+impl<F> fmt::Debug for Messages<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Messages").field("len", &self.places.len()).finish_non_exhaustive()
+    }
+}
+
+impl<F: DiskFile> Messages<F> {
+    pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<Place>, seal: Seal) -> Messages<F> {
+        let files = files.into_iter().map(Some).collect();
+        Messages { files, staying: Vec::new(), places, seal }
+    }
+
+    /// Says of each file whether it stays.
+    pub(crate) fn stay(&mut self, staying: impl Iterator<Item = bool>) {
+        self.staying = staying.collect();
+    }
+
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Gives each to `take`, by rising number, in memory that is used for the next.
+    ///
+    /// # Errors
+    /// What `take` says; or the file cannot be read, or not as it was read before.
+    pub fn each<E>(&self, take: impl FnMut(&RecordView<'_>) -> Result<(), E>) -> Result<(), ReadError<E>> {
+        self.read(self.places.iter().copied(), WINDOW_BYTES, take)
+    }
+
+    /// Gives each to `take`, and which file it is in if it stays there, and forgets those of which that does not say that
+    /// they are to be read again.
+    ///
+    /// # Errors
+    /// As [`Messages::each`].
+    pub fn sift<E>(
+        &mut self,
+        mut take: impl FnMut(&RecordView<'_>, Option<u32>) -> Result<bool, E>,
+    ) -> Result<(), ReadError<E>> {
+        let mut kept = Vec::with_capacity(self.places.len());
+        self.each(|view| {
+            let file = self.places.get(kept.len()).map(|place| place.file);
+            let file = file.filter(|file| self.staying.get(*file as usize) == Some(&true));
+            kept.push(take(view, file)?);
+            Ok(())
+        })?;
+        let mut kept = kept.into_iter();
+        self.places.retain(|_| kept.next() == Some(true));
+        self.places.shrink_to_fit();
+        self.close_files();
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn open_files(&self) -> usize {
+        self.files.iter().flatten().count()
+    }
+
+    /// Closes the files in which none is.
+    fn close_files(&mut self) {
+        let mut is_needed = vec![false; self.files.len()];
+        for place in &self.places {
+            is_needed.get_mut(place.file as usize).into_iter().for_each(|is_needed| *is_needed = true);
+        }
+        for (file, _) in self.files.iter_mut().zip(is_needed).filter(|(_, is_needed)| !is_needed) {
+            *file = None;
+        }
+    }
+
+    /// Gives those with these numbers to `take`, in the order in which they are asked for.
+    ///
+    /// # Errors
+    /// As [`Messages::each`]; where one is not there, because its file is used again, the file changed.
+    pub fn some<E>(
+        &self,
+        lsns: impl Iterator<Item = Lsn>,
+        take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
+    ) -> Result<(), ReadError<E>> {
+        let find = |lsn| self.places.binary_search_by_key(&lsn, |place| place.lsn);
+        let places: Option<Vec<Place>> = lsns.map(|lsn| self.places.get(find(lsn).ok()?).copied()).collect();
+        self.read(places.ok_or_else(changed)?.into_iter(), SMALL_WINDOW_BYTES, take)
+    }
+
+    /// Forgets those below this number.
+    pub fn forget_below(&mut self, floor: Lsn) {
+        let below = self.places.partition_point(|place| place.lsn < floor);
+        if below > 0 {
+            self.places.drain(..below);
+            self.close_files();
+        }
+        if self.places.is_empty() {
+            self.places = Vec::new();
+        }
+    }
+
+    /// The same of some of them.
+    pub(crate) fn read<E>(
+        &self,
+        places: impl Iterator<Item = Place>,
+        window_bytes: usize,
+        mut take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
+    ) -> Result<(), ReadError<E>> {
+        let mut open: Option<(u32, Window<'_, F>)> = None;
+        for place in places {
+            let window = match open.take() {
+                Some((file, window)) if file == place.file => window,
+                before => {
+                    let file = self.files.get(place.file as usize).and_then(Option::as_ref);
+                    let file = file.ok_or_else(changed)?;
+                    match before {
+                        Some((_, window)) => window.of(file)?,
+                        None => Window::of_bytes(&**file, usize::MAX, window_bytes)?,
+                    }
+                }
+            };
+            let (_, window) = open.insert((place.file, window));
+            let len = window.get(place.at, HEADER_BYTES)?.first_chunk();
+            let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
+            let bytes = window.get(place.at, HEADER_BYTES.saturating_add(len))?;
+            let (view, _) = record::decode(bytes, self.seal).map_err(|_| changed())?;
+            if view.lsn != place.lsn || view.kind != RecordType::Message {
+                return Err(ReadError::Disk(changed()));
+            }
+            take(&view).map_err(ReadError::Taker)?;
+        }
+        Ok(())
+    }
+
+    /// Reads all of them into memory, or those that are asked for.
+    pub(crate) fn load(&self, places: impl Iterator<Item = Place>) -> io::Result<Vec<Record>> {
+        let mut records = Vec::new();
+        let read = self.read(places, WINDOW_BYTES, |view| {
+            records.push(view.to_record());
+            Ok::<(), io::Error>(())
+        });
+        match read {
+            Ok(()) => Ok(records),
+            Err(ReadError::Disk(error) | ReadError::Taker(error)) => Err(error),
+        }
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("a journal file changed while it was read; nothing else may write to it")
+}

@@ -1,0 +1,300 @@
+//! What is left in a journal after any end: reads everything and changes nothing.
+//!
+//! A batch header says which numbers its batch accounts for. What no whole batch accounts for is the
+//! torn end if it lies behind all whole batches, for only one batch was ever under way, and damage
+//! if one lies behind it.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::damage;
+use super::messages::{Messages, Place};
+use super::read_files::{Found, read_files};
+use super::report::Report;
+use super::scan::Scanned;
+use crate::disk::{Disk, DiskFile, ReadFrom};
+use crate::lsn::{self, Lsn, LsnRange};
+use crate::planted::Fault;
+use crate::records::journal_file::{self, JournalFile};
+use crate::records::{HeaderError, Record, RecordType};
+use crate::settings::{OnDamage, Settings};
+
+/// Why a journal cannot be read.
+#[derive(Debug)]
+pub enum RecoverError {
+    /// The disk does not let us.
+    Disk(io::Error),
+    /// A file verifies and is of another store or shard.
+    Foreign {
+        /// The file.
+        name: String,
+    },
+    /// A file is of a version that is not known here.
+    Version {
+        /// The file.
+        name: String,
+        /// Its version.
+        version: u32,
+    },
+    /// There is damage, and the settings say that it is not to be opened then.
+    Damaged(Box<Report>),
+}
+
+impl fmt::Display for RecoverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecoverError::Disk(error) => write!(f, "the journal cannot be read: {error}; check the disk"),
+            RecoverError::Foreign { name } => {
+                write!(f, "`{name}` belongs to another store; take it out of the folder")
+            }
+            RecoverError::Version { name, version } => {
+                write!(f, "`{name}` has version `{version}`; open it with the release that wrote it")
+            }
+            RecoverError::Damaged(report) => {
+                write!(
+                    f,
+                    "the journal is damaged; restore the whole folder from a copy, or {}\n{report}",
+                    OnDamage::TO_GO_ON
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RecoverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RecoverError::Disk(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for RecoverError {
+    fn from(error: io::Error) -> RecoverError {
+        RecoverError::Disk(error)
+    }
+}
+
+/// What a journal holds.
+#[derive(Debug)]
+pub struct Recovered {
+    /// All records that are needed, by rising number.
+    pub records: Vec<Record>,
+    /// What was found.
+    pub report: Report,
+    /// The first number that was never given to a record that is kept.
+    pub next: Lsn,
+}
+
+/// What becomes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is clean and stays as it is; this is its highest number.
+    Stay(Lsn),
+    /// The same, but its end may be in the page cache alone.
+    Sync(Lsn),
+    /// What is needed of it is written anew, and it is used again.
+    Rewrite,
+    /// The same, and it is set aside.
+    SetAside,
+    /// Nothing was written to it.
+    Ready,
+}
+
+/// All that is needed to go on.
+pub(crate) struct Findings<F> {
+    /// What there is, but for messages.
+    pub(crate) recovered: Recovered,
+    pub(crate) messages: Messages<F>,
+    pub(crate) files: Vec<(JournalFile<F>, Fate)>,
+    /// What is to be written anew, each with the first number that it accounts for.
+    pub(crate) rewrites: Vec<(Lsn, Record)>,
+    pub(crate) next_generation: u32,
+    pub(crate) next_number: u32,
+}
+
+/// Reads a journal into memory and changes nothing, as an operator does who wants to know how it is.
+pub fn recover<D: Disk>(disk: &D, settings: &Settings) -> Result<Recovered, RecoverError> {
+    let (recovered, messages) = recover_apart(disk, settings)?;
+    Ok(recovered.with(&messages)?)
+}
+
+/// The same, but messages stay where they are: there may be more of them than memory.
+pub fn recover_apart<D: Disk>(
+    disk: &D,
+    settings: &Settings,
+) -> Result<(Recovered, Messages<D::File>), RecoverError> {
+    find(disk, settings).map(|findings| (findings.recovered, findings.messages))
+}
+
+impl Recovered {
+    /// Takes messages in.
+    pub(crate) fn with<F: DiskFile>(mut self, messages: &Messages<F>) -> io::Result<Recovered> {
+        self.records.extend(messages.load(messages.places().iter().copied())?);
+        self.records.sort_by_key(|record| record.lsn);
+        Ok(self)
+    }
+}
+
+pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D::File>, RecoverError> {
+    let begin = Instant::now();
+    let (mut names, mut report, mut next_number) = (Vec::new(), Report::default(), 1);
+    for name in disk.list()? {
+        let Some((number, is_plain)) = journal_file::parse_name(&name) else { continue };
+        next_number = next_number.max(number.saturating_add(1));
+        match is_plain {
+            true => names.push((name, number)),
+            false if !journal_file::is_unfinished(&name) => report.set_aside.push(name),
+            false => {}
+        }
+    }
+    let mut found = read_files(disk, settings, names)?;
+    found.iter().try_for_each(|found| check_owner(found, settings))?;
+    found.sort_by_key(|found| (found.scan.generation, found.number));
+    let next_generation =
+        found.iter().filter_map(|found| found.scan.generation).max().unwrap_or(0).saturating_add(1);
+
+    let mut records = merged(&mut found);
+    let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
+    let last_durable = damage::last_durable(&whole, settings);
+    // One that was saved from the torn end freed nothing yet, and what it counts on, such as a move just
+    // before it, may be torn away.
+    let is_torn = |lsn: Lsn| last_durable.is_none_or(|last| lsn > last);
+    records.retain(|(_, record)| {
+        record.kind != RecordType::Checkpoint || record.is_in_group() || !is_torn(record.lsn)
+    });
+    let floor = records.iter().filter_map(|(_, record)| record.floor()).max();
+    let accounted = accounted(&whole, &found);
+    records.retain(|(_, record)| {
+        floor.is_none_or(|floor| record.lsn >= floor) && record.kind != RecordType::Pad
+    });
+
+    let judged = damage::judge(&found, &whole, &accounted, floor, settings);
+    (report.torn, report.damaged, report.absent) = (judged.torn, judged.damaged, judged.absent);
+    let next = judged.next;
+    report.file_count = found.len();
+    report.record_count = records.len();
+    report.floor = floor;
+    let ends = records.first().zip(records.last());
+    report.records = ends.map(|((_, first), (_, last))| LsnRange { first: first.lsn, last: last.lsn });
+    report.took = begin.elapsed();
+    if settings.on_damage == OnDamage::Refuse && report.is_damaged() {
+        return Err(RecoverError::Damaged(Box::new(report)));
+    }
+
+    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
+    let (records, mut messages) = parted(&found, records, settings);
+    messages.stay(fates.iter().map(|fate| matches!(fate, Fate::Stay(_) | Fate::Sync(_))));
+    let rewrites = rewrites(&found, &fates, (&records, &messages), (floor, next))?;
+    let files = found.into_iter().zip(fates).map(|(found, fate)| {
+        let generation = found.scan.generation.unwrap_or(0);
+        // Nothing is written to it before it is renewed, which looks.
+        (JournalFile { file: found.file, number: found.number, generation, bytes: 0 }, fate)
+    });
+    let files = files.collect();
+    let recovered = Recovered { records, report, next };
+    Ok(Findings { recovered, messages, files, rewrites, next_generation, next_number })
+}
+
+fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverError> {
+    let name = found.name.clone();
+    match &found.scan.header {
+        Ok(header) if header.store != settings.store || header.shard != settings.shard => {
+            Err(RecoverError::Foreign { name })
+        }
+        Err(HeaderError::Version(version)) => Err(RecoverError::Version { name, version: *version }),
+        Ok(_) | Err(HeaderError::Damaged) => Ok(()),
+    }
+}
+
+/// The records of all files by rising number, each with the file that has it. Where two files have the same, one
+/// was written anew from the other: the later counts.
+fn merged<F>(found: &mut [Found<F>]) -> Vec<(u32, Scanned)> {
+    let mut records: Vec<(u32, Scanned)> = Vec::new();
+    for (file, found) in (0..).zip(found) {
+        records.extend(found.scan.salvaged.iter().map(|record| (file, record.clone())));
+        records.extend(found.scan.records.drain(..).map(|record| (file, record)));
+    }
+    // Files follow each other but for few, which the sort makes use of; equals keep their order.
+    records.sort_by_key(|(_, record)| record.lsn);
+    records.dedup_by(|later, kept| {
+        let is_same = later.1.lsn == kept.1.lsn;
+        if is_same {
+            std::mem::swap(later, kept);
+        }
+        is_same
+    });
+    records
+}
+
+/// Parts messages, which stay where they are, from all else.
+fn parted<F: DiskFile>(
+    found: &[Found<F>],
+    all: Vec<(u32, Scanned)>,
+    settings: &Settings,
+) -> (Vec<Record>, Messages<F>) {
+    let (mut records, mut places) = (Vec::new(), Vec::new());
+    for (file, Scanned { lsn, kind, flags, at, payload }) in all {
+        match kind {
+            RecordType::Message => places.push(Place { lsn, file, at }),
+            _ => records.push(Record { lsn, kind, flags, payload: Bytes::from(payload) }),
+        }
+    }
+    let files = found.iter().map(|found| Arc::clone(&found.reading)).collect();
+    (records, Messages::new(files, places, settings.seal))
+}
+
+/// What whole batches account for, and single records that verify.
+fn accounted<F>(whole: &[LsnRange], found: &[Found<F>]) -> Vec<LsnRange> {
+    let salvaged = found.iter().flat_map(|found| &found.scan.salvaged);
+    lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
+}
+
+fn fate<F>(found: &Found<F>, report: &Report, next: Lsn, settings: &Settings) -> Fate {
+    let scan = &found.scan;
+    if report.damaged.iter().any(|damaged| damaged.name == journal_file::name(found.number)) {
+        return Fate::SetAside;
+    }
+    let is_clean = scan.salvaged.is_empty() && scan.broken.is_empty();
+    match scan.whole.iter().map(|range| range.last).max() {
+        None if scan.lowest().is_none() => Fate::Ready,
+        Some(highest) if is_clean && highest.next() < next => Fate::Stay(highest),
+        Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => Fate::Stay(highest),
+        // What a device that failed or lost its power shows is written anew, not trusted once more.
+        Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => Fate::Sync(highest),
+        _ => Fate::Rewrite,
+    }
+}
+
+/// The records of files that do not stay, and a pad for each range of numbers that is gone for good, so
+/// that they are not missed again and are not given again.
+fn rewrites<F: DiskFile>(
+    found: &[Found<F>],
+    fates: &[Fate],
+    (records, messages): (&[Record], &Messages<F>),
+    (floor, next): (Option<Lsn>, Lsn),
+) -> io::Result<Vec<(Lsn, Record)>> {
+    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_) | Fate::Sync(_)));
+    let staying = lsn::join(staying.flat_map(|(found, _)| found.scan.whole.iter().copied()).collect());
+    let stays = |lsn: Lsn| staying.iter().any(|range| (range.first..=range.last).contains(&lsn));
+    let mut moving = messages.load(messages.places().iter().filter(|place| !stays(place.lsn)).copied())?;
+    moving.extend(records.iter().filter(|record| !stays(record.lsn)).cloned());
+    let mut taken: Vec<LsnRange> = moving.iter().map(|record| LsnRange::one(record.lsn)).collect();
+    let mut rewrites: Vec<(Lsn, Record)> = moving.into_iter().map(|record| (record.lsn, record)).collect();
+    taken.extend(staying);
+    let all = LsnRange { first: floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST), last: Lsn(next.0 - 1) };
+    for hole in lsn::holes(all, &lsn::join(taken)) {
+        let pad = Record { lsn: hole.last, kind: RecordType::Pad, flags: 0, payload: Bytes::new() };
+        rewrites.push((hole.first, pad));
+    }
+    rewrites.sort_by_key(|(_, record)| record.lsn);
+    Ok(rewrites)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! Every place in the bytes of one journal file at which something stands, for people who look.
+//!
+//! It judges nothing: which of it recovery needs, and what of it is damage inside of what was
+//! acknowledged, takes all files together.
+
+use std::io;
+use std::ops::Range;
+
+use crate::disk::{self, Disk, DiskFile as _};
+use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX};
+use crate::lsn::LsnRange;
+use crate::records::batch::{self, BatchError};
+use crate::records::record::{self, ALIGN_BYTES, HEADER_BYTES, RecordType, RecordView};
+use crate::records::{FileHeader, HeaderError, journal_file};
+use crate::seal::{Seal, StoreId};
+
+/// What stands at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// The header of the file, and it does not verify or is of another version.
+    Header(HeaderError),
+    /// The header of the file, and it is of another store, whose records do not verify in this one.
+    Foreign,
+    /// A record that verifies.
+    Record {
+        /// The record.
+        record: RecordView<'a>,
+        /// The batch around it does not verify, or there is none.
+        is_alone: bool,
+    },
+    /// A batch whose header verifies and announces more than there is.
+    Broken {
+        /// The numbers that it accounts for.
+        lsns: LsnRange,
+        /// The bytes that it takes.
+        bytes: usize,
+    },
+    /// Bytes of such a batch in which no record verifies.
+    Unverified {
+        /// How many.
+        bytes: usize,
+    },
+}
+
+/// The names of the files of a journal, also of those that were set aside.
+pub fn files<D: Disk>(disk: &D) -> io::Result<Vec<String>> {
+    let mut names = disk.list()?;
+    names.retain(|name| journal_file::parse_name(name).is_some() && !journal_file::is_unfinished(name));
+    Ok(names)
+}
+
+/// Reads a file whole; a journal's is no longer than recovery holds in memory.
+pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
+    let file = disk.open(name)?;
+    match file.size()? {
+        size if size <= FILE_BYTES_MAX => disk::read_all(&file),
+        size => {
+            Err(io::Error::other(format!("`{name}` has {size} bytes, more than a journal file can have")))
+        }
+    }
+}
+
+/// Tells `visit` of each place and its offset, in the order of the file, until it has had enough.
+pub fn walk<E>(
+    bytes: &[u8],
+    store: StoreId,
+    visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let seal = Seal::new(store);
+    let generation = match FileHeader::decode(bytes) {
+        Ok(header) if header.store != store => return visit(0, Place::Foreign),
+        Ok(header) => Some(header.generation),
+        Err(error) => {
+            visit(0, Place::Header(error))?;
+            latest_generation(bytes, seal)
+        }
+    };
+    let Some(generation) = generation else { return Ok(()) };
+    let search = Search { bytes, seal, generation };
+    // What no batch verifies around is searched for records up to the next whole or broken one.
+    let (mut at, mut unverified, mut broken_until) = (BLOCK_BYTES, None, 0);
+    while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= BLOCK_BYTES) {
+        let begin = unverified.unwrap_or(at);
+        match batch::decode(rest, seal, generation) {
+            Ok((header, records)) => {
+                search.run(begin..at, broken_until, visit)?;
+                let mut offset = at + batch::HEADER_BYTES;
+                for record in records {
+                    visit(offset as u64, Place::Record { record, is_alone: false })?;
+                    offset += record::encoded_bytes(record.payload.len());
+                }
+                unverified = None;
+                at += header.batch_bytes;
+                continue;
+            }
+            Err(BatchError::Records(header)) => {
+                search.run(begin..at, broken_until, visit)?;
+                visit(at as u64, Place::Broken { lsns: header.lsns, bytes: header.batch_bytes })?;
+                (unverified, broken_until) = (Some(at + batch::HEADER_BYTES), at + header.batch_bytes);
+            }
+            Err(BatchError::Header | BatchError::Generation(_)) => unverified = Some(begin),
+        }
+        at += BLOCK_BYTES;
+    }
+    search.run(unverified.unwrap_or(at)..bytes.len(), broken_until, visit)
+}
+
+/// The search for records where no batch verifies.
+struct Search<'a> {
+    bytes: &'a [u8],
+    seal: Seal,
+    generation: u32,
+}
+
+impl Search<'_> {
+    /// Tells of the records in a piece, and of what does not verify in it before `broken_until`.
+    fn run<E>(
+        &self,
+        piece: Range<usize>,
+        broken_until: usize,
+        visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mark = self.generation.to_le_bytes();
+        let Range { start: mut at, end } = piece;
+        let mut gap = at;
+        while let Some(rest) = self.bytes.get(at..end).filter(|rest| rest.len() >= HEADER_BYTES) {
+            // Most places are none: the generation tells that before a checksum is made.
+            let is_candidate = rest.get(10..14) == Some(&mark);
+            let Some(Ok((record, consumed))) = is_candidate.then(|| record::decode(rest, self.seal)) else {
+                at += ALIGN_BYTES;
+                continue;
+            };
+            self.gap(gap..at, broken_until, visit)?;
+            // What fills a batch up to its end says nothing.
+            if record.kind != RecordType::Pad {
+                visit(at as u64, Place::Record { record, is_alone: true })?;
+            }
+            at += consumed.next_multiple_of(ALIGN_BYTES);
+            gap = at;
+        }
+        self.gap(gap..end, broken_until, visit)
+    }
+
+    fn gap<E>(
+        &self,
+        gap: Range<usize>,
+        broken_until: usize,
+        visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let end = gap.end.min(broken_until);
+        match self.bytes.get(gap.start..end) {
+            Some(unverified) if unverified.iter().any(|byte| *byte != 0) => {
+                visit(gap.start as u64, Place::Unverified { bytes: unverified.len() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn latest_generation(bytes: &[u8], seal: Seal) -> Option<u32> {
+    let blocks = bytes.as_chunks::<BLOCK_BYTES>().0;
+    blocks.iter().filter_map(|block| batch::decode_header(block, seal)).map(|header| header.generation).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::lsn::Lsn;
+    use crate::records::Record;
+
+    const STORE: StoreId = StoreId([3; 16]);
+    const GENERATION: u32 = 6;
+
+    /// A file with batches of one, three and one records, and nothing behind them.
+    fn file() -> Vec<u8> {
+        let first = Some(Lsn(1));
+        let file_bytes = 6 * BLOCK_BYTES as u64;
+        let header = FileHeader { store: STORE, shard: 0, generation: GENERATION, first, file_bytes };
+        let mut bytes = header.encode().to_vec();
+        let mut next = 1;
+        for count in [1, 3, 1] {
+            let record = |number: u64| Record {
+                lsn: Lsn(number),
+                kind: RecordType::Message,
+                flags: 0,
+                payload: Bytes::from(vec![number as u8; 100]),
+            };
+            let records: Vec<Record> = (next..next + count).map(record).collect();
+            let lsns = LsnRange { first: Lsn(next), last: Lsn(next + count - 1) };
+            batch::push(&mut bytes, Seal::new(STORE), GENERATION, lsns, records.iter());
+            next += count;
+        }
+        bytes.resize(bytes.len() + 2 * BLOCK_BYTES, 0);
+        bytes
+    }
+
+    fn places(bytes: &[u8], store: StoreId) -> Vec<String> {
+        let mut places = Vec::new();
+        let mut note = |offset: u64, place: Place<'_>| {
+            places.push(match place {
+                Place::Header(error) => format!("{offset} {error}"),
+                Place::Foreign => format!("{offset} foreign"),
+                Place::Record { record, is_alone: false } => format!("{offset} {}", record.lsn),
+                Place::Record { record, is_alone: true } => format!("{offset} {} alone", record.lsn),
+                Place::Broken { lsns, bytes } => format!("{offset} broken {lsns} {bytes}"),
+                Place::Unverified { bytes } => format!("{offset} unverified {bytes}"),
+            });
+            Ok::<(), ()>(())
+        };
+        walk(bytes, store, &mut note).expect("it has never enough");
+        places
+    }
+
+    #[test]
+    fn each_place_is_told() {
+        let whole = ["4136 1", "8232 2", "8360 3", "8488 4", "12328 5"];
+        for (hurt, expected) in [
+            ((|_| ()) as fn(&mut Vec<u8>), whole.to_vec()),
+            (
+                |bytes| bytes[8360 + 50] ^= 1,
+                vec![
+                    "4136 1",
+                    "8192 broken 2-4 4096",
+                    "8232 2 alone",
+                    "8360 unverified 128",
+                    "8488 4 alone",
+                    "12328 5",
+                ],
+            ),
+            (
+                |bytes| bytes[8192] ^= 1,
+                vec!["4136 1", "8232 2 alone", "8360 3 alone", "8488 4 alone", "12328 5"],
+            ),
+            // Zeros say nothing, and what stands behind a broken batch is of an earlier use of the file.
+            (
+                |bytes| bytes[8360..8488].fill(0),
+                vec!["4136 1", "8192 broken 2-4 4096", "8232 2 alone", "8488 4 alone", "12328 5"],
+            ),
+            (
+                |bytes| {
+                    bytes[12328 + 50] ^= 1;
+                    bytes[16384..].fill(7);
+                },
+                [&whole[..4], &["12288 broken 5 4096", "12328 unverified 128"]].concat(),
+            ),
+            (|bytes| bytes.truncate(12328), whole[..4].to_vec()),
+            (|bytes| bytes.truncate(8400), vec!["4136 1", "8232 2 alone"]),
+            (|bytes| bytes[0] ^= 1, [&["0 the file header does not verify"], &whole[..]].concat()),
+            (|bytes| bytes.clear(), vec!["0 the file header does not verify"]),
+        ] {
+            let mut bytes = file();
+            hurt(&mut bytes);
+            assert_eq!(places(&bytes, STORE), expected);
+        }
+        assert_eq!(places(&file(), StoreId([4; 16])), ["0 foreign"]);
+    }
+
+    #[test]
+    fn any_bytes_are_walked() {
+        let sample = file();
+        for bit in 0..sample.len() * 8 {
+            if bit % 7 == 0 {
+                let mut bytes = sample.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                let found = places(&bytes, STORE);
+                assert!(found.len() >= 5, "bit {bit}: {found:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A connection whose client calls the broker's verbs directly, and reads what comes as plain text.
+
+use std::num::NonZeroU32;
+
+use imori_core::broker::{
+    self, Actor, ConsumeOptions, PublishReport, SubscribeOptions, resume_publishers, wake_consumers,
+};
+use imori_core::delivery::Outcome;
+use imori_core::error::BrokerError;
+use imori_core::id::{ConnectionId, QueueId, ReaderId};
+use imori_core::message::{Head, OriginId, Property, Publication, Span};
+use imori_core::name::Name;
+use imori_core::outbound::{Credit, Numbers, SessionId};
+use imori_core::queue::{DeadLetter, QueueSettings};
+use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
+use imori_core::world::World;
+
+use crate::plain::Plain;
+use crate::world::{LIMITS, TestWorld, VHOST};
+
+/// A message as its publisher wants it; its id is its whole header text.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Mail<'a> {
+    /// The body.
+    pub body: &'a str,
+    /// The publisher's own id of the message; empty for none.
+    pub id: &'a str,
+    /// Milliseconds until it may be delivered; 0 for none.
+    pub delay_ms: u32,
+    /// Milliseconds until it expires.
+    pub expiration_ms: Option<u32>,
+    /// Its priority.
+    pub priority: Option<u8>,
+    /// The message ends with the broker.
+    pub is_transient: bool,
+}
+
+impl Mail<'_> {
+    /// The properties that go before the header text.
+    pub fn head(&self) -> Head {
+        let mut head = Head::new(OriginId::BROKER);
+        head.is_persistent = !self.is_transient;
+        head.delay_ms = NonZeroU32::new(self.delay_ms);
+        head.expiration_ms = self.expiration_ms;
+        head.priority = self.priority;
+        head.set(Property::MessageId, Span::new(0, self.id.len()).expect("it is short"));
+        head
+    }
+}
+
+/// A connection and the verbs that its client calls.
+#[derive(Clone, Copy)]
+pub struct Caller<'w> {
+    /// The world that it is connected to.
+    pub world: &'w TestWorld,
+    /// Its connection.
+    pub id: ConnectionId,
+}
+
+impl TestWorld {
+    /// Connects a caller of verbs in this slot.
+    pub fn connect(&self, slot: u32) -> Caller<'_> {
+        self.connect_again(slot, 0)
+    }
+
+    /// Connects a caller of verbs in a slot that was used before.
+    pub fn connect_again(&self, slot: u32, generation: u32) -> Caller<'_> {
+        let id = ConnectionId { cell: 0, slot, generation };
+        self.open_at(id, Box::new(Plain), LIMITS);
+        Caller { world: self, id }
+    }
+}
+
+impl<'w> Caller<'w> {
+    /// The actor that the verbs see.
+    pub fn actor(&self) -> Actor<'w> {
+        Actor { identity: &self.world.identity, connection: self.id, vhost: VHOST }
+    }
+
+    /// Declares a queue with default settings.
+    pub fn declare(&self, name: &str) -> QueueId {
+        self.declare_with(name, &QueueSettings::default()).expect("the queue is new or plain")
+    }
+
+    /// Declares a queue with these settings.
+    pub fn declare_with(&self, name: &str, settings: &QueueSettings) -> Result<QueueId, BrokerError> {
+        broker::declare_queue(self.world, &self.actor(), name.as_bytes(), settings, true)
+            .map(|declared| declared.id)
+    }
+
+    /// Binds a queue to an exchange by a key in AMQP's syntax.
+    pub fn bind(&self, exchange: &str, key: &str, queue: QueueId) -> Result<(), BrokerError> {
+        let key = BindingKey::new(Syntax::Amqp, key.as_bytes());
+        let (actor, arguments) = (self.actor(), Arguments::NONE);
+        broker::bind_queue(self.world, &actor, exchange.as_bytes(), &key, &arguments, queue).map(drop)
+    }
+
+    /// Declares an exchange that outlives the broker.
+    pub fn exchange(&self, name: &str, kind: ExchangeKind) {
+        let settings = Settings { is_durable: true, ..Settings::default() };
+        let declared = broker::declare_exchange(self.world, &self.actor(), name.as_bytes(), kind, settings);
+        declared.expect("it is new, or there as it is");
+    }
+
+    /// Publishes a message without headers.
+    pub fn publish(&self, exchange: &str, subject: &str, body: &str) -> PublishReport {
+        self.try_publish(exchange, subject, "", body).expect("the exchange is there")
+    }
+
+    /// Publishes a message with this header text.
+    pub fn try_publish(
+        &self,
+        exchange: &str,
+        subject: &str,
+        text: &str,
+        body: &str,
+    ) -> Result<PublishReport, BrokerError> {
+        let head = Head::new(OriginId::BROKER);
+        let publication = Publication::new(&head, text.as_bytes(), body.as_bytes());
+        broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
+    }
+
+    /// Publishes a message that is to outlive the broker, and otherwise as `mail` says.
+    pub fn mail(&self, exchange: &str, subject: &str, mail: &Mail<'_>) -> PublishReport {
+        self.try_mail(exchange, subject, mail).expect("the exchange is there")
+    }
+
+    /// Publishes as [`Caller::mail`] does, and gives the error.
+    pub fn try_mail(
+        &self,
+        exchange: &str,
+        subject: &str,
+        mail: &Mail<'_>,
+    ) -> Result<PublishReport, BrokerError> {
+        let head = mail.head();
+        let publication = Publication::new(&head, mail.id.as_bytes(), mail.body.as_bytes());
+        broker::publish(self.world, &self.actor(), exchange.as_bytes(), subject.as_bytes(), &publication)
+    }
+
+    /// Sends to a queue by its name.
+    pub fn send(&self, queue: &str, body: &str) -> PublishReport {
+        self.publish("", queue, body)
+    }
+
+    /// Subscribes to the topic exchange.
+    pub fn subscribe(&self, pattern: &str, label: &str) -> ReaderId {
+        self.try_subscribe("amq.topic", pattern, label, None).expect("the pattern is one")
+    }
+
+    /// Subscribes to the topic exchange as a member of a group.
+    pub fn join(&self, group: &str, pattern: &str, label: &str) -> ReaderId {
+        self.try_subscribe("amq.topic", pattern, label, Some(group)).expect("the pattern is one")
+    }
+
+    /// Subscribes to an exchange, in a group or alone.
+    pub fn try_subscribe(
+        &self,
+        exchange: &str,
+        pattern: &str,
+        label: &str,
+        group: Option<&str>,
+    ) -> Result<ReaderId, BrokerError> {
+        let key = BindingKey::new(Syntax::Amqp, pattern.as_bytes());
+        let options = SubscribeOptions {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            group: group.map(Name::from),
+        };
+        broker::subscribe(self.world, &self.actor(), exchange.as_bytes(), &key, options)
+    }
+
+    /// Consumes with a window of `credit`, or without settling where that is zero.
+    pub fn consume(&self, queue: &str, label: &str, credit: u32) -> ReaderId {
+        self.try_consume(queue, label, credit, false).expect("the queue is there")
+    }
+
+    /// Consumes as [`Caller::consume`] does, and gives the error.
+    pub fn try_consume(
+        &self,
+        queue: &str,
+        label: &str,
+        credit: u32,
+        is_exclusive: bool,
+    ) -> Result<ReaderId, BrokerError> {
+        let id = broker::find_queue(self.world, &self.actor(), queue.as_bytes())?;
+        let options = ConsumeOptions {
+            session: SessionId(0),
+            label: label.as_bytes().into(),
+            settles: credit > 0,
+            credit: if credit > 0 { Credit::window(credit) } else { Credit::Unlimited },
+            priority: 0,
+            is_exclusive,
+        };
+        broker::consume(self.world, &self.actor(), id, queue.as_bytes(), options, |_, _| ())
+    }
+
+    /// Settles deliveries; gives their number.
+    pub fn settle(&self, numbers: Numbers, outcome: Outcome) -> Result<usize, BrokerError> {
+        broker::settle(self.world, &self.actor(), SessionId(0), numbers, outcome).map(|(count, _)| count)
+    }
+
+    /// Accepts one delivery, which is there.
+    pub fn accept(&self, number: u64) {
+        assert_eq!(self.settle(Numbers::One(number), Outcome::Accept), Ok(1));
+    }
+
+    /// Cancels a reader.
+    pub fn cancel(&self, reader: ReaderId) {
+        broker::cancel(self.world, &self.actor(), reader);
+    }
+
+    /// Opens an inbox and gives its address on the default exchange.
+    pub fn inbox(&self, label: &str) -> String {
+        let secret = self.world.secret();
+        let make = || (label.as_bytes().into(), secret);
+        let inbox = self.world.with_outbound(self.id, |outbound| outbound.inbox(label.as_bytes(), make));
+        String::from_utf8(inbox.flatten().expect("there may be another").to_key()).expect("it is text")
+    }
+
+    /// The connection ends, and with it its outbound half.
+    pub fn disconnect(self) {
+        while !broker::disconnect(self.world, &self.actor()) {}
+        self.world.forget(self.id);
+    }
+
+    /// Reads all that is unsent; readers and publishers that waited for the room go on.
+    pub fn read(&self) -> String {
+        let mut text = Vec::new();
+        let (wakes, publishers) = self
+            .world
+            .with_outbound(self.id, |outbound| {
+                while let Some((bytes, written)) = outbound.take_unsent() {
+                    text.extend_from_slice(&bytes[written..]);
+                    let len = bytes.len();
+                    outbound.put_back(bytes, len);
+                }
+                outbound.written()
+            })
+            .unwrap_or_default();
+        wake_consumers(self.world, self.id, &wakes);
+        resume_publishers(self.world, &publishers);
+        String::from_utf8(text).expect("bodies are text")
+    }
+
+    /// Reads until nothing more comes.
+    pub fn read_all(&self) -> String {
+        let mut text = String::new();
+        loop {
+            match self.read() {
+                more if more.is_empty() => return text,
+                more => text += &more,
+            }
+        }
+    }
+}
+
+/// Settings of a queue whose dead messages go to this exchange with this key.
+pub fn dying_to(exchange: &str, routing_key: Option<&str>) -> QueueSettings {
+    let dead_letter = DeadLetter { exchange: Name::from(exchange), routing_key: routing_key.map(Name::from) };
+    QueueSettings { dead_letter: Some(dead_letter), ..QueueSettings::default() }
+}

@@ -1,0 +1,61 @@
+//! An encoder and a reader of headers as plain as can be, for tests of the core alone.
+
+use std::borrow::Cow;
+
+use imori_core::delivery::Delivery;
+use imori_core::message::{HeaderReader, Value};
+use imori_core::name::Name;
+use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+
+/// Reads `name=value` lines.
+#[derive(Debug)]
+pub struct Lines;
+
+impl HeaderReader for Lines {
+    fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
+        for line in text.split(|byte| *byte == b'\n') {
+            if let Some(middle) = line.iter().position(|byte| *byte == b'=') {
+                visit(Cow::Borrowed(&line[..middle]), Value::text(&line[middle + 1..]));
+            }
+        }
+    }
+}
+
+/// Writes `label:body;`, with `!` where the message was delivered before and its deaths behind.
+#[derive(Debug)]
+pub struct Plain;
+
+impl Encoder for Plain {
+    fn kind(&self) -> u16 {
+        1
+    }
+
+    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], _: u64, _: bool, delivery: &Delivery<'_>) {
+        out.extend_from_slice(label);
+        if delivery.is_redelivered {
+            out.push(b'!');
+        }
+    }
+
+    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
+        out.push(b':');
+    }
+
+    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(delivery.message.body);
+        for death in delivery.deaths.iter().flat_map(|deaths| deaths.iter()) {
+            let text = format!("({} {} {})", death.queue, death.reason.as_str(), death.count);
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.push(b';');
+    }
+
+    fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
+        out.extend_from_slice(format!("{} lost {queue};", String::from_utf8_lossy(label)).as_bytes());
+        AfterCancel::GoOn
+    }
+
+    fn cut(&mut self, out: &mut Vec<u8>, _: &CutReason) {
+        out.extend_from_slice(b"cut;");
+    }
+}

@@ -1,0 +1,485 @@
+//! A world of one thread: plain cells that notice when locks are taken in the wrong order.
+//!
+//! Tests set by its fields and methods what a real world meets by chance: memory that is short, a disk that
+//! is full or late, a queue that has to page.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use imori_core::authorize::Identity;
+use imori_core::broker::{self, Actor, page_failed, queue_woken};
+use imori_core::confirm::{Lsn, Progress};
+use imori_core::id::{ConnectionId, QueueId, VhostId};
+use imori_core::limits::RECORD_SLACK_BYTES;
+use imori_core::memory::Gauge;
+use imori_core::message::{HeaderReader, OriginId};
+use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
+use imori_core::queue::{PageWork, Queue};
+use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_core::route::hamt::Seed;
+use imori_core::route::{Router, Table, TableLimits};
+use imori_core::time::Time;
+use imori_core::topology::Topology;
+use imori_core::world::{Event, World};
+
+use crate::plain::Lines;
+
+/// The vhost of a caller of verbs; there is also `VhostId(1)`.
+pub const VHOST: VhostId = VhostId(0);
+const QUEUES_MAX: usize = 500;
+
+/// Limits of a caller of verbs: so small that tests reach them.
+pub const LIMITS: OutboundLimits = OutboundLimits { feed_bytes: 200, unsent_bytes_max: 2000, inboxes_max: 4 };
+
+/// Limits of a protocol's client.
+pub const ROOMY_LIMITS: OutboundLimits =
+    OutboundLimits { feed_bytes: 1024 * 1024, unsent_bytes_max: 16 * 1024 * 1024, inboxes_max: 4 };
+
+/// Locks, in the order in which they may be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lock {
+    None,
+    Topology,
+    Queue,
+    Outbound,
+}
+
+/// The world. Its public fields are what a test may set or look at.
+pub struct TestWorld {
+    now: Cell<Time>,
+    secrets: Cell<u8>,
+    is_alarmed: Cell<bool>,
+    /// Questions for the memory alarm that are still answered with yes.
+    alarm_left: Cell<usize>,
+    gauge: Gauge,
+    counts: [Cell<usize>; Event::ALL.len()],
+    header_reader: fn(OriginId) -> &'static dyn HeaderReader,
+    router: RefCell<Router>,
+    topology: RefCell<Topology>,
+    /// The table as readers see it.
+    table: RefCell<Table>,
+    tables: Cell<usize>,
+    queues: RefCell<Vec<Slot<Queue>>>,
+    outbounds: RefCell<Vec<Slot<Outbound>>>,
+    wakes: RefCell<BTreeSet<(Time, QueueId)>>,
+    lock: Cell<Lock>,
+    appended: Cell<Lsn>,
+    /// The disk has each record as soon as the journal has it, and the journal forgets it.
+    is_disk_prompt: Cell<bool>,
+    pub(crate) identity: Identity,
+    /// Publishers that were told to go on, having waited for a slow reader.
+    pub resumed: RefCell<Vec<ConnectionId>>,
+    /// Publishers that were told to go on, having waited for a queue.
+    pub relieved: RefCell<Vec<ConnectionId>>,
+    /// Times that a queue was locked alone.
+    pub queue_locks: Cell<usize>,
+    /// Records with their numbers, and for each whether it is of a group.
+    pub journal: RefCell<Vec<(Lsn, NewRecord, bool)>>,
+    /// Bytes that the journal takes as one group.
+    pub group_bytes_max: Cell<usize>,
+    /// Bytes of memory that a queue may keep.
+    pub share: Cell<usize>,
+    /// Bytes of the disk for dead letters, where there is little; nobody has them twice.
+    pub room: Cell<Option<usize>>,
+    /// Somebody has the room.
+    pub is_room_taken: Cell<bool>,
+    /// Bytes of the disk for the dead letters of one command, where there is more.
+    pub moves_bytes_max: Cell<usize>,
+    /// There is room for more declarations.
+    pub may_declare: Cell<bool>,
+    /// Work that queues asked of the disk.
+    pub work: RefCell<Vec<(QueueId, PageWork)>>,
+}
+
+/// A place for a queue or a connection, and how often it was used before.
+type Slot<T> = (u32, Option<T>);
+
+impl Default for TestWorld {
+    fn default() -> TestWorld {
+        TestWorld::new()
+    }
+}
+
+impl TestWorld {
+    /// A world for tests of the core alone: its journal keeps every record, and nothing is ever on disk.
+    #[must_use]
+    pub fn new() -> TestWorld {
+        let mut table = Table::new(Seed(1), TableLimits::default());
+        table.add_vhost(VHOST);
+        table.add_vhost(VhostId(1));
+        TestWorld {
+            now: Cell::new(Time(1_000_000)),
+            secrets: Cell::new(0),
+            is_alarmed: Cell::new(false),
+            alarm_left: Cell::new(usize::MAX),
+            gauge: Gauge::default(),
+            counts: Default::default(),
+            header_reader: |_| &Lines,
+            router: RefCell::default(),
+            table: RefCell::new(table.clone()),
+            tables: Cell::default(),
+            topology: RefCell::new(Topology::new(table)),
+            queues: RefCell::default(),
+            outbounds: RefCell::default(),
+            wakes: RefCell::default(),
+            lock: Cell::new(Lock::None),
+            appended: Cell::default(),
+            is_disk_prompt: Cell::new(false),
+            identity: Identity::guest(),
+            resumed: RefCell::default(),
+            relieved: RefCell::default(),
+            queue_locks: Cell::default(),
+            journal: RefCell::default(),
+            group_bytes_max: Cell::new(1 << 20),
+            share: Cell::new(usize::MAX),
+            room: Cell::default(),
+            is_room_taken: Cell::default(),
+            moves_bytes_max: Cell::new(usize::MAX),
+            may_declare: Cell::new(true),
+            work: RefCell::default(),
+        }
+    }
+
+    /// A world for clients of protocols: its disk is done at once, and a record may be large.
+    #[must_use]
+    pub fn reading(header_reader: fn(OriginId) -> &'static dyn HeaderReader) -> TestWorld {
+        let world = TestWorld { header_reader, ..TestWorld::new() };
+        world.is_disk_prompt.set(true);
+        world.group_bytes_max.set(64 << 20);
+        world
+    }
+
+    /// A world like one that went away with this journal; the caller has its queues.
+    #[must_use]
+    pub fn after(journal: &[(Lsn, NewRecord, bool)], now: Time) -> TestWorld {
+        let world = TestWorld::new();
+        world.now.set(now);
+        world.appended.set(journal.last().map_or(Lsn::NONE, |(lsn, ..)| Lsn(lsn.0 + 1)));
+        world.journal.replace(journal.to_vec());
+        world
+    }
+
+    fn locked<R>(&self, lock: Lock, f: impl FnOnce() -> R) -> R {
+        let before = self.lock.replace(lock);
+        assert!(before < lock, "{lock:?} is taken while {before:?} is held");
+        let result = f();
+        self.lock.set(before);
+        result
+    }
+
+    // ---- Connections.
+
+    /// Opens the outbound half of a protocol's connection in a new slot.
+    pub fn open(&self, encoder: Box<dyn Encoder>) -> ConnectionId {
+        let slot = u32::try_from(self.outbounds.borrow().len()).expect("tests have few connections");
+        let id = ConnectionId { cell: 0, slot, generation: 0 };
+        self.open_at(id, encoder, ROOMY_LIMITS);
+        id
+    }
+
+    /// Opens the outbound half of this connection.
+    pub fn open_at(&self, id: ConnectionId, encoder: Box<dyn Encoder>, limits: OutboundLimits) {
+        let mut outbounds = self.outbounds.borrow_mut();
+        let slot = id.slot as usize;
+        if outbounds.len() <= slot {
+            outbounds.resize_with(slot + 1, || (0, None));
+        }
+        outbounds[slot] = (id.generation, Some(Outbound::new(id, encoder, limits, self.gauge.clone())));
+    }
+
+    /// Forgets the outbound half of a connection.
+    pub fn forget(&self, id: ConnectionId) {
+        if let Some(slot) = self.outbounds.borrow_mut().get_mut(id.slot as usize) {
+            slot.1 = None;
+        }
+    }
+
+    // ---- Time.
+
+    /// Lets time pass and wakes the queues that are due; gives the number of wake-ups.
+    pub fn pass(&self, time: Duration) -> usize {
+        self.set_time(self.now.get().after(time))
+    }
+
+    /// Lets time pass until `end`; see [`TestWorld::pass`].
+    pub fn set_time(&self, end: Time) -> usize {
+        let mut woken = 0;
+        loop {
+            let first = self.wakes.borrow().first().copied().filter(|(at, _)| *at <= end);
+            let Some((at, id)) = first else {
+                break;
+            };
+            self.wakes.borrow_mut().pop_first();
+            self.now.set(at.max(self.now.get()));
+            queue_woken(self, id);
+            woken += 1;
+        }
+        self.now.set(end);
+        woken
+    }
+
+    // ---- Memory and disk.
+
+    /// Raises or ends the memory alarm.
+    pub fn set_alarmed(&self, is_alarmed: bool) {
+        self.is_alarmed.set(is_alarmed);
+    }
+
+    /// Raises the memory alarm, which ends once it was asked for so often.
+    pub fn set_alarmed_for(&self, times: usize) {
+        self.is_alarmed.set(true);
+        self.alarm_left.set(times);
+    }
+
+    /// Lets every page that is being written fail; gives the publishers that may go on therefore.
+    pub fn end_pages(&self) -> Vec<ConnectionId> {
+        for (queue, work) in self.work.take() {
+            if let PageWork::Write(drafts) = work {
+                drafts.into_iter().for_each(|draft| page_failed(self, queue, draft));
+            }
+        }
+        self.relieved.take()
+    }
+
+    // ---- Looks.
+
+    /// Times that an event was counted.
+    pub fn counted(&self, event: Event) -> usize {
+        self.counts[event as usize].get()
+    }
+
+    /// Bytes that waiting messages are charged with.
+    pub fn charged(&self) -> usize {
+        self.gauge.bytes()
+    }
+
+    /// Routing tables that were made.
+    pub fn tables(&self) -> usize {
+        self.tables.get()
+    }
+
+    /// Queues that there are.
+    pub fn queues_len(&self) -> usize {
+        self.queues.borrow().iter().filter(|(_, queue)| queue.is_some()).count()
+    }
+
+    /// The queue of this name.
+    pub fn queue(&self, name: &str) -> Option<QueueId> {
+        self.table.borrow().queue(VHOST, name.as_bytes())
+    }
+
+    /// Ready and unsettled messages of a queue; `None` where there is no such queue.
+    pub fn depth(&self, name: &str) -> Option<(usize, usize)> {
+        self.with_queue(self.queue(name)?, |queue| (queue.ready_len(), queue.unsettled_len()))
+    }
+
+    /// Ready messages of a queue; 0 where there is no such queue.
+    pub fn ready_len(&self, name: &str) -> usize {
+        self.depth(name).map_or(0, |(ready, _)| ready)
+    }
+
+    /// Bindings of an exchange.
+    pub fn bindings(&self, exchange: &str) -> usize {
+        let table = self.table.borrow();
+        let mut count = 0;
+        if let Some(exchange) = table.exchange(VHOST, exchange.as_bytes()) {
+            exchange.for_each_binding(&mut |_| count += 1);
+        }
+        count
+    }
+
+    /// Lends an actor that is no client: an operator.
+    pub fn as_operator<R>(&self, act: impl FnOnce(&Actor<'_>) -> R) -> R {
+        let connection = ConnectionId { cell: 0, slot: u32::MAX, generation: 0 };
+        act(&Actor { identity: &self.identity, connection, vhost: VHOST })
+    }
+
+    /// Deletes a queue as an operator.
+    pub fn delete_queue(&self, name: &str) {
+        self.as_operator(|actor| broker::delete_queue(self, actor, name.as_bytes())).expect("it is there");
+    }
+}
+
+impl World for TestWorld {
+    fn now(&self) -> Time {
+        self.now.get()
+    }
+
+    fn secret(&self) -> [u8; 16] {
+        let secret = self.secrets.get();
+        self.secrets.set(secret.wrapping_add(1));
+        [secret; 16]
+    }
+
+    fn is_alarmed(&self) -> bool {
+        let left = self.alarm_left.get().checked_sub(1);
+        self.alarm_left.set(left.unwrap_or_default());
+        self.is_alarmed.get() && left.is_some()
+    }
+
+    fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    fn count_many(&self, event: Event, times: usize) {
+        let count = &self.counts[event as usize];
+        count.set(count.get() + times);
+    }
+
+    fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R {
+        f(&mut self.router.borrow_mut(), &self.table.borrow())
+    }
+
+    fn with_topology<R>(&self, f: impl FnOnce(&mut Topology) -> R) -> R {
+        self.locked(Lock::Topology, || {
+            let mut topology = self.topology.borrow_mut();
+            let before = topology.table().version();
+            let result = f(&mut topology);
+            self.tables.set(self.tables.get() + usize::from(topology.table().version() != before));
+            self.table.replace(topology.table().clone());
+            result
+        })
+    }
+
+    fn append(&self, records: Vec<NewRecord>) -> Appended {
+        let first = Lsn(self.appended.get().0 + 1);
+        // Of two counts of one message the later is believed, so that nobody else may come between.
+        let is_count = |record: &NewRecord| record.kind == RecordKind::Count;
+        assert!(self.lock.get() == Lock::Queue || !records.iter().any(is_count), "its queue is locked");
+        for record in records {
+            assert!(record.payload.len() + RECORD_SLACK_BYTES <= self.group_bytes_max(), "it fits");
+            self.appended.set(Lsn(self.appended.get().0 + 1));
+            if !self.is_disk_prompt.get() {
+                self.journal.borrow_mut().push((self.appended.get(), record, false));
+            }
+        }
+        Appended { first, through: self.appended.get() }
+    }
+
+    fn append_group(&self, records: Vec<NewRecord>) -> Appended {
+        let bytes: usize = records.iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum();
+        assert!(bytes <= self.group_bytes_max(), "they fit");
+        let begins = self.journal.borrow().len();
+        self.appended.set(Lsn(self.appended.get().0 + 1));
+        let appended = self.append(records);
+        self.journal.borrow_mut().iter_mut().skip(begins).for_each(|(.., is_of_group)| *is_of_group = true);
+        self.appended.set(Lsn(self.appended.get().0 + 1));
+        Appended { through: self.appended.get(), ..appended }
+    }
+
+    fn appended(&self) -> Lsn {
+        self.appended.get()
+    }
+
+    fn group_bytes_max(&self) -> usize {
+        self.group_bytes_max.get()
+    }
+
+    fn is_room_scarce(&self) -> bool {
+        self.room.get().is_some()
+    }
+
+    fn moves_bytes_max(&self) -> usize {
+        self.moves_bytes_max.get()
+    }
+
+    fn take_room(&self) -> Option<usize> {
+        if self.is_room_taken.replace(true) { None } else { self.room.get() }
+    }
+
+    fn give_room_back(&self) {
+        assert!(self.is_room_taken.replace(false), "it was taken");
+    }
+
+    fn has_room_to_declare(&self) -> bool {
+        self.may_declare.get()
+    }
+
+    fn add_queue(&self, queue: Queue) -> Option<QueueId> {
+        let mut queues = self.queues.borrow_mut();
+        let free = queues.iter().position(|(_, queue)| queue.is_none());
+        let slot = match free {
+            Some(slot) => slot,
+            None if queues.len() >= QUEUES_MAX => return None,
+            None => {
+                queues.push((0, None));
+                queues.len() - 1
+            }
+        };
+        queues[slot].1 = Some(queue);
+        Some(QueueId { slot: slot as u32, generation: queues[slot].0 })
+    }
+
+    fn remove_queue(&self, id: QueueId) -> Option<Queue> {
+        let mut queues = self.queues.borrow_mut();
+        let (generation, place) = queues.get_mut(id.slot as usize)?;
+        if *generation != id.generation {
+            return None;
+        }
+        let queue = place.take()?;
+        *generation += 1;
+        Some(queue)
+    }
+
+    fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+        self.queue_locks.set(self.queue_locks.get() + 1);
+        self.locked(Lock::Queue, || {
+            let mut queues = self.queues.borrow_mut();
+            let (generation, queue) = queues.get_mut(id.slot as usize)?;
+            let queue = queue.as_mut().filter(|_| *generation == id.generation)?;
+            Some(f(queue))
+        })
+    }
+
+    fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
+        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?} rise");
+        self.locked(Lock::Queue, || {
+            let mut queues = self.queues.borrow_mut();
+            let mut slots = queues.iter_mut().zip(0..).peekable();
+            let mut lent: Vec<Option<&mut Queue>> = Vec::with_capacity(ids.len());
+            for id in ids {
+                while slots.next_if(|(_, slot)| *slot < id.slot).is_some() {}
+                let is_it = |slot: &(&mut Slot<Queue>, u32)| slot.1 == id.slot && slot.0.0 == id.generation;
+                lent.push(slots.next_if(is_it).and_then(|((_, queue), _)| queue.as_mut()));
+            }
+            f(&mut lent)
+        })
+    }
+
+    fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
+        self.locked(Lock::Outbound, || {
+            let mut outbounds = self.outbounds.borrow_mut();
+            let (generation, outbound) = outbounds.get_mut(id.slot as usize)?;
+            let outbound = outbound.as_mut().filter(|_| *generation == id.generation)?;
+            if self.is_disk_prompt.get() {
+                let _ = outbound.confirmed(Progress { written: Lsn::NEVER, synced: Lsn::NEVER });
+            }
+            Some(f(outbound))
+        })
+    }
+
+    fn wake_queue_at(&self, id: QueueId, at: Time) {
+        self.wakes.borrow_mut().insert((at, id));
+    }
+
+    fn queue_memory_bytes(&self) -> usize {
+        self.share.get()
+    }
+
+    fn page(&self, queue: QueueId, work: PageWork) {
+        self.work.borrow_mut().push((queue, work));
+    }
+
+    fn resume(&self, publisher: ConnectionId) {
+        self.resumed.borrow_mut().push(publisher);
+    }
+
+    fn relieve(&self, publisher: ConnectionId) {
+        self.relieved.borrow_mut().push(publisher);
+    }
+
+    fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {
+        (self.header_reader)(origin)
+    }
+}
