@@ -41,10 +41,12 @@ AREAS = {
         "definitions": "definitions/*",
     },
     "core": {
-        "records": "confirm record/* broker/record broker/letter broker/once broker/page queue/dedup",
+        "records": "confirm record/* route/durability pipeline/record pipeline/plan pipeline/locked pipeline/dedup"
+        " broker/page queue/dedup",
         "start": "restore restore_pages restore_lost",
-        "settling": "broker/commit broker/steps broker/settle broker/distribute broker/deliver broker/asked queue/leave"
-        " broker/move_room queue/linger queue/lingering queue/ready queue/run queue/deliver queue/publish queue/ripen",
+        "settling": "broker/commit broker/steps broker/settle broker/deliver queue/leave"
+        " pipeline/enqueue pipeline/follow_ups pipeline/dead_letter pipeline/live pipeline/move_room"
+        " queue/linger queue/lingering queue/ready queue/run queue/deliver queue/publish queue/ripen",
         "paging": "queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
         " queue/delayed_pages queue/level queue/journal_pages queue/in_journal queue/position",
     },

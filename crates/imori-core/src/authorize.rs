@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::id::VhostId;
+use crate::id::{ConnectionId, VhostId};
 use crate::name::{Name, Printable};
 
 /// Who a connection speaks for.
@@ -28,6 +28,17 @@ impl Identity {
     pub fn guest() -> Identity {
         Identity { user: Name::from("guest"), policy: Policy::Guest }
     }
+}
+
+/// Somebody on whose behalf the broker does something.
+#[derive(Debug, Clone, Copy)]
+pub struct Actor<'a> {
+    /// The name they go by, and their rights.
+    pub identity: &'a Identity,
+    /// Their connection.
+    pub connection: ConnectionId,
+    /// The vhost they are in.
+    pub vhost: VhostId,
 }
 
 /// What somebody wants to do.

@@ -3,8 +3,10 @@
 //! Reading down follows a message. What is absent: no protocol, no socket, no clock, no
 //! lock, no log; whoever runs the core lends it those through [`world::World`].
 
+pub mod inbound;
 pub mod turn;
 pub mod broker;
+mod pipeline;
 pub mod world;
 pub mod restore;
 mod restore_lost;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use imori_core::id::ConnectionId;
+use imori_core::inbound::Inbound;
 use imori_core::outbound::Outbound;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;
@@ -171,6 +172,6 @@ fn connect(world: &TestWorld) -> (Connection, ConnectionId) {
 }
 
 fn feed(world: &TestWorld, connection: &mut Connection, input: &[u8]) {
-    let received = connection.receive(world, input, None, &mut Budget::default());
+    let received = connection.receive(world, &mut (), input, None, &mut Budget::default());
     assert_eq!(received.consumed, input.len(), "{:?}", received.next);
 }

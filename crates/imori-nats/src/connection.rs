@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use imori_core::broker;
+use imori_core::broker::{self, Actor};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
+use imori_core::inbound::Inbound;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{CutReason, Encoder, Outbound};
 use imori_core::time::Time;
@@ -133,9 +134,11 @@ impl Kind {
     }
 }
 
-impl Connection {
-    /// A connection that was accepted just now. [`Connection::greet`] is to be called next.
-    pub fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
+impl Inbound for Connection {
+    type Settings = Settings;
+    type Scratch = ();
+
+    fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
         let login_until = now.after(settings.login_timeout);
         Self {
             state: State::Greeting,
@@ -152,20 +155,24 @@ impl Connection {
         }
     }
 
-    /// The encoder of a connection that has not said what it can.
-    pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(false, settings.header_readers))
+    /// The client has not said what it can.
+    fn encoder(settings: &Settings) -> Box<dyn Encoder> {
+        Box::new(MessageEncoder::new(false, settings))
+    }
+
+    fn actor(&self) -> Actor<'_> {
+        self.session.actor()
     }
 
     /// Sends INFO, which a client waits for before it says anything.
-    pub fn greet<W: World>(&mut self, world: &W) {
+    fn greet<W: World>(&mut self, world: &W) {
         let info = self.info();
         self.session.answer(world, |out| push_info(out, &info));
     }
 
     /// The broker begins to stop: tells a client that understands it to go elsewhere, and gives it the time of
     /// a lame duck to do so.
-    pub fn stopping<W: World>(&mut self, world: &W) {
+    fn stopping<W: World>(&mut self, world: &W) {
         if self.state == State::Closed {
             return;
         }
@@ -179,12 +186,10 @@ impl Connection {
         self.pulse.stop_at(world.now().after(grace));
     }
 
-    /// Works through the operations at the head of `input`, which begins where the last call's `consumed` ended.
-    ///
-    /// `shared`, when given, holds exactly `input`, so that a large body can be kept without a copy.
-    pub fn receive<W: World>(
+    fn receive<W: World>(
         &mut self,
         world: &W,
+        _scratch: &mut (),
         input: &[u8],
         shared: Option<&Bytes>,
         budget: &mut Budget,
@@ -201,48 +206,38 @@ impl Connection {
         }
     }
 
-    /// Says that the client has logged in.
-    pub fn is_logged_in(&self) -> bool {
+    fn is_logged_in(&self) -> bool {
         !self.session.identity.user.as_bytes().is_empty()
     }
 
-    /// What the client said of itself.
-    pub fn client(&self) -> ClientFacts {
+    fn client(&self) -> ClientFacts {
         let ConnectOptions { name, lang, version, .. } = &self.session.options;
         let said = |value: &Option<String>| value.clone().unwrap_or_default();
         ClientFacts { name: said(name), language: said(lang), version: said(version) }
     }
 
-    /// Why the client was refused something last, once, for the log.
-    pub fn take_refusal(&mut self) -> Option<Refusal> {
+    fn take_refusal(&mut self) -> Option<Refusal> {
         self.refusal.take()
     }
 
-    /// Says that operations wait for the end of the memory alarm. Reading may go on meanwhile; the caller
-    /// sees to it that [`Connection::alarm_ended`] is called in any case.
-    pub fn waits_for_memory(&self) -> bool {
+    fn has_parked(&self) -> bool {
         !self.parked.is_empty()
     }
 
-    /// Bytes of the frames that wait.
-    pub fn parked_bytes(&self) -> usize {
+    fn parked_bytes(&self) -> usize {
         self.parked.bytes()
     }
 
-    /// Says that what waits does so for a queue, not for the end of an alarm: the world's `relieve` says when
-    /// [`Connection::relieved`] is to be called.
-    pub fn waits_for_queue(&self) -> bool {
+    fn waits_for_queue(&self) -> bool {
         self.is_held
     }
 
-    /// When [`Connection::tick`] is to be called.
-    pub fn next_deadline(&self) -> Option<Time> {
+    fn next_deadline(&self) -> Option<Time> {
         (self.state != State::Closed).then(|| self.pulse.next_deadline())
     }
 
-    /// A deadline may have passed: asks a silent client for a PONG, and ends a connection that has not
-    /// logged in or gives none.
-    pub fn tick<W: World>(&mut self, world: &W) -> Next {
+    /// Asks a silent client for a PONG, and ends a connection that has not logged in or gives none.
+    fn tick<W: World>(&mut self, world: &W) -> Next {
         if self.state == State::Closed {
             return Next::Close;
         }
@@ -272,9 +267,7 @@ impl Connection {
         }
     }
 
-    /// The memory alarm is over: does what was parked, in order. After [`Next::Again`] the caller comes
-    /// back with [`Connection::receive`] and what it has of the input.
-    pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
+    fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
         if self.is_held {
             // There may be input behind what waits that need not wait.
             return if self.pulse.is_paused() { Next::Parked } else { Next::Again };
@@ -283,20 +276,18 @@ impl Connection {
         self.replay(world, &mut Budget::default()).unwrap_or(Next::Again)
     }
 
-    /// The queue that something waits for is shorter, or gone: as [`Connection::alarm_ended`].
-    pub fn relieved<W: World>(&mut self, world: &W) -> Next {
+    fn relieved<W: World>(&mut self, world: &W) -> Next {
         self.is_held = false;
         self.alarm_ended(world)
     }
 
-    /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
-    /// not, the caller comes back after others had their turn.
-    #[must_use]
-    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
+    fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
         broker::disconnect(world, &self.session.actor())
     }
+}
 
+impl Connection {
     fn work<W: World>(
         &mut self,
         world: &W,

@@ -1,204 +1,201 @@
-//! The protocols that connections speak, as one type: what a task says to any of them.
+//! The table of protocols, and a connection of any of them as one type.
 //!
-//! Another protocol is another variant with its arms, its settings and its [`ProtocolName`].
+//! Another protocol is its crate and its line in the table. Its [`ProtocolName`] is its listener's key, and
+//! `prepare.rs` makes its settings of the configuration.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use imori_core::id::ConnectionId;
-use imori_core::message::{HeaderReader, OriginId};
+use imori_core::inbound::Inbound;
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::World;
-use imori_stomp::frame::HeaderTable;
 
 use crate::config::ProtocolName;
-use crate::settings::ProtocolSettings;
+use crate::protocol_numbers::{NATS, STOMP, header_reader};
 
-/// The inbound half of a connection.
-#[derive(Debug)]
-pub enum Protocol {
+/// Declares the types that have a variant or a field for each protocol, and `each!`, which runs one expression on
+/// whichever it is. The dollar comes as an argument, so that `each!` can have arguments of its own.
+macro_rules! protocols {
+    ($d:tt $( $(#[doc = $doc:literal])+ $Name:ident, $name:ident: $Connection:ty; )+) => {
+        /// The inbound half of a connection.
+        #[derive(Debug)]
+        pub enum Protocol {
+            $( $(#[doc = $doc])+ $Name($Connection), )+
+        }
+
+        /// Settings of the connections of each protocol.
+        #[derive(Debug, Clone)]
+        pub struct ProtocolSettings {
+            $( $(#[doc = $doc])+ pub $name: Arc<<$Connection as Inbound>::Settings>, )+
+        }
+
+        /// Memory that protocols need while they read frames; nothing in it outlives a turn.
+        #[derive(Debug, Default)]
+        pub struct Scratch {
+            $( $name: <$Connection as Inbound>::Scratch, )+
+        }
+
+        impl Protocol {
+            /// Makes the inbound half of a connection that was accepted at `now`.
+            pub fn new(
+                name: ProtocolName,
+                settings: &ProtocolSettings,
+                id: ConnectionId,
+                peer: Peer,
+                now: Time,
+            ) -> Protocol {
+                match name {
+                    $( ProtocolName::$Name => {
+                        let settings = Arc::clone(&settings.$name);
+                        Protocol::$Name(<$Connection>::new(settings, id, peer, now))
+                    } )+
+                }
+            }
+
+            /// Makes the encoder of a connection that has not logged in.
+            pub fn encoder(name: ProtocolName, settings: &ProtocolSettings) -> Box<dyn Encoder> {
+                match name {
+                    $( ProtocolName::$Name => <$Connection>::encoder(&settings.$name), )+
+                }
+            }
+
+            /// Works through the frames at the head of `input`; see [`Inbound::receive`].
+            #[inline]
+            pub fn receive<W: World>(
+                &mut self,
+                world: &W,
+                scratch: &mut Scratch,
+                input: &[u8],
+                shared: Option<&Bytes>,
+                budget: &mut Budget,
+            ) -> Received {
+                match self {
+                    $( Protocol::$Name(inbound) => {
+                        inbound.receive(world, &mut scratch.$name, input, shared, budget)
+                    } )+
+                }
+            }
+        }
+
+        macro_rules! each {
+            ($d protocol:expr, $d inbound:ident => $d call:expr) => {
+                match $d protocol {
+                    $( Protocol::$Name($d inbound) => $d call, )+
+                }
+            };
+        }
+    };
+}
+
+protocols! {$
     /// STOMP 1.0, 1.1 and 1.2.
-    Stomp(imori_stomp::connection::Connection),
+    Stomp, stomp: imori_stomp::connection::Connection;
     /// NATS, as its clients speak it.
-    Nats(imori_nats::connection::Connection),
+    Nats, nats: imori_nats::connection::Connection;
 }
 
-/// What protocols note of a frame while they read it; nothing of it outlives a turn.
-#[derive(Debug, Default)]
-pub struct Tables {
-    stomp: HeaderTable,
-}
-
-impl Protocol {
-    /// A connection that was accepted just now.
+impl ProtocolSettings {
+    /// Gives each protocol the numbers that tell it from the others, and the way to read the others' headers.
     pub fn new(
-        name: ProtocolName,
-        settings: &ProtocolSettings,
-        id: ConnectionId,
-        peer: Peer,
-        now: Time,
-    ) -> Protocol {
-        match name {
-            ProtocolName::Stomp => {
-                let settings = Arc::clone(&settings.stomp);
-                Protocol::Stomp(imori_stomp::connection::Connection::new(settings, id, peer, now))
-            }
-            ProtocolName::Nats => {
-                let settings = Arc::clone(&settings.nats);
-                Protocol::Nats(imori_nats::connection::Connection::new(settings, id, peer, now))
-            }
+        stomp: imori_stomp::settings::Settings,
+        nats: imori_nats::settings::Settings,
+    ) -> ProtocolSettings {
+        ProtocolSettings {
+            stomp: Arc::new(imori_stomp::settings::Settings {
+                origins: STOMP.origins,
+                encoder_kinds: STOMP.encoder_kinds,
+                header_readers: header_reader,
+                ..stomp
+            }),
+            nats: Arc::new(imori_nats::settings::Settings {
+                origins: NATS.origins,
+                encoder_kinds: NATS.encoder_kinds,
+                header_readers: header_reader,
+                ..nats
+            }),
         }
     }
+}
 
-    /// What writes the deliveries of such a connection until more is agreed on.
-    pub fn encoder(name: ProtocolName, settings: &ProtocolSettings) -> Box<dyn Encoder> {
-        match name {
-            ProtocolName::Stomp => imori_stomp::connection::Connection::encoder(&settings.stomp),
-            ProtocolName::Nats => imori_nats::connection::Connection::encoder(&settings.nats),
-        }
-    }
-
-    /// The connection is registered: says what the broker says first, if it does.
+/// Each method does as the one of [`Inbound`] of its name.
+impl Protocol {
+    /// Speaks first, in a protocol where the broker does.
     pub fn greet<W: World>(&mut self, world: &W) {
-        match self {
-            // STOMP 1.2, Connecting: the client speaks first.
-            Protocol::Stomp(_) => {}
-            Protocol::Nats(nats) => nats.greet(world),
-        }
-    }
-
-    /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
-    /// `shared`, when given, holds exactly `input`, so that a large body can be kept without a copy.
-    #[inline]
-    pub fn receive<W: World>(
-        &mut self,
-        world: &W,
-        tables: &mut Tables,
-        input: &[u8],
-        shared: Option<&Bytes>,
-        budget: &mut Budget,
-    ) -> Received {
-        match self {
-            Protocol::Stomp(stomp) => stomp.receive(world, &mut tables.stomp, input, shared, budget),
-            Protocol::Nats(nats) => nats.receive(world, input, shared, budget),
-        }
+        each!(self, inbound => inbound.greet(world));
     }
 
     /// Says that the client has logged in.
     pub fn is_logged_in(&self) -> bool {
-        match self {
-            Protocol::Stomp(stomp) => stomp.is_logged_in(),
-            Protocol::Nats(nats) => nats.is_logged_in(),
-        }
+        each!(self, inbound => inbound.is_logged_in())
     }
 
-    /// What the client says of itself.
+    /// Tells the monitor about the client's program.
     pub fn client(&self) -> ClientFacts {
-        match self {
-            Protocol::Stomp(stomp) => stomp.client(),
-            Protocol::Nats(nats) => nats.client(),
-        }
+        each!(self, inbound => inbound.client())
     }
 
-    /// Why the client was refused something last, once, for the log.
+    /// Gives the last refusal once, for the log.
     pub fn take_refusal(&mut self) -> Option<Refusal> {
-        match self {
-            Protocol::Stomp(stomp) => stomp.take_refusal(),
-            Protocol::Nats(nats) => nats.take_refusal(),
-        }
+        each!(self, inbound => inbound.take_refusal())
     }
 
-    /// Says that frames wait for the end of the memory alarm.
-    pub fn waits_for_memory(&self) -> bool {
-        match self {
-            Protocol::Stomp(stomp) => stomp.waits_for_memory(),
-            Protocol::Nats(nats) => nats.waits_for_memory(),
-        }
+    /// Says that frames are parked.
+    pub fn has_parked(&self) -> bool {
+        each!(self, inbound => inbound.has_parked())
     }
 
-    /// Bytes of the frames that wait.
+    /// Bytes of the frames that are parked.
     pub fn parked_bytes(&self) -> usize {
-        match self {
-            Protocol::Stomp(stomp) => stomp.parked_bytes(),
-            Protocol::Nats(nats) => nats.parked_bytes(),
-        }
+        each!(self, inbound => inbound.parked_bytes())
     }
 
-    /// Says that what waits does so for a queue, which tells when it is shorter.
+    /// Says that a frame waits for a queue.
     pub fn waits_for_queue(&self) -> bool {
-        match self {
-            Protocol::Stomp(stomp) => stomp.waits_for_queue(),
-            Protocol::Nats(nats) => nats.waits_for_queue(),
-        }
+        each!(self, inbound => inbound.waits_for_queue())
+    }
+
+    /// Says that parked frames wait for the end of an alarm.
+    pub fn waits_for_alarm(&self) -> bool {
+        each!(self, inbound => inbound.waits_for_alarm())
     }
 
     /// When [`Protocol::tick`] is to be called.
     pub fn next_deadline(&self) -> Option<Time> {
-        match self {
-            Protocol::Stomp(stomp) => stomp.next_deadline(),
-            Protocol::Nats(nats) => nats.next_deadline(),
-        }
+        each!(self, inbound => inbound.next_deadline())
     }
 
-    /// A deadline may have passed.
+    /// Sees to the deadlines that have passed.
     pub fn tick<W: World>(&mut self, world: &W) -> Next {
-        match self {
-            Protocol::Stomp(stomp) => stomp.tick(world),
-            Protocol::Nats(nats) => nats.tick(world),
-        }
+        each!(self, inbound => inbound.tick(world))
     }
 
-    /// The memory alarm is over: does what waited for that.
+    /// Replays what is parked, as an alarm is over.
     pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
-        match self {
-            Protocol::Stomp(stomp) => stomp.alarm_ended(world),
-            Protocol::Nats(nats) => nats.alarm_ended(world),
-        }
+        each!(self, inbound => inbound.alarm_ended(world))
     }
 
-    /// The queue that something waited for is shorter, or gone.
+    /// Replays what is parked, as the queue that it waited for is shorter, or gone.
     pub fn relieved<W: World>(&mut self, world: &W) -> Next {
-        match self {
-            Protocol::Stomp(stomp) => stomp.relieved(world),
-            Protocol::Nats(nats) => nats.relieved(world),
-        }
+        each!(self, inbound => inbound.relieved(world))
     }
 
-    /// The broker begins to stop: the client is told, and goes or is cut.
+    /// Tells the client that the broker begins to stop.
     pub fn stopping<W: World>(&mut self, world: &W) {
-        match self {
-            Protocol::Stomp(stomp) => stomp.stopping(world),
-            Protocol::Nats(nats) => nats.stopping(world),
-        }
+        each!(self, inbound => inbound.stopping(world));
     }
 
-    /// The transport is gone, and what the client sent before waits for the disk: gives back what it had but that; says
-    /// whether that was all.
+    /// Gives back what a client had whose transport is gone, and keeps what it sent. Says whether that was all.
     #[must_use]
-    pub fn leave_behind<W: World>(&mut self, world: &W) -> bool {
-        match self {
-            Protocol::Stomp(stomp) => stomp.leave_behind(world),
-            // Nothing of it waits for the disk.
-            Protocol::Nats(_) => true,
-        }
+    pub fn detach<W: World>(&mut self, world: &W) -> bool {
+        each!(self, inbound => inbound.detach(world))
     }
 
-    /// The transport is gone: gives back what the client had, or a part of it; says whether that was all.
+    /// Gives back all that a client had whose transport is gone. Says whether that was all.
     #[must_use]
     pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
-        match self {
-            Protocol::Stomp(stomp) => stomp.disconnect(world),
-            Protocol::Nats(nats) => nats.disconnect(world),
-        }
-    }
-}
-
-/// The reader of header blocks of this origin, whichever protocol made them.
-pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    match origin {
-        OriginId::NATS_PLAIN | OriginId::NATS_HEADERS => imori_nats::header_reader(origin),
-        _ => imori_stomp::header_reader(origin),
+        each!(self, inbound => inbound.disconnect(world))
     }
 }

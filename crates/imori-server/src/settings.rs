@@ -6,6 +6,7 @@ use std::time::Duration;
 use imori_core::outbound::OutboundLimits;
 
 use crate::config::WritePolicy;
+use crate::protocol::ProtocolSettings;
 use crate::websocket::Gate;
 
 /// The part of the configuration that connections need.
@@ -19,13 +20,4 @@ pub(crate) struct Settings {
     pub(crate) spin: Duration,
     /// Development on a network that is trusted: who comes from elsewhere counts as local.
     pub(crate) trusts_network: bool,
-}
-
-/// What the connections of each protocol are told before they begin.
-#[derive(Debug, Clone)]
-pub struct ProtocolSettings {
-    /// STOMP's.
-    pub stomp: Arc<imori_stomp::settings::Settings>,
-    /// NATS's.
-    pub nats: Arc<imori_nats::settings::Settings>,
 }

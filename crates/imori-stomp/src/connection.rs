@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::broker;
+use imori_core::broker::{self, Actor};
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
+use imori_core::inbound::Inbound;
 use imori_core::message::BODY_SHARED_MIN;
-use imori_core::outbound::{CutReason, Encoder, Outbound};
+use imori_core::outbound::{Encoder, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::{Event, World};
@@ -125,9 +126,11 @@ fn action(state: State, command: Command) -> Action {
     }
 }
 
-impl Connection {
-    /// A connection that was accepted just now.
-    pub fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
+impl Inbound for Connection {
+    type Settings = Settings;
+    type Scratch = HeaderTable;
+
+    fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
         Self {
             state: State::Greeting,
             peer,
@@ -141,16 +144,16 @@ impl Connection {
         }
     }
 
-    /// The encoder of a connection whose version is not agreed on yet.
-    pub fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        let Settings { keeps_open_after_error, header_readers, .. } = *settings;
-        Box::new(MessageEncoder::new(Version::V10, keeps_open_after_error, header_readers))
+    /// The version is not agreed on yet.
+    fn encoder(settings: &Settings) -> Box<dyn Encoder> {
+        Box::new(MessageEncoder::new(Version::V10, settings))
     }
 
-    /// Works through the frames at the head of `input`, which begins where the last call's `consumed` ended.
-    ///
-    /// `shared`, when given, holds exactly `input`, so that a large body can be kept without a copy.
-    pub fn receive<W: World>(
+    fn actor(&self) -> Actor<'_> {
+        self.session.actor()
+    }
+
+    fn receive<W: World>(
         &mut self,
         world: &W,
         table: &mut HeaderTable,
@@ -209,46 +212,38 @@ impl Connection {
         }
     }
 
-    /// Says that the client has logged in.
-    pub fn is_logged_in(&self) -> bool {
+    fn is_logged_in(&self) -> bool {
         self.state != State::Greeting && !self.session.name.is_empty()
     }
 
-    /// What the client says of itself: in STOMP no more than the version that was agreed on.
-    pub fn client(&self) -> ClientFacts {
+    /// STOMP clients tell no more than the version that was agreed on.
+    fn client(&self) -> ClientFacts {
         ClientFacts { version: self.session.version.as_str().to_owned(), ..ClientFacts::default() }
     }
 
-    /// Why the client was refused something last, once, for the log.
-    pub fn take_refusal(&mut self) -> Option<Refusal> {
+    fn take_refusal(&mut self) -> Option<Refusal> {
         self.refusal.take()
     }
 
-    /// Says that frames wait for the end of the memory alarm. Reading may go on meanwhile; the caller
-    /// sees to it that [`Connection::alarm_ended`] is called in any case.
-    pub fn waits_for_memory(&self) -> bool {
+    fn has_parked(&self) -> bool {
         !self.parked.is_empty()
     }
 
-    /// Bytes of the frames that wait.
-    pub fn parked_bytes(&self) -> usize {
+    fn parked_bytes(&self) -> usize {
         self.parked.bytes()
     }
 
-    /// Says that what waits does so for a queue, not for the end of an alarm: the world's `relieve` says when
-    /// [`Connection::relieved`] is to be called.
-    pub fn waits_for_queue(&self) -> bool {
+    fn waits_for_queue(&self) -> bool {
         self.is_held
     }
 
-    /// When [`Connection::tick`] is to be called.
-    pub fn next_deadline(&self) -> Option<Time> {
+    fn next_deadline(&self) -> Option<Time> {
         if self.state == State::Closed { None } else { self.pulse.next_deadline() }
     }
 
-    /// A deadline may have passed: sends a heart-beat where nothing else was sent, and ends a
-    /// connection that has not logged in or has fallen silent.
-    pub fn tick<W: World>(&mut self, world: &W) -> Next {
+    /// Sends a heart-beat where nothing else was sent, and ends a connection that has not logged in or has fallen
+    /// silent.
+    fn tick<W: World>(&mut self, world: &W) -> Next {
         if self.state == State::Closed {
             return Next::Close;
         }
@@ -278,9 +273,7 @@ impl Connection {
         if self.pulse.is_paused() { Next::Parked } else { Next::More { frame_bytes: None } }
     }
 
-    /// The memory alarm is over: does what was parked, in order. After [`Next::Again`] the caller comes
-    /// back with [`Connection::receive`] and what it has of the input.
-    pub fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
+    fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
         if self.is_held {
             // There may be input behind what waits that need not wait.
             return if self.pulse.is_paused() { Next::Parked } else { Next::Again };
@@ -290,32 +283,18 @@ impl Connection {
         next.unwrap_or(Next::Again)
     }
 
-    /// The queue that something waits for is shorter, or gone: as [`Connection::alarm_ended`].
-    pub fn relieved<W: World>(&mut self, world: &W) -> Next {
+    fn relieved<W: World>(&mut self, world: &W) -> Next {
         self.is_held = false;
         self.alarm_ended(world)
     }
 
-    /// The broker begins to stop: tells the client, which ends the connection.
-    pub fn stopping<W: World>(&mut self, world: &W) {
-        world.with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
-    }
-
-    /// The transport is gone: gives back what the client had, or a part of it. Says whether that was all; if
-    /// not, the caller comes back after others had their turn.
-    #[must_use]
-    pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
+    fn disconnect<W: World>(&mut self, world: &W) -> bool {
         self.close();
         broker::disconnect(world, &self.session.actor())
     }
+}
 
-    /// The transport is gone, and what the client sent before waits: gives back all that it had but that. Says whether
-    /// that was all, as [`Connection::disconnect`].
-    #[must_use]
-    pub fn leave_behind<W: World>(&mut self, world: &W) -> bool {
-        broker::disconnect(world, &self.session.actor())
-    }
-
+impl Connection {
     /// Takes one frame. [`Next::Parked`] means that it was not taken.
     #[inline]
     fn take<W: World>(

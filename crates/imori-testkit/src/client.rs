@@ -6,115 +6,56 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::broker;
 use imori_core::id::ConnectionId;
-use imori_core::message::{HeaderReader, OriginId};
-use imori_core::outbound::{Encoder, Outbound};
+use imori_core::inbound::Inbound;
+use imori_core::outbound::Outbound;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Peer, Received};
 use imori_core::world::World;
 
 use crate::world::TestWorld;
 
-/// A protocol as the kit drives it. A test implements it for a type of its own.
-pub trait Protocol {
-    /// The state machine of one connection.
-    type Connection;
-    /// Scratch memory that the connections of a cell share.
-    type Scratch: Default;
-    /// Settings that all its connections share.
-    type Settings: Clone + Default;
-
-    /// The reader of header texts of this origin.
-    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader;
-
-    /// The encoder of a new connection.
-    fn encoder(settings: &Arc<Self::Settings>) -> Box<dyn Encoder>;
-
-    /// A new connection, which has greeted its client where the protocol does so.
-    fn connection(
-        world: &TestWorld,
-        settings: &Arc<Self::Settings>,
-        id: ConnectionId,
-        peer: Peer,
-    ) -> Self::Connection;
-
-    /// Works on input; `shared` is the same bytes where they may be kept.
-    fn receive(
-        connection: &mut Self::Connection,
-        world: &TestWorld,
-        scratch: &mut Self::Scratch,
-        input: &[u8],
-        shared: Option<&Bytes>,
-        budget: &mut Budget,
-    ) -> Received;
-
-    /// Tells the connection that the memory alarm is over.
-    fn alarm_ended(connection: &mut Self::Connection, world: &TestWorld) -> Next;
-
-    /// Tells the connection that the queue is shorter for which it waited.
-    fn relieved(connection: &mut Self::Connection, world: &TestWorld) -> Next;
-
-    /// The time at which [`Protocol::tick`] is due.
-    fn next_deadline(connection: &Self::Connection) -> Option<Time>;
-
-    /// Lets the connection look at the clock.
-    fn tick(connection: &mut Self::Connection, world: &TestWorld) -> Next;
-
-    /// Tells the connection that the broker is about to stop.
-    fn stopping(_connection: &mut Self::Connection, _world: &TestWorld) {}
-
-    /// Ends a part of what the connection holds; `true` once nothing is left.
-    fn disconnect(connection: &mut Self::Connection, world: &TestWorld) -> bool;
-}
-
-/// A world in which the clients of a protocol can talk.
-#[must_use]
-pub fn world<P: Protocol>() -> TestWorld {
-    TestWorld::reading(P::header_reader)
-}
-
 /// Everything that one client with default settings is answered for bytes that come in these pieces.
-pub fn answers<'a, P: Protocol>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let world = world::<P>();
-    let mut client = Client::<P>::new(&world, &Arc::default(), true);
+pub fn answers<'a, C: Inbound<Settings: Default>>(
+    world: &TestWorld,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> Vec<u8> {
+    let mut client = Client::<C>::new(world, &Arc::default(), true);
     let mut answers = Vec::new();
     for piece in pieces {
-        client.send(&world, piece);
-        answers.extend(client.output(&world));
+        client.send(world, piece);
+        answers.extend(client.output(world));
     }
     answers
 }
 
 /// One end of a transport, and the broker's state for it.
-pub struct Client<P: Protocol> {
+pub struct Client<C: Inbound> {
     /// The connection's id.
     pub id: ConnectionId,
     /// The protocol's state machine.
-    pub connection: P::Connection,
+    pub connection: C,
     /// Its last turn's result.
     pub next: Next,
     unread: Vec<u8>,
-    scratch: P::Scratch,
+    scratch: C::Scratch,
 }
 
-impl<P: Protocol> fmt::Debug for Client<P> {
+impl<C: Inbound> fmt::Debug for Client<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("id", &self.id).field("next", &self.next).finish_non_exhaustive()
     }
 }
 
-impl<P: Protocol> Client<P> {
+impl<C: Inbound> Client<C> {
     /// Connects from this machine, or from elsewhere.
-    pub fn new(world: &TestWorld, settings: &Arc<P::Settings>, is_loopback: bool) -> Client<P> {
-        let id = world.open(P::encoder(settings));
+    pub fn new(world: &TestWorld, settings: &Arc<C::Settings>, is_loopback: bool) -> Client<C> {
+        let id = world.open(C::encoder(settings));
         let address = if is_loopback { "127.0.0.1:50000" } else { "192.0.2.1:50000" };
         let peer = Peer { number: u64::from(id.slot) + 1, is_loopback, address: address.to_string() };
-        Client {
-            id,
-            connection: P::connection(world, settings, id, peer),
-            next: Next::More { frame_bytes: None },
-            unread: Vec::new(),
-            scratch: P::Scratch::default(),
-        }
+        let mut connection = C::new(Arc::clone(settings), id, peer, world.now());
+        connection.greet(world);
+        let next = Next::More { frame_bytes: None };
+        Client { id, connection, next, unread: Vec::new(), scratch: Default::default() }
     }
 
     /// Sends bytes and lets the broker work until it needs more, or waits.
@@ -132,27 +73,27 @@ impl<P: Protocol> Client<P> {
 
     /// Lets one turn work on these bytes alone.
     pub fn turn(&mut self, world: &TestWorld, input: &[u8], budget: &mut Budget) -> Received {
-        P::receive(&mut self.connection, world, &mut self.scratch, input, None, budget)
+        self.connection.receive(world, &mut self.scratch, input, None, budget)
     }
 
     /// The memory alarm is over.
     pub fn alarm_ended(&mut self, world: &TestWorld) {
-        self.go_on(world, P::alarm_ended);
+        self.go_on(world, C::alarm_ended);
     }
 
     /// The queue is shorter for which it waits.
     pub fn relieved(&mut self, world: &TestWorld) {
-        self.go_on(world, P::relieved);
+        self.go_on(world, C::relieved);
     }
 
     /// Lets the deadlines up to a time pass, each at its time.
     pub fn pass(&mut self, world: &TestWorld, until: Time) {
         while self.next != Next::Close
-            && let Some(at) = P::next_deadline(&self.connection)
+            && let Some(at) = self.connection.next_deadline()
             && at <= until
         {
             world.set_time(at);
-            self.next = P::tick(&mut self.connection, world);
+            self.next = self.connection.tick(world);
         }
     }
 
@@ -177,12 +118,12 @@ impl<P: Protocol> Client<P> {
 
     /// The transport is gone.
     pub fn leave(&mut self, world: &TestWorld) {
-        while !P::disconnect(&mut self.connection, world) {}
+        while !self.connection.disconnect(world) {}
         world.forget(self.id);
         self.next = Next::Close;
     }
 
-    fn go_on(&mut self, world: &TestWorld, tell: fn(&mut P::Connection, &TestWorld) -> Next) {
+    fn go_on(&mut self, world: &TestWorld, tell: fn(&mut C, &TestWorld) -> Next) {
         if self.next == Next::Close {
             return;
         }
@@ -196,8 +137,8 @@ impl<P: Protocol> Client<P> {
         loop {
             let shared = Bytes::from(std::mem::take(&mut self.unread));
             let mut budget = Budget::default();
-            let (connection, scratch) = (&mut self.connection, &mut self.scratch);
-            let received = P::receive(connection, world, scratch, &shared, Some(&shared), &mut budget);
+            let received =
+                self.connection.receive(world, &mut self.scratch, &shared, Some(&shared), &mut budget);
             self.unread = shared[received.consumed..].to_vec();
             self.next = received.next;
             if !matches!(received.next, Next::Again | Next::Press(_)) {

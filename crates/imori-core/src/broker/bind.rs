@@ -1,9 +1,8 @@
 //! Binds queues and exchanges to exchanges, and takes their bindings out.
 
-use super::actor::Actor;
 use super::declare::{check_room, define};
 use super::delete_exchange::record_auto_deleted;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::QueueId;

@@ -1,9 +1,8 @@
 //! A publisher takes back what is not due yet.
 
-use super::actor::Actor;
 use super::deliver::change_and_deliver;
 use super::look_up::find_queue;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::message::DEFAULT_EXCHANGE;

@@ -1,106 +1,133 @@
-//! Several steps become one: all of them, or none.
+//! Commits a transaction: several steps become one, all of them or none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
-use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use super::distribute::{Move, PublishReport, bury, distribute_live, live_receivers, reply};
-use super::letter::Letter;
-use super::move_room::MoveRoom;
-use super::once::{Sifted, find, note, sift};
-use super::record::{Keepers, group_bytes, record_counts, record_effects};
-use super::steps::{Resolved, Settles, Step, check};
+use super::steps::{Publish, Settles, Step, check};
+use crate::authorize::Actor;
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::delivery::{Outcome, Place};
 use crate::error::BrokerError;
-use crate::id::QueueId;
-use crate::message::{AddressView, Publication};
+use crate::id::{ConnectionId, QueueId};
+use crate::message::AddressView;
 use crate::outbound::{SharedHeaders, Wake};
-use crate::queue::{Arrival, Effects, Queue};
+use crate::pipeline::{
+    Batch, LockedPlan, LockedQueues, Move, MoveRoom, PublishReport, Reports, group_bytes, live_receivers,
+    publish_dead_letters, record_counts, record_effects, reply, send_live,
+};
+use crate::queue::{Arrival, Effects};
 use crate::record::{NewRecord, count_records, counts_bytes_max, settle_records, settles_bytes_max};
 use crate::time::Time;
 use crate::world::{Event, World};
 
-/// The queues of a transaction, by rising id, and those of them that are there, locked.
-type Locked<'a, 'q> = (&'a [QueueId], &'a mut [Option<&'q mut Queue>]);
+/// The result of a transaction.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct CommitReport {
+    /// The result of each message that it published, in their order.
+    pub messages: Vec<PublishReport>,
+    /// The receivers of all of them together.
+    pub receivers: usize,
+    /// What the confirm of the whole transaction waits for.
+    pub confirm: Confirm,
+    /// A receiver who is behind: the publisher should wait for it a moment.
+    pub pressed: Option<ConnectionId>,
+}
 
 /// Commits a transaction (ARCHITECTURE, transactions): checks everything, then applies all of it to the
 /// queues, locked together, then delivers. Readers may see one queue's part before another's.
 ///
 /// # Errors
 /// What the first step that is not possible would have met; then nothing was done.
-pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<PublishReport, BrokerError> {
+pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<CommitReport, BrokerError> {
     let now = world.now();
     let (publishes, settles) = check(world, actor, steps)?;
     let mut moves = moves(world, actor, &settles, now);
     let ids = queues_of(&publishes, &settles);
     let room = MoveRoom::of(world);
-    let mut applied = Applied { effects: room.effects(), ..Applied::default() };
+    let mut applied = Applied::new(room.effects(), publishes.len());
     world.with_queues(&ids, |queues| -> Result<(), BrokerError> {
-        let sifted = sift_all(&ids, queues, &publishes, now);
-        refuse_full((&ids, queues), &publishes, &sifted)?;
-        let mut messages = keep((&ids, queues), &publishes, &sifted, now);
-        let records = messages.iter().filter_map(|kept| kept.record.as_ref());
-        let records = records.chain(moves.values().filter_map(|moved| moved.record.as_ref()));
-        refuse_large(world, (&ids, queues), records, &settles)?;
+        let mut queues = LockedQueues::new(&ids, queues);
+        let mut plans = plan_all(&mut queues, &publishes, now);
+        refuse_full(&mut queues, &publishes, &plans)?;
+        let mut records = keep_all(&mut queues, &publishes, &mut plans, now);
+        let moved = moves.values().filter_map(|moved| moved.record.as_ref());
+        refuse_large(world, &mut queues, records.iter().flatten().chain(moved), &settles)?;
         // Nothing can be refused from here on.
-        applied.settle(world, actor, (&ids, queues), steps, &mut moves, now);
-        let lsns = applied.record(world, &mut messages, &sifted);
-        let stored = publishes.iter().zip(&sifted).zip(messages.iter().zip(lsns));
-        for ((publish, sifted), (kept, lsn)) in stored {
-            applied.enqueue((&ids, queues), publish, sifted, (kept, lsn), now);
-        }
+        applied.settle(world, actor, &mut queues, steps, &mut moves, now);
+        let lsns = applied.record(world, &mut records, &plans);
+        applied.enqueue(&mut queues, &publishes, &plans, &lsns, now);
         record_counts(world, &mut applied.effects);
         Ok(())
     })?;
 
-    for publish in &publishes {
-        publish_live(world, actor, publish, &mut applied.report);
+    for (publish, report) in publishes.iter().zip(&mut applied.reports) {
+        publish_live(world, actor, publish, report);
     }
     for id in ids {
         change_and_deliver(world, id, |_, _| ());
     }
     wake_consumers(world, actor.connection, &applied.wakes);
-    let mut dead = record_effects(world, applied.effects);
+    let mut dead = Vec::new();
+    record_effects(world, applied.effects, &mut dead);
     for (moved, lsn) in applied.moved.iter().zip(applied.lsns_of_moved) {
-        moved.send(world, actor.vhost, lsn, &mut |more| dead.extend(more));
+        moved.send(world, actor.vhost, lsn, &mut dead);
     }
-    bury(world, actor.vhost, dead);
-    let mut report = applied.report;
+    publish_dead_letters(world, actor.vhost, dead);
+    let mut confirm = applied.confirm;
     if let Some(level) = applied.settle_level {
         // What it caused has moved by records of its own, which are among those up to now.
-        report.confirm = report.confirm.after(Confirm::of(level, world.appended()));
+        confirm = confirm.after(Confirm::of(level, world.appended()));
     }
-    Ok(report)
+    let messages = applied.reports;
+    let receivers = messages.iter().map(|report| report.receivers).sum();
+    let pressed = messages.iter().rev().find_map(|report| report.pressed);
+    Ok(CommitReport { messages, receivers, confirm, pressed })
 }
 
 /// All queues of a transaction, by rising id.
-fn queues_of(publishes: &[Resolved<'_>], settles: &Settles) -> Vec<QueueId> {
-    let routes = publishes.iter().filter_map(|publish| publish.route.as_ref());
-    let mut ids: Vec<QueueId> = routes.flat_map(|route| route.queues.iter().copied()).collect();
+fn queues_of(publishes: &[Publish<'_>], settles: &Settles) -> Vec<QueueId> {
+    let mut ids: Vec<QueueId> = publishes.iter().flat_map(Publish::queues).copied().collect();
     ids.extend(settles.iter().map(|(place, _)| place.queue));
     ids.sort_unstable();
     ids.dedup();
     ids
 }
 
+/// Finds for each message which queues take it. Of those with one id in one transaction the first counts.
+fn plan_all(queues: &mut LockedQueues<'_, '_>, publishes: &[Publish<'_>], now: Time) -> Vec<LockedPlan> {
+    let mut noted = BTreeSet::new();
+    let plan_one = |publish| {
+        let mut plan = LockedPlan::of(queues, Publish::queues(publish), publish.id(), now);
+        let takers = plan.takers.len();
+        if let Some(message) = publish.id() {
+            plan.takers.retain(|id| {
+                let has_dedup = queues.find(*id).is_some_and(|queue| queue.dedup().is_some());
+                !has_dedup || noted.insert((*id, message))
+            });
+        }
+        plan.had_by += takers - plan.takers.len();
+        plan
+    };
+    publishes.iter().map(plan_one).collect()
+}
+
 /// Refuses a transaction of which a queue would not take all that it publishes.
 fn refuse_full(
-    (ids, queues): Locked<'_, '_>,
-    publishes: &[Resolved<'_>],
-    sifted: &[Sifted],
+    queues: &mut LockedQueues<'_, '_>,
+    publishes: &[Publish<'_>],
+    plans: &[LockedPlan],
 ) -> Result<(), BrokerError> {
     let mut arriving = BTreeMap::<QueueId, (u64, u64)>::new();
-    for (publish, sifted) in publishes.iter().zip(sifted) {
-        for id in &sifted.takers {
+    for (publish, plan) in publishes.iter().zip(plans) {
+        for id in &plan.takers {
             let total = arriving.entry(*id).or_default();
             total.0 += 1;
-            total.1 += publish.message.view().body.len() as u64;
+            total.1 += publish.publication.view().body.len() as u64;
         }
     }
     for (id, (messages, bytes)) in arriving {
-        if let Some(queue) = find((ids, queues), id)
+        if let Some(queue) = queues.find(id)
             && queue.refuses(messages, bytes)
         {
             return Err(BrokerError::QueueFull(queue.name().clone()));
@@ -109,15 +136,29 @@ fn refuse_full(
     Ok(())
 }
 
+/// Makes the records of all messages that are kept.
+fn keep_all(
+    queues: &mut LockedQueues<'_, '_>,
+    publishes: &[Publish<'_>],
+    plans: &mut [LockedPlan],
+    now: Time,
+) -> Vec<Option<NewRecord>> {
+    let mut keep_one = |(publish, plan): (&Publish<'_>, &mut LockedPlan)| {
+        let address = AddressView::new(&publish.route.as_ref()?.address);
+        plan.keep(queues, &publish.publication, &address, now)
+    };
+    publishes.iter().zip(plans).map(&mut keep_one).collect()
+}
+
 /// Refuses a transaction whose records are more than can be written as one.
 fn refuse_large<'r, W: World>(
     world: &W,
-    (ids, queues): Locked<'_, '_>,
+    queues: &mut LockedQueues<'_, '_>,
     records: impl Iterator<Item = &'r NewRecord>,
     settles: &Settles,
 ) -> Result<(), BrokerError> {
     let mut is_kept =
-        |place: &Place| find((ids, queues), place.queue).is_some_and(|queue| queue.durability().is_some());
+        |place: &Place| queues.find(place.queue).is_some_and(|queue| queue.durability().is_some());
     let (mut kept, mut dying) = (0, 0);
     for (_, outcome) in settles.iter().filter(|(place, _)| is_kept(place)) {
         kept += 1;
@@ -129,62 +170,55 @@ fn refuse_large<'r, W: World>(
     if bytes > bytes_max { Err(BrokerError::TransactionTooLarge { bytes, bytes_max }) } else { Ok(()) }
 }
 
-/// Makes the records of all messages that are kept.
-fn keep(
-    (ids, queues): Locked<'_, '_>,
-    publishes: &[Resolved<'_>],
-    sifted: &[Sifted],
-    now: Time,
-) -> Vec<Kept> {
-    let mut keep_one = |(publish, sifted): (&Resolved<'_>, &Sifted)| {
-        let durable = sifted.takers.iter().filter_map(|id| Some(find((ids, queues), *id)?.durability()));
-        let keepers = Keepers::among(durable.filter(|_| publish.message.view().head.is_persistent));
-        let record = publish.record(&keepers.queues, now);
-        // Of a message that all had before, what they said then is what counts.
-        let is_new = !sifted.takers.is_empty() || sifted.had_by == 0;
-        Kept { record, level: is_new.then_some(keepers.level), keepers }
-    };
-    publishes.iter().zip(sifted).map(&mut keep_one).collect()
-}
-
 /// Gives a message of a transaction to whoever hears it now.
-fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Resolved<'_>, report: &mut PublishReport) {
+fn publish_live<W: World>(world: &W, actor: &Actor<'_>, publish: &Publish<'_>, report: &mut PublishReport) {
     world.count(Event::Published);
-    let publication = Publication::of_stored(publish.message);
     let Some(route) = &publish.route else {
-        report.receivers += reply(world, publish.subject, &publication).receivers;
+        report.receivers += usize::from(reply(world, publish.subject, &publish.publication));
         return;
     };
-    let address = &AddressView::new(&route.address);
-    let (vhost, run, first) = (actor.vhost, slice::from_ref(&publication), Lsn::NONE);
-    let letter = Letter { vhost, address, run, deaths: None, first, echo_to: None };
+    let address = AddressView::new(&route.address);
+    let batch = Batch::new(actor.vhost, &address, slice::from_ref(&publish.publication));
     let mut shared = SharedHeaders::for_receivers(live_receivers(route));
-    distribute_live(world, route, &letter, &mut shared, report);
+    send_live(world, route, &batch, &mut shared, &mut Reports::Sum(report));
     if route.is_empty() {
         world.count(Event::Unroutable);
     }
 }
 
-/// What a transaction has done to its queues, and what follows from it.
-#[derive(Default)]
+/// A transaction that is applied to its queues, and what follows from it.
 struct Applied {
-    report: PublishReport,
+    /// The results of its messages.
+    reports: Vec<PublishReport>,
+    confirm: Confirm,
     effects: Effects,
     wakes: Vec<Wake>,
     /// Dead letters that move by the records of the transaction, and the numbers of these.
     moved: Vec<Move>,
     lsns_of_moved: Vec<Lsn>,
-    /// The highest of those durable queues in which it settles something.
+    /// The highest level of those durable queues in which it settles something.
     settle_level: Option<Level>,
 }
 
 impl Applied {
+    fn new(effects: Effects, publishes: usize) -> Applied {
+        Applied {
+            reports: vec![PublishReport::default(); publishes],
+            confirm: Confirm::NOW,
+            effects,
+            wakes: Vec::new(),
+            moved: Vec::new(),
+            lsns_of_moved: Vec::new(),
+            settle_level: None,
+        }
+    }
+
     /// Settles all that is to be settled; what dies of it moves as was found before.
     fn settle<W: World>(
         &mut self,
         world: &W,
         actor: &Actor<'_>,
-        (ids, queues): Locked<'_, '_>,
+        queues: &mut LockedQueues<'_, '_>,
         steps: &[Step],
         moves: &mut BTreeMap<Place, Move>,
         now: Time,
@@ -196,7 +230,7 @@ impl Applied {
                 .unwrap_or_default();
             self.wakes.extend(woken);
             for unsettled in settled {
-                let Some(queue) = find((ids, queues), unsettled.place.queue) else { continue };
+                let Some(queue) = queues.find(unsettled.place.queue) else { continue };
                 let died = self.effects.dead.len();
                 queue.settle(unsettled.place.sequence, *outcome, now, &mut self.effects);
                 // What dies moves by the records of the transaction.
@@ -211,79 +245,94 @@ impl Applied {
         }
     }
 
-    /// Records all of it as one; gives the numbers of the messages.
-    fn record<W: World>(&mut self, world: &W, messages: &mut [Kept], sifted: &[Sifted]) -> Vec<Lsn> {
+    /// Records all of it as one group; gives the numbers of the messages.
+    fn record<W: World>(
+        &mut self,
+        world: &W,
+        messages: &mut [Option<NewRecord>],
+        plans: &[LockedPlan],
+    ) -> Vec<Lsn> {
+        let mut group = Group::default();
+        let places: Vec<_> = messages.iter_mut().map(|record| group.add(record.take())).collect();
+        let moved: Vec<_> = self.moved.iter_mut().map(|moved| group.add(moved.record.take())).collect();
         let mut settled = std::mem::take(&mut self.effects.settled);
         settled.extend(self.moved.iter().filter_map(Move::holding));
-        let mut done = settle_records(&settled);
+        group.records.extend(settle_records(&settled));
         // What dies and lingers is settled too.
-        done.extend(count_records(&std::mem::take(&mut self.effects.lingering)));
-        let (mut lsns, confirm) = record_all(world, messages, &mut self.moved, done, self.settle_level);
-        self.lsns_of_moved = lsns.split_off(messages.len());
-        let is_any_new = messages.iter().any(|kept| kept.level.is_some());
-        let had = sifted.iter().filter_map(|sifted| sifted.confirm).reduce(Confirm::and);
-        self.report.confirm = match had {
-            Some(had) if is_any_new => confirm.and(had),
-            // What it settles waits too, and has no level of its own.
-            Some(had) => had.after(confirm),
-            None => confirm,
-        };
-        lsns
+        group.records.extend(count_records(&std::mem::take(&mut self.effects.lingering)));
+        let (first, through) = group.append(world);
+        let lsn = |place: Option<usize>| place.map_or(Lsn::NONE, |place| first.plus(place));
+        self.lsns_of_moved = moved.into_iter().map(lsn).collect();
+        self.confirm = confirm_of_all(plans, self.settle_level, through);
+        for (report, plan) in self.reports.iter_mut().zip(plans) {
+            report.confirm = plan.confirm(through);
+        }
+        places.into_iter().map(lsn).collect()
     }
 
-    /// Puts a message into the queues that take it.
+    /// Puts each message into the queues that take it.
     fn enqueue(
         &mut self,
-        (ids, queues): Locked<'_, '_>,
-        publish: &Resolved<'_>,
-        sifted: &Sifted,
-        (kept, lsn): (&Kept, Lsn),
+        queues: &mut LockedQueues<'_, '_>,
+        publishes: &[Publish<'_>],
+        plans: &[LockedPlan],
+        lsns: &[Lsn],
         now: Time,
     ) {
-        let Some(route) = &publish.route else { return };
-        let arrival = Arrival { address: &AddressView::new(&route.address), deaths: None, lsn, now };
-        self.report.receivers += sifted.had_by;
-        for id in &sifted.takers {
-            if let Some(queue) = find((ids, queues), *id) {
-                queue.enqueue(&Publication::of_stored(publish.message), &arrival, &mut self.effects);
-                note(queue, publish.id(), now, kept.keepers.lsn_in(queue, lsn));
-                self.report.receivers += 1;
-            }
+        let stored = publishes.iter().zip(plans).zip(lsns.iter().zip(&mut self.reports));
+        for ((publish, plan), (lsn, report)) in stored {
+            let Some(route) = &publish.route else { continue };
+            let address = AddressView::new(&route.address);
+            let arrival = Arrival { address: &address, deaths: None, lsn: *lsn, now };
+            plan.enqueue(queues, publish.id(), &arrival, report, |_, queue| {
+                queue.enqueue(&publish.publication, &arrival, &mut self.effects);
+                Ok(())
+            });
         }
     }
 }
 
-/// A message of a transaction, and who keeps it.
-struct Kept {
-    /// None where nobody does.
-    record: Option<NewRecord>,
-    keepers: Keepers,
-    /// How safe it is in them, if it is in any.
-    level: Option<Level>,
+/// The records of a transaction, of which after a crash all are there or none.
+#[derive(Default)]
+struct Group {
+    records: Vec<NewRecord>,
 }
 
-/// Tells of each message which queues take it. Of those with one id in one transaction the first counts.
-fn sift_all<'a>(
-    ids: &[QueueId],
-    queues: &mut [Option<&mut Queue>],
-    resolved: &[Resolved<'a>],
-    now: Time,
-) -> Vec<Sifted> {
-    let mut noted = BTreeSet::new();
-    let mut sift_one = |publish: &Resolved<'a>| {
-        let Some(route) = &publish.route else { return Sifted::default() };
-        let mut sifted = sift((ids, queues), &route.queues, publish.id(), now);
-        let takers = sifted.takers.len();
-        if let Some(message) = publish.id() {
-            sifted.takers.retain(|id| {
-                let is_for_once = find((ids, queues), *id).is_some_and(|queue| queue.dedup().is_some());
-                !is_for_once || noted.insert((*id, message))
-            });
+impl Group {
+    /// Adds a record, if there is one; gives its place.
+    fn add(&mut self, record: Option<NewRecord>) -> Option<usize> {
+        self.records.push(record?);
+        Some(self.records.len() - 1)
+    }
+
+    /// Hands them to the journal; gives the numbers of the first and of what makes all of them durable.
+    fn append<W: World>(self, world: &W) -> (Lsn, Lsn) {
+        if self.records.is_empty() {
+            return (Lsn::NONE, Lsn::NONE);
         }
-        sifted.had_by += takers - sifted.takers.len();
-        sifted
+        let appended = world.append_group(self.records);
+        (appended.first, appended.through)
+    }
+}
+
+/// The confirm of a transaction with all its records: it promises the lowest level of its messages, or that of what it
+/// settles where it publishes nothing.
+fn confirm_of_all(plans: &[LockedPlan], settle_level: Option<Level>, through: Lsn) -> Confirm {
+    // For a message that all queues had, what was said of the earlier one counts.
+    let is_new = |plan: &&LockedPlan| !plan.takers.is_empty() || plan.had_by == 0;
+    let new = plans.iter().filter(is_new).map(|plan| plan.durability.level).min();
+    let wait = plans.iter().map(|plan| plan.durability.wait).max().max(settle_level);
+    let level = new.or(settle_level).unwrap_or_default();
+    let confirm = match through {
+        Lsn::NONE => Confirm::NOW,
+        through => Confirm { level, ..Confirm::of(wait.unwrap_or_default(), through) },
     };
-    resolved.iter().map(&mut sift_one).collect()
+    match plans.iter().filter_map(|plan| plan.earlier).reduce(Confirm::and) {
+        Some(earlier) if new.is_some() => confirm.and(earlier),
+        // What it settles waits too, and has no level of its own.
+        Some(earlier) => earlier.after(confirm),
+        None => confirm,
+    }
 }
 
 /// Finds where those go that die by being settled so.
@@ -300,41 +349,4 @@ fn moves<W: World>(
         moves.extend(moved.map(|moved| (*place, moved)));
     }
     moves
-}
-
-/// Records all that a transaction does, as one; gives the numbers of its messages, then of its dead letters, and what
-/// its confirm waits for.
-fn record_all<W: World>(
-    world: &W,
-    messages: &mut [Kept],
-    moved: &mut [Move],
-    done: Vec<NewRecord>,
-    settles: Option<Level>,
-) -> (Vec<Lsn>, Confirm) {
-    let mut records = Vec::new();
-    let mut level: Option<Level> = None;
-    let mut wait = settles.unwrap_or_default();
-    let mut places = Vec::new();
-    for message in messages {
-        level = [level, message.level].into_iter().flatten().min();
-        places.push(message.record.take().map(|record| {
-            wait = wait.max(message.keepers.wait);
-            records.push(record);
-            records.len() - 1
-        }));
-    }
-    for moved in moved {
-        places.push(moved.record.take().map(|record| {
-            records.push(record);
-            records.len() - 1
-        }));
-    }
-    records.extend(done);
-    if records.is_empty() {
-        return (places.iter().map(|_| Lsn::NONE).collect(), Confirm::NOW);
-    }
-    let appended = world.append_group(records);
-    let lsns = places.into_iter().map(|place| place.map_or(Lsn::NONE, |index| appended.first.plus(index)));
-    let confirm = Confirm::of(wait, appended.through);
-    (lsns.collect(), Confirm { level: level.or(settles).unwrap_or_default(), ..confirm })
 }

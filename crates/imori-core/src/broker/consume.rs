@@ -2,11 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use super::actor::Actor;
 use super::delete::delete_unused;
 use super::delete_exchange::record_auto_deleted;
 use super::deliver::change_and_deliver;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, ReaderId};
 use crate::name::Name;

@@ -1,7 +1,6 @@
 //! Declares queues and exchanges.
 
-use super::actor::Actor;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level, Lsn};
 use crate::error::BrokerError;
 use crate::id::{DurableQueueId, QueueId};

@@ -1,17 +1,14 @@
 //! Deletes queues.
 
-use super::actor::Actor;
-use super::asked::{give_up, relieve};
 use super::declare::define;
 use super::delete_exchange::record_auto_deleted;
-use super::distribute::bury;
 use super::look_up::find_queue;
-use super::record::record_effects;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::{QueueId, VhostId};
 use crate::name::Name;
+use crate::pipeline::{give_up, publish_dead_letters, record_effects, relieve};
 use crate::queue::{Dead, Durability, Effects, Queue};
 use crate::record::Definition;
 use crate::topology::Topology;
@@ -163,12 +160,14 @@ impl Lingered {
     fn of<W: World>(world: &W, queue: &mut Queue) -> Lingered {
         let mut effects = Effects::default();
         queue.bury_lingering(world.now(), &mut effects);
-        Lingered { vhost: queue.vhost(), dead: record_effects(world, effects) }
+        let mut dead = Vec::new();
+        record_effects(world, effects, &mut dead);
+        Lingered { vhost: queue.vhost(), dead }
     }
 
     fn bury<W: World>(self, world: &W) {
         if !self.dead.is_empty() {
-            bury(world, self.vhost, self.dead);
+            publish_dead_letters(world, self.vhost, self.dead);
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Deletes exchanges, and records those that go by themselves.
 
-use super::actor::Actor;
 use super::declare::define;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;
 use crate::id::VhostId;

@@ -1,12 +1,8 @@
 //! A queue changes, and what it then can give out goes out.
 
-use super::asked::Asked;
-use super::distribute::bury;
-use super::move_room::MoveRoom;
-use super::offer::offer;
-use super::record::record_effects;
 use crate::id::{ConnectionId, QueueId, Reader};
 use crate::outbound::Wake;
+use crate::pipeline::{FollowUps, MoveRoom, offer, publish_dead_letters, record_effects};
 use crate::queue::{Effects, Queue};
 use crate::world::World;
 
@@ -20,19 +16,16 @@ pub(super) fn change_and_deliver<W: World, R>(
     let now = world.now();
     let room = MoveRoom::of(world);
     let mut effects = room.effects();
-    let (result, vhost, asked) = world.with_queue(id, |queue| {
+    let (result, vhost, follow_ups) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
-        queue.deliver(
-            now,
-            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-            &mut effects,
-        );
-        (result, queue.vhost(), Asked::by(world, queue, &mut effects, now))
+        queue.deliver(now, &mut |reader, delivery| offer(world, id, reader, delivery), &mut effects);
+        (result, queue.vhost(), FollowUps::of(world, queue, &mut effects, now))
     })?;
-    asked.answer(world, id);
-    let dead = record_effects(world, effects);
+    follow_ups.run(world, id);
+    let mut dead = Vec::new();
+    record_effects(world, effects, &mut dead);
     if !dead.is_empty() {
-        bury(world, vhost, dead);
+        publish_dead_letters(world, vhost, dead);
     }
     Some(result)
 }

@@ -1,10 +1,10 @@
 //! A connection ends: what it had goes back, what was its own goes.
 
-use super::actor::Actor;
 use super::consume::forget_readers;
 use super::delete::remove_queue;
 use super::deliver::resume_publishers;
 use super::settle::settle_in_queues;
+use crate::authorize::Actor;
 use crate::delivery::Outcome;
 use crate::world::World;
 

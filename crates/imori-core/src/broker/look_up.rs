@@ -1,7 +1,6 @@
 //! Finds queues and exchanges and changes nothing.
 
-use super::actor::Actor;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
 use crate::id::QueueId;
 use crate::name::Name;

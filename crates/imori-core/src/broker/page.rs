@@ -1,8 +1,8 @@
 //! What became of the pages of a queue.
 
-use super::asked::give_up;
 use super::deliver::change_and_deliver;
 use crate::id::QueueId;
+use crate::pipeline::give_up;
 use crate::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource};
 use crate::world::World;
 

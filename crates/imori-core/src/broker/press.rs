@@ -3,13 +3,11 @@
 //! A protocol asks before it publishes, as it asks for the alarms. What the broker publishes by itself, as dead
 //! letters, goes on.
 
-use super::actor::Actor;
-use super::distribute::resolve_passing;
 use super::steps::Step;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::Actor;
 use crate::id::QueueId;
 use crate::message::MessageView;
-use crate::outbound::INBOX_PREFIX;
+use crate::pipeline::{authorize_publish, is_inbox, resolve};
 use crate::world::{Event, World};
 
 /// Tells whether a message that is about to be published has to wait, as a queue is too long that would get it. The
@@ -48,14 +46,13 @@ fn is_pressed<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> bool {
-    if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
+    if is_inbox(exchange, subject) {
         return false;
     }
-    let object = Object::Exchange { exchange, subject };
-    if authorize(actor.identity, Action::Publish, actor.vhost, object).is_err() {
+    if authorize_publish(actor, exchange, subject).is_err() {
         return false;
     }
-    let Ok(found) = resolve_passing(world, actor.vhost, exchange, subject, view) else { return false };
+    let Ok(found) = resolve(world, actor.vhost, exchange, subject, view) else { return false };
     let press = |id: &QueueId| world.with_queue(*id, |queue| queue.press(actor.connection)) == Some(true);
     // One after the other: who waits for one of them is asked for the next when it goes on.
     let is_pressed = found.route.queues.iter().any(press);

@@ -1,8 +1,7 @@
 //! A consumer says what became of its deliveries.
 
-use super::actor::Actor;
 use super::deliver::{change_and_deliver, wake_consumers};
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
 use crate::delivery::Outcome;
 use crate::error::BrokerError;

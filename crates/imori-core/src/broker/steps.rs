@@ -1,20 +1,16 @@
-//! What a transaction asks for: its steps, each looked at before any of them is done.
+//! The steps of a transaction, each checked before any of them is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::actor::Actor;
-use super::distribute::{check_kept, resolve};
-use super::record::message_record;
-use crate::authorize::{Action, Object, authorize};
+use crate::authorize::{Action, Actor, Object, authorize};
 use crate::delivery::{Outcome, Place};
 use crate::error::BrokerError;
-use crate::id::{DurableQueueId, ReaderId};
-use crate::message::{Address, AddressView, Message, Property, Publication};
-use crate::outbound::{INBOX_PREFIX, Numbers, SessionId};
-use crate::record::NewRecord;
+use crate::id::{QueueId, ReaderId};
+use crate::message::{Address, Message, Property, Publication};
+use crate::outbound::{Numbers, SessionId};
+use crate::pipeline::{authorize_publish, authorize_reply, check_kept, is_inbox, resolve_own};
 use crate::route::Route;
-use crate::time::Time;
 use crate::world::World;
 
 /// A step of a transaction.
@@ -38,9 +34,9 @@ pub enum Step {
     },
 }
 
-/// A publish that found its receivers.
-pub(super) struct Resolved<'a> {
-    pub(super) message: &'a Arc<Message>,
+/// A message that a transaction publishes, and its receivers.
+pub(super) struct Publish<'a> {
+    pub(super) publication: Publication<'a>,
     pub(super) subject: &'a [u8],
     /// `None` for an inbox.
     pub(super) route: Option<Arc<Route>>,
@@ -49,28 +45,26 @@ pub(super) struct Resolved<'a> {
 /// Deliveries that are to be settled, and how.
 pub(super) type Settles = Vec<(Place, Outcome)>;
 
-impl<'a> Resolved<'a> {
-    /// What the publisher calls it.
-    pub(super) fn id(&self) -> Option<&'a [u8]> {
-        self.message.view().property(Property::MessageId)
+impl Publish<'_> {
+    /// The publisher's name for it.
+    pub(super) fn id(&self) -> Option<&[u8]> {
+        self.publication.view().property(Property::MessageId)
     }
 
-    /// The record of the message, if these queues keep it.
-    pub(super) fn record(&self, queues: &[DurableQueueId], now: Time) -> Option<NewRecord> {
-        let route = self.route.as_ref().filter(|_| !queues.is_empty())?;
-        let publication = Publication::of_stored(self.message);
-        Some(message_record(&publication, &AddressView::new(&route.address), None, queues, now))
+    /// The queues that it goes to.
+    pub(super) fn queues(&self) -> &[QueueId] {
+        self.route.as_ref().map_or(&[], |route| &route.queues)
     }
 }
 
-/// Looks at every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the
+/// Checks every step: rights, exchanges, deliveries. Gives the publishes with their receivers, and the
 /// deliveries that are to be settled, and how.
 pub(super) fn check<'a, W: World>(
     world: &W,
     actor: &Actor<'_>,
     steps: &'a [Step],
-) -> Result<(Vec<Resolved<'a>>, Settles), BrokerError> {
-    let (mut resolved, mut settles) = (Vec::new(), Settles::new());
+) -> Result<(Vec<Publish<'a>>, Settles), BrokerError> {
+    let (mut publishes, mut settles) = (Vec::new(), Settles::new());
     // What an earlier step settles is not there for a later one.
     let mut settled = BTreeSet::<(SessionId, u64)>::new();
     let mut through = Through::default();
@@ -78,18 +72,16 @@ pub(super) fn check<'a, W: World>(
         match step {
             Step::Publish { address, message } => {
                 let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
-                let route = if exchange.is_empty() && subject.starts_with(INBOX_PREFIX) {
-                    authorize(actor.identity, Action::Reply, actor.vhost, Object::Inbox)?;
-                    check_kept(message.view().head, &[], subject)?;
+                let route = if is_inbox(exchange, subject) {
+                    authorize_reply(actor, subject, message.view().head)?;
                     None
                 } else {
-                    let object = Object::Exchange { exchange, subject };
-                    authorize(actor.identity, Action::Publish, actor.vhost, object)?;
-                    let route = resolve(world, actor.vhost, exchange, subject, &message.view())?;
+                    authorize_publish(actor, exchange, subject)?;
+                    let route = resolve_own(world, actor.vhost, exchange, subject, &message.view())?;
                     check_kept(message.view().head, &route.queues, subject)?;
                     Some(route)
                 };
-                resolved.push(Resolved { message, subject, route });
+                publishes.push(Publish { publication: Publication::of_stored(message), subject, route });
             }
             Step::Settle { session, numbers, outcome } => {
                 authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
@@ -109,7 +101,7 @@ pub(super) fn check<'a, W: World>(
             }
         }
     }
-    Ok((resolved, settles))
+    Ok((publishes, settles))
 }
 
 /// Up to where earlier steps settle all, of a session and of single readers in it: what each of many ACKs means is

@@ -17,10 +17,12 @@ pub mod binding;
 pub mod arguments;
 pub mod pattern;
 pub mod target;
+mod durability;
 pub mod hamt;
 
 pub use arguments::{Arguments, ArgumentsError};
 pub use binding::{Binding, BindingKey};
+pub use durability::DurabilityPlan;
 pub use exchange::{AutoDeleted, Exchange, ExchangeKind, Settings};
 pub use header::{Headers, NoHeaders};
 pub use pattern::{Pattern, PatternError, Step, Syntax};

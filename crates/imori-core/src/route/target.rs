@@ -1,7 +1,8 @@
 //! Where a message goes: the target of one binding, and the route of one address.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::durability::DurabilityPlan;
 use crate::id::{QueueId, Reader};
 use crate::message::Address;
 use crate::name::Name;
@@ -49,6 +50,8 @@ pub struct Route {
     /// Whether the last token of the subject had a part in it. If not, all subjects that differ in nothing
     /// else go the same way.
     pub asks_last: bool,
+    /// What its queues keep, once somebody has asked them. A queue never changes that.
+    pub durability: OnceLock<Box<DurabilityPlan>>,
 }
 
 impl Route {
@@ -69,9 +72,10 @@ impl Route {
             queues: first.to_vec(),
             subscriptions: Vec::new(),
             groups: Vec::new(),
+            durability: OnceLock::new(),
             ..*self
         };
-        Some((queues_only, Route { queues: last.to_vec(), ..self.clone() }))
+        Some((queues_only, Route { queues: last.to_vec(), durability: OnceLock::new(), ..self.clone() }))
     }
 
     /// How many queues and readers it names.
@@ -119,6 +123,7 @@ impl Found {
                 _ => groups.push(Group { name, members: vec![reader] }),
             }
         }
-        Route { address, queues, subscriptions, groups, is_cacheable, asks_last }
+        let durability = OnceLock::new();
+        Route { address, queues, subscriptions, groups, is_cacheable, asks_last, durability }
     }
 }

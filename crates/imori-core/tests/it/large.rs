@@ -57,7 +57,8 @@ fn publish(client: &Caller<'_>, way: &str, mail: &Mail<'_>) -> Result<usize, Bro
         }
         "in a transaction" => {
             let message = Message::store(&publication.view(), None, world.gauge());
-            broker::commit(world, &actor, &[Step::Publish { address, message }])
+            let committed = broker::commit(world, &actor, &[Step::Publish { address, message }]);
+            return committed.map(|report| report.receivers);
         }
         _ => broker::publish(world, &actor, b"amq.fanout", b"", &publication),
     };

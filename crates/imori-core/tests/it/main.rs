@@ -2,6 +2,7 @@
 
 mod restored;
 mod publish;
+mod reports;
 mod subscribe;
 mod inbox;
 mod consume;

@@ -62,6 +62,11 @@ fn a_message_looks_at_each_queue_once_before_it_is_given_to_them() {
         assert_eq!(client.mail("amq.fanout", "k", &Mail { is_transient, ..mail(id) }).receivers, 2);
         let locks = world.queue_locks.get() - before;
         assert_eq!(locks, looks + 2, "id `{id}`, transient: {is_transient}");
+        // The route knows by then what its queues keep, once it is remembered.
+        client.mail("amq.fanout", "k", &Mail { is_transient, ..mail(id) });
+        let before = world.queue_locks.get();
+        client.mail("amq.fanout", "k", &Mail { is_transient, ..mail(id) });
+        assert_eq!(world.queue_locks.get() - before, 2, "later, id `{id}`, transient: {is_transient}");
     }
 }
 

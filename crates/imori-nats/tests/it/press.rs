@@ -5,6 +5,7 @@ use std::sync::Arc;
 use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor};
 use imori_core::id::VhostId;
+use imori_core::inbound::Inbound;
 use imori_core::queue::QueueSettings;
 use imori_core::route::{Arguments, BindingKey, Syntax};
 use imori_core::turn::Next;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imori_core::inbound::Inbound;
 use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next, Received};
 use imori_core::world::World;
@@ -22,7 +23,7 @@ fn connected(world: &TestWorld) -> Client {
 }
 
 fn turn(world: &TestWorld, client: &mut Client, input: &[u8]) -> Received {
-    client.connection.receive(world, input, None, &mut Budget::default())
+    client.connection.receive(world, &mut (), input, None, &mut Budget::default())
 }
 
 /// SECURITY LIM-10: one connection does not keep others from their turn.
@@ -53,7 +54,7 @@ fn a_turn_changes_the_table_less_beside_others() {
         let world = world();
         let mut client = connected(&world);
         let input = operation.repeat(TURN_CHANGES_MAX).into_bytes();
-        let received = client.connection.receive(&world, &input, None, &mut Budget::beside_others());
+        let received = client.connection.receive(&world, &mut (), &input, None, &mut Budget::beside_others());
         let expected = operation.len() * TURN_CHANGES_BESIDE_OTHERS_MAX;
         assert_eq!((received.consumed, received.next), (expected, Next::Again));
     }

@@ -8,7 +8,7 @@ use imori_core::time::Time;
 use imori_core::turn::Budget;
 
 use crate::limits::{BESIDE_OTHERS, SPARE_BUFFER_BYTES_MAX, SPARE_BUFFERS_MAX};
-use crate::protocol::Tables;
+use crate::protocol::Scratch;
 
 /// The memory that turns share, and the list of those whose bytes wait to be written.
 #[derive(Debug)]
@@ -16,7 +16,8 @@ pub struct Desk {
     read_bytes: usize,
     /// What a connection reads into, behind what it has carried over: used within a turn only.
     pub(super) buffer: RefCell<Vec<u8>>,
-    pub(super) tables: RefCell<Tables>,
+    /// What protocols note of a frame while they read it: used within a turn only.
+    pub(super) scratch: RefCell<Scratch>,
     touched: RefCell<Vec<ConnectionId>>,
     touched_since: Cell<Time>,
     /// Whose turn it is, or was last.
@@ -43,7 +44,7 @@ impl Desk {
         Desk {
             read_bytes,
             buffer: RefCell::new(vec![0; 2 * read_bytes]),
-            tables: RefCell::default(),
+            scratch: RefCell::default(),
             touched: RefCell::default(),
             touched_since: Cell::default(),
             turn_of: Cell::default(),

@@ -94,7 +94,7 @@ impl Input {
 
     /// Lets the protocol work on what was read before, or goes on with what it let wait.
     pub(super) fn work<H: Host>(&mut self, host: &H, protocol: &mut Protocol) -> Next {
-        if self.carry.is_empty() && !protocol.waits_for_memory() {
+        if self.carry.is_empty() && !protocol.has_parked() {
             return Next::More { frame_bytes: None };
         }
         let read_bytes = host.desk().read_bytes();
@@ -108,8 +108,8 @@ impl Input {
         };
         let frame = self.carry.split_to(bytes).freeze();
         let mut budget = host.desk().budget(host.now());
-        let tables = &mut host.desk().tables.borrow_mut();
-        let received = protocol.receive(host, tables, &frame, Some(&frame), &mut budget);
+        let scratch = &mut host.desk().scratch.borrow_mut();
+        let received = protocol.receive(host, scratch, &frame, Some(&frame), &mut budget);
         self.note(received.next);
         let rest = frame.slice(received.consumed.min(frame.len())..);
         drop(frame);
@@ -126,8 +126,8 @@ impl Input {
 
     fn receive<H: Host>(&mut self, host: &H, protocol: &mut Protocol, input: &[u8]) -> (usize, Next) {
         let mut budget = host.desk().budget(host.now());
-        let tables = &mut host.desk().tables.borrow_mut();
-        let received = protocol.receive(host, tables, input, None, &mut budget);
+        let scratch = &mut host.desk().scratch.borrow_mut();
+        let received = protocol.receive(host, scratch, input, None, &mut budget);
         self.note(received.next);
         (received.consumed, received.next)
     }

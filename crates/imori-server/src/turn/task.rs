@@ -24,8 +24,8 @@ pub struct Task {
     state: State,
     input: Input,
     was_logged_in: bool,
-    /// It is on the list of those who are told that the memory alarm is over.
-    waits_for_memory: bool,
+    /// It is on the list of those who are told that an alarm is over.
+    waits_for_alarm: bool,
     /// The peer is gone; what it sent before is published once the disk has room.
     legacy: Option<Legacy>,
     /// Bytes of that, as it was counted.
@@ -95,7 +95,7 @@ impl Task {
             state: State::Open,
             input: Input::default(),
             was_logged_in: false,
-            waits_for_memory: false,
+            waits_for_alarm: false,
             legacy: None,
             left_bytes: 0,
         }
@@ -225,7 +225,7 @@ impl Task {
         }
         if matches!(self.state, State::Open | State::Working | State::Parked) {
             if self.signals.take(Signal::AlarmEnded) {
-                self.waits_for_memory = false;
+                self.waits_for_alarm = false;
                 let next = self.protocol.alarm_ended(host);
                 self.follow(host, transport, next);
                 return Step::Again;
@@ -254,7 +254,7 @@ impl Task {
     /// Tells whether what the peer sent waits for the disk, and for nothing else: it is as good as published, as far as
     /// the peer could know, and takes no memory that others wait for.
     fn outlives<H: Host>(&self, host: &H) -> bool {
-        self.waits_for_memory && !self.protocol.waits_for_queue() && !host.memory().is_alarmed()
+        self.waits_for_alarm && !self.protocol.waits_for_queue() && !host.memory().is_alarmed()
     }
 
     /// Goes on without the peer, which is gone; false where there is no reason to.
@@ -275,7 +275,7 @@ impl Task {
 
     /// Gives back what a peer had that is gone. What it sent needs nothing of it but its name.
     fn divide<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
-        match self.protocol.leave_behind(host) {
+        match self.protocol.detach(host) {
             true => self.legacy = Some(Legacy::Sent),
             false => transport.come_back(),
         }
@@ -345,15 +345,15 @@ impl Task {
                 self.drain(host);
             }
         }
-        // Who works on comes to what it let wait by itself.
         let waits = match self.state {
-            State::Parked => true,
-            State::Open => self.protocol.waits_for_memory(),
+            // A queue tells by itself, whatever the memory is.
+            State::Parked => self.protocol.waits_for_alarm() || !self.protocol.waits_for_queue(),
+            State::Open => self.protocol.waits_for_alarm(),
+            // Who works on comes to what it let wait by itself.
             _ => false,
         };
-        // A queue tells by itself, whatever the memory is.
-        if waits && !self.waits_for_memory && !self.protocol.waits_for_queue() {
-            self.waits_for_memory = true;
+        if waits && !self.waits_for_alarm {
+            self.waits_for_alarm = true;
             if !host.memory().park(self.id) {
                 self.signals.set(Signal::AlarmEnded);
             }

@@ -16,7 +16,7 @@ use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_server::settings::ProtocolSettings;
+use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
 use imori_server::{Keeper, PageNews, Turns};
 use imori_stomp::settings::Settings;
@@ -189,7 +189,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::default() },
+            protocols: ProtocolSettings::new(stomp, Default::default()),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use imori_core::inbound::Inbound;
 use imori_core::turn::Next;
 use imori_stomp::settings::Settings;
 use imori_testkit::TestWorld;
@@ -37,7 +38,7 @@ fn press(world: &TestWorld, send: &str) -> Client {
     // One by one: a run of them is published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(world, send.as_bytes()));
     assert_eq!(filler.next, Next::Parked, "it has filled the queue");
-    assert!(filler.connection.waits_for_queue() && !filler.connection.waits_for_memory());
+    assert!(filler.connection.waits_for_queue() && !filler.connection.has_parked());
     filler
 }
 
@@ -82,7 +83,7 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
          ACK\nid:{ack}\nreceipt:3\n\n\0"
     );
     client.send(&world, frames.as_bytes());
-    assert!(client.connection.waits_for_queue() && client.connection.waits_for_memory());
+    assert!(client.connection.waits_for_queue() && client.connection.has_parked());
     assert_eq!(client.next, Next::More { frame_bytes: None }, "it is read");
     assert_eq!(text(&mut client, &world), "", "what is behind the SEND waits with it");
     other.send(&world, b"SEND\ndestination:/queue/other\n\nnext\0");
@@ -95,7 +96,7 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
         .filter_map(|line| line.strip_prefix("receipt-id:").map(String::from))
         .collect();
     assert_eq!(receipts, ["1", "2", "3"]);
-    assert!(!client.connection.waits_for_memory() && !client.connection.waits_for_queue());
+    assert!(!client.connection.has_parked() && !client.connection.waits_for_queue());
 }
 
 /// The turn that tells of the end is the one that would have read what came meanwhile.
@@ -173,8 +174,8 @@ fn an_alarm_that_begins_meanwhile_is_waited_for_behind_the_queue() {
     client.alarm_ended(&world);
     world.end_pages();
     client.relieved(&world);
-    assert!(client.connection.waits_for_memory() && !client.connection.waits_for_queue());
+    assert!(client.connection.has_parked() && !client.connection.waits_for_queue());
     world.set_alarmed(false);
     client.alarm_ended(&world);
-    assert!(!client.connection.waits_for_memory());
+    assert!(!client.connection.has_parked());
 }

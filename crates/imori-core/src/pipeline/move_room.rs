@@ -4,7 +4,7 @@ use crate::queue::Effects;
 use crate::world::World;
 
 /// What of the disk a change of a queue may fill with dead letters; given back once their records are appended.
-pub(super) struct MoveRoom<'w, W: World> {
+pub(crate) struct MoveRoom<'w, W: World> {
     world: &'w W,
     bytes: usize,
     is_scarce: bool,
@@ -14,7 +14,7 @@ pub(super) struct MoveRoom<'w, W: World> {
 impl<'w, W: World> MoveRoom<'w, W> {
     /// Takes what there is, unless somebody has it.
     #[inline]
-    pub(super) fn of(world: &'w W) -> MoveRoom<'w, W> {
+    pub(crate) fn of(world: &'w W) -> MoveRoom<'w, W> {
         if !world.is_room_scarce() {
             return MoveRoom { world, bytes: world.moves_bytes_max(), is_scarce: false, is_taken: false };
         }
@@ -23,7 +23,7 @@ impl<'w, W: World> MoveRoom<'w, W> {
     }
 
     /// What follows from a change with this room.
-    pub(super) fn effects(&self) -> Effects {
+    pub(crate) fn effects(&self) -> Effects {
         if self.is_scarce { Effects::within(self.bytes) } else { Effects::at_once(self.bytes) }
     }
 }
@@ -38,6 +38,6 @@ impl<W: World> Drop for MoveRoom<'_, W> {
 
 /// What follows from an arrival: where room is scarce nothing moves by it, but as soon as the queue is woken.
 #[inline]
-pub(super) fn effects_of_arrival<W: World>(world: &W) -> Effects {
+pub(crate) fn effects_of_arrival<W: World>(world: &W) -> Effects {
     if world.is_room_scarce() { Effects::within(0) } else { Effects::at_once(world.moves_bytes_max()) }
 }

@@ -1,0 +1,221 @@
+//! Frames that were read and wait for the end of an alarm or for a queue to be shorter.
+//!
+//! Each session has a line of its own, in the order of its frames, so that one session that waits holds up no
+//! other. What waits is charged to the memory gauge.
+
+use std::collections::VecDeque;
+
+use crate::memory::Gauge;
+use crate::outbound::SessionId;
+
+/// Frames of all sessions of a connection that wait. Nearly always there are none.
+#[derive(Debug)]
+pub struct Parking<F: AsRef<[u8]>> {
+    lines: Vec<Line<F>>,
+}
+
+/// Frames of one session that wait, in order.
+#[derive(Debug)]
+pub(super) struct Line<F: AsRef<[u8]>> {
+    session: SessionId,
+    waiting: VecDeque<F>,
+    bytes: usize,
+    gauge: Gauge,
+    /// The first of them, or the next frame of the session, waits for a queue.
+    waits_for_queue: bool,
+}
+
+impl<F: AsRef<[u8]>> Default for Parking<F> {
+    fn default() -> Self {
+        Parking { lines: Vec::new() }
+    }
+}
+
+impl<F: AsRef<[u8]>> Parking<F> {
+    /// Says that frames wait.
+    #[inline]
+    pub fn has_parked(&self) -> bool {
+        self.lines.iter().any(|line| !line.waiting.is_empty())
+    }
+
+    /// Says that frames of a session wait.
+    #[inline]
+    pub fn has_parked_of(&self, session: SessionId) -> bool {
+        self.line(session).is_some_and(|line| !line.waiting.is_empty())
+    }
+
+    /// Says that a session waits for a queue.
+    pub fn waits_for_queue(&self) -> bool {
+        self.lines.iter().any(|line| line.waits_for_queue)
+    }
+
+    /// Says that frames of a session wait for the end of an alarm.
+    pub fn waits_for_alarm(&self) -> bool {
+        self.lines.iter().any(|line| !line.waits_for_queue && !line.waiting.is_empty())
+    }
+
+    /// Bytes that all that waits takes.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.lines.iter().map(|line| line.bytes).sum()
+    }
+
+    /// Lets a frame of a session wait behind those that do.
+    pub fn push(&mut self, session: SessionId, frame: F, gauge: &Gauge) {
+        let line = self.line_of(session, gauge);
+        let charge = charge(&frame);
+        line.bytes += charge;
+        line.gauge.add(charge);
+        line.waiting.push_back(frame);
+    }
+
+    /// Notes that a session's next frame waits for a queue, here or where it came from.
+    pub fn wait_for_queue(&mut self, session: SessionId, gauge: &Gauge) {
+        self.line_of(session, gauge).waits_for_queue = true;
+    }
+
+    /// Notes that queues are shorter. A session that has to wait on says so again.
+    pub fn queue_is_shorter(&mut self) {
+        self.lines.retain_mut(|line| {
+            line.waits_for_queue = false;
+            !line.waiting.is_empty()
+        });
+    }
+
+    /// Drops the frames of a session.
+    pub fn clear_of(&mut self, session: SessionId) {
+        self.lines.retain(|line| line.session != session);
+    }
+
+    /// Drops all frames.
+    pub fn clear(&mut self) {
+        self.lines.clear();
+    }
+
+    /// Takes out the first line, from `from` on, that does not wait for a queue; gives its place too.
+    pub(super) fn take_line(&mut self, from: usize) -> Option<(usize, Line<F>)> {
+        let later = self.lines.get(from..)?;
+        let at = from + later.iter().position(|line| !line.waits_for_queue)?;
+        Some((at, self.lines.remove(at)))
+    }
+
+    /// Puts a line back to its place, unless nothing of it waits.
+    pub(super) fn put_back(&mut self, at: usize, line: Line<F>) {
+        if !line.waiting.is_empty() {
+            self.lines.insert(at.min(self.lines.len()), line);
+        }
+    }
+
+    fn line(&self, session: SessionId) -> Option<&Line<F>> {
+        self.lines.iter().find(|line| line.session == session)
+    }
+
+    fn line_of(&mut self, session: SessionId, gauge: &Gauge) -> &mut Line<F> {
+        let at = self.lines.iter().position(|line| line.session == session).unwrap_or_else(|| {
+            let (waiting, gauge) = (VecDeque::new(), gauge.clone());
+            self.lines.push(Line { session, waiting, bytes: 0, gauge, waits_for_queue: false });
+            self.lines.len() - 1
+        });
+        &mut self.lines[at]
+    }
+}
+
+impl<F: AsRef<[u8]>> Line<F> {
+    /// The session whose frames wait.
+    pub(super) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn front(&self) -> Option<&F> {
+        self.waiting.front()
+    }
+
+    pub(super) fn pop(&mut self) {
+        let Some(frame) = self.waiting.pop_front() else { return };
+        self.bytes -= charge(&frame);
+        self.gauge.sub(charge(&frame));
+    }
+
+    pub(super) fn waits_for_queue(&self) -> bool {
+        self.waits_for_queue
+    }
+
+    pub(super) fn wait_for_queue(&mut self) {
+        self.waits_for_queue = true;
+    }
+}
+
+impl<F: AsRef<[u8]>> Drop for Line<F> {
+    fn drop(&mut self) {
+        self.gauge.sub(self.bytes);
+    }
+}
+
+fn charge<F: AsRef<[u8]>>(frame: &F) -> usize {
+    frame.as_ref().len() + size_of::<F>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: SessionId = SessionId(1);
+    const TWO: SessionId = SessionId(2);
+
+    fn parking(gauge: &Gauge, frames: &[(SessionId, &str)]) -> Parking<Box<[u8]>> {
+        let mut parking = Parking::default();
+        for (session, frame) in frames {
+            parking.push(*session, frame.as_bytes().into(), gauge);
+        }
+        parking
+    }
+
+    #[test]
+    fn one_session_that_waits_for_a_queue_holds_up_no_other() {
+        let gauge = Gauge::default();
+        let mut parking = parking(&gauge, &[(ONE, "a"), (TWO, "b"), (ONE, "c")]);
+        parking.wait_for_queue(ONE, &gauge);
+        assert!(parking.waits_for_queue() && parking.waits_for_alarm());
+        let (at, mut line) = parking.take_line(0).unwrap();
+        assert_eq!((at, line.session(), line.front().map(|frame| &**frame)), (1, TWO, Some(&b"b"[..])));
+        assert!(!parking.has_parked_of(TWO), "who is served has nothing behind which to wait");
+        line.pop();
+        parking.put_back(at, line);
+        assert!(!parking.has_parked_of(TWO) && parking.has_parked_of(ONE));
+        assert!(parking.take_line(0).is_none(), "the other waits on");
+        parking.queue_is_shorter();
+        let (_, line) = parking.take_line(0).unwrap();
+        assert_eq!(line.front().map(|frame| &**frame), Some(&b"a"[..]), "its order is kept");
+    }
+
+    #[test]
+    fn whatever_becomes_of_frames_their_memory_is_given_back() {
+        let gauge = Gauge::default();
+        let mut parking = parking(&gauge, &[(ONE, "a"), (TWO, "bb"), (TWO, "c")]);
+        assert_eq!(gauge.bytes(), 4 + 3 * size_of::<Box<[u8]>>());
+        assert_eq!(parking.bytes(), gauge.bytes());
+        let (at, mut line) = parking.take_line(0).unwrap();
+        line.pop();
+        parking.put_back(at, line);
+        assert_eq!(parking.bytes(), gauge.bytes());
+        parking.clear_of(TWO);
+        assert_eq!((parking.bytes(), gauge.bytes()), (0, 0));
+        parking.push(ONE, b"d".as_slice().into(), &gauge);
+        drop(parking);
+        assert_eq!(gauge.bytes(), 0);
+    }
+
+    #[test]
+    fn a_frame_that_waits_where_it_came_from_is_not_parked() {
+        let gauge = Gauge::default();
+        let mut parking = parking(&gauge, &[]);
+        parking.wait_for_queue(ONE, &gauge);
+        assert!(parking.waits_for_queue() && !parking.has_parked() && !parking.waits_for_alarm());
+        parking.queue_is_shorter();
+        assert!(!parking.waits_for_queue());
+    }
+}

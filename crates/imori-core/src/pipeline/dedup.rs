@@ -1,0 +1,120 @@
+//! Messages with an id to queues of which some take no id twice.
+
+use super::batch::Batch;
+use super::enqueue::offer;
+use super::follow_ups::FollowUps;
+use super::locked::{LockedPlan, LockedQueues};
+use super::move_room::effects_of_arrival;
+use super::record::record_effects;
+use super::report::{PublishReport, Reports};
+use crate::confirm::{Confirm, Lsn};
+use crate::id::QueueId;
+use crate::limits::SEEN_BYTES_MAX;
+use crate::message::{Property, Publication};
+use crate::queue::{Arrival, Dead, Effects, Queue};
+use crate::record::{NewRecord, RecordKind, encode_seen};
+use crate::route::Route;
+use crate::time::Time;
+use crate::world::World;
+
+/// Records a batch and gives it to those queues of a route that had no message of its id. Messages that leave a full
+/// queue, or were refused by it, are added to `dead`.
+#[cold]
+pub(crate) fn enqueue_deduplicated<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    reports: &mut Reports<'_>,
+    dead: &mut Vec<Dead>,
+) {
+    let now = world.now();
+    let mut effects = effects_of_arrival(world);
+    let arrival = Arrival { address: batch.address, deaths: None, lsn: Lsn::NONE, now };
+    let follow_ups = world.with_queues(&route.queues, |queues| {
+        let mut queues = LockedQueues::new(&route.queues, queues);
+        for (index, publication) in batch.messages.iter().enumerate() {
+            let mut report = PublishReport::default();
+            let confirm = enqueue_one(
+                world,
+                &mut queues,
+                &route.queues,
+                publication,
+                arrival,
+                &mut report,
+                &mut effects,
+            );
+            reports.confirm(index, confirm);
+            reports.change(index, |sum| {
+                sum.receivers += report.receivers;
+                sum.refused_by = report.refused_by.or(sum.refused_by.take());
+            });
+        }
+        let each = queues.iter_mut().map(|(id, queue)| (id, FollowUps::of(world, queue, &mut effects, now)));
+        each.collect::<Vec<_>>()
+    });
+    follow_ups.into_iter().for_each(|(id, follow_ups)| follow_ups.run(world, id));
+    record_effects(world, effects, dead);
+}
+
+fn enqueue_one<W: World>(
+    world: &W,
+    queues: &mut LockedQueues<'_, '_>,
+    route: &[QueueId],
+    publication: &Publication<'_>,
+    mut arrival: Arrival<'_>,
+    report: &mut PublishReport,
+    effects: &mut Effects,
+) -> Confirm {
+    let message_id = publication.view().property(Property::MessageId);
+    let mut plan = LockedPlan::of(queues, route, message_id, arrival.now);
+    plan.takers.retain(|id| {
+        let Some(queue) = queues.find(*id) else { return false };
+        // What is refused has no record: after a crash its id would be taken for that of a message.
+        let is_refused = queue.dedup().is_some() && queue.refuses(1, publication.view().body.len() as u64);
+        if is_refused {
+            queue.refuse(publication, &arrival, effects);
+            report.refused_by = Some(queue.name().clone());
+        }
+        !is_refused
+    });
+    let record = plan.keep(queues, publication, arrival.address, arrival.now);
+    let appended = record.map(|record| world.append(vec![record]));
+    arrival.lsn = appended.map_or(Lsn::NONE, |appended| appended.first);
+    plan.enqueue(queues, message_id, &arrival, report, |id, queue| {
+        let taken = queue.publish(
+            publication,
+            &arrival,
+            &mut |reader, delivery| offer(world, id, reader, delivery),
+            effects,
+        );
+        taken.map(drop)
+    });
+    plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through))
+}
+
+/// Records anew the ids of a queue whose records stand below `floor`, so that after these records are durable the
+/// journal needs nothing below for them. What the queue holds is not spoken of.
+pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
+    let now = world.now();
+    let append = |record| world.append(vec![record]).first;
+    // Others have the queue between two records.
+    while world.with_queue(queue, |queue| renew_some_seen(queue, floor, now, append)) == Some(true) {}
+}
+
+/// Records anew as many ids as one record takes, for whoever has the queue; `append` gives the record's number. Tells
+/// whether there were any.
+pub fn renew_some_seen(
+    queue: &mut Queue,
+    floor: Lsn,
+    now: Time,
+    append: impl FnOnce(NewRecord) -> Lsn,
+) -> bool {
+    let durability = queue.durability();
+    let Some((durability, dedup)) = durability.zip(queue.dedup()) else { return false };
+    let below = dedup.below(floor, SEEN_BYTES_MAX, now);
+    if below.is_empty() {
+        return false;
+    }
+    dedup.renew(&below, append(NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below))));
+    true
+}

@@ -1,0 +1,75 @@
+//! Puts a batch, whose records are made, into its queues: each is locked once for all that it gets.
+
+use super::batch::Batch;
+use super::follow_ups::FollowUps;
+use super::move_room::effects_of_arrival;
+use super::record::record_effects;
+use super::report::Reports;
+use crate::delivery::{Delivery, Taken};
+use crate::id::{QueueId, Reader};
+use crate::queue::{Arrival, Dead};
+use crate::world::World;
+
+/// Gives a batch to its queues. Messages that leave a full queue, or were refused by it, are added to `dead`.
+#[inline]
+pub(crate) fn enqueue<W: World>(
+    world: &W,
+    queues: &[QueueId],
+    batch: &Batch<'_>,
+    reports: &mut Reports<'_>,
+    dead: &mut Vec<Dead>,
+) {
+    match queues {
+        [] => {}
+        [queue] => enqueue_in(world, *queue, batch, reports, dead),
+        // Message by message, as somebody may read several of them in one session.
+        queues => {
+            for (index, batch) in batch.each() {
+                let mut reports = reports.one(index);
+                queues.iter().for_each(|queue| enqueue_in(world, *queue, &batch, &mut reports, dead));
+            }
+        }
+    }
+}
+
+fn enqueue_in<W: World>(
+    world: &W,
+    id: QueueId,
+    batch: &Batch<'_>,
+    reports: &mut Reports<'_>,
+    dead: &mut Vec<Dead>,
+) {
+    let Batch { address, deaths, first, .. } = *batch;
+    let now = world.now();
+    let mut effects = effects_of_arrival(world);
+    let follow_ups = world.with_queue(id, |queue| {
+        // A dead letter that came back unrejected would go round for ever.
+        if deaths.is_some_and(|deaths| deaths.is_cycle(queue.name())) {
+            return None;
+        }
+        for (index, publication) in batch.messages.iter().enumerate() {
+            let published = queue.publish(
+                publication,
+                &Arrival { address, deaths, lsn: first.plus(index), now },
+                &mut |reader, delivery| offer(world, id, reader, delivery),
+                &mut effects,
+            );
+            reports.change(index, |report| match published {
+                Ok(_) => report.receivers += 1,
+                Err(_) => report.refused_by = Some(queue.name().clone()),
+            });
+        }
+        Some(FollowUps::of(world, queue, &mut effects, now))
+    });
+    if let Some(follow_ups) = follow_ups.flatten() {
+        follow_ups.run(world, id);
+    }
+    record_effects(world, effects, dead);
+}
+
+/// Offers a delivery of `queue` to a consumer.
+pub(crate) fn offer<W: World>(world: &W, queue: QueueId, reader: Reader, delivery: &Delivery<'_>) -> Taken {
+    world
+        .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, queue, delivery))
+        .unwrap_or(Taken::Gone)
+}

@@ -1,0 +1,163 @@
+//! Gives messages to those who hear them now: an inbox, live subscriptions, one member of each group.
+
+use std::slice;
+
+use super::batch::Batch;
+use super::report::{PublishReport, Reports};
+use crate::delivery::About;
+use crate::id::{ConnectionId, Reader};
+use crate::message::Publication;
+use crate::outbound::{InboxAddress, Live, Reply, SharedHeaders};
+use crate::route::Route;
+use crate::world::{Event, World};
+
+/// Sends a message to the inbox that has this key; tells whether it is there.
+#[inline]
+pub(crate) fn reply<W: World>(world: &W, key: &[u8], publication: &Publication<'_>) -> bool {
+    let sent = InboxAddress::from_key(key)
+        .and_then(|to| world.with_outbound(to.owner, |outbound| outbound.reply(&to, publication)));
+    match sent {
+        Some(Reply::Taken) => return true,
+        Some(Reply::Cut) => world.count(Event::CutTooSlow),
+        Some(Reply::Gone) | None => world.count(Event::ReplyDropped),
+    }
+    false
+}
+
+/// How many receivers of a route may share the headers of a delivery.
+pub(crate) fn live_receivers(route: &Route) -> usize {
+    route.subscriptions.len() + route.groups.len()
+}
+
+/// Gives a batch to the live subscriptions and groups of a route: to one receiver all of it, then to the next,
+/// so that each is locked once. A connection that has several readers gets it message by message, as
+/// they keep their order from session to session.
+#[inline]
+pub(crate) fn send_live<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) {
+    // Nothing keeps a message for them until it is due.
+    if live_receivers(route) == 0 || batch.is_delayed() {
+        return;
+    }
+    if !route.groups.is_empty() {
+        for (index, batch) in batch.each() {
+            let mut reports = reports.one(index);
+            send_to_each(world, &route.subscriptions, &batch, shared, &mut reports);
+            for group in &route.groups {
+                send_to_one(world, &group.members, &batch, shared, &mut reports);
+            }
+        }
+        return;
+    }
+    // Readers of one connection stand next to each other.
+    for readers in route.subscriptions.chunk_by(|a, b| a.connection == b.connection) {
+        if let [_] = readers {
+            send_to_each(world, readers, batch, shared, reports);
+            continue;
+        }
+        for (index, batch) in batch.each() {
+            send_to_each(world, readers, &batch, shared, &mut reports.one(index));
+        }
+    }
+}
+
+/// Gives a message to the first of a connection's own subscriptions that hear this subject; false where
+/// there is none.
+pub(crate) fn send_to_own<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    connection: ConnectionId,
+) -> bool {
+    let first = route.subscriptions.partition_point(|reader| reader.connection < connection);
+    let own = route.subscriptions.iter().skip(first).take_while(|reader| reader.connection == connection);
+    let (mut shared, mut report) = (SharedHeaders::for_receivers(1), PublishReport::default());
+    for reader in own {
+        if send(world, *reader, batch, &mut shared, &mut Reports::Sum(&mut report)) {
+            return true;
+        }
+    }
+    false
+}
+
+#[inline]
+fn send_to_each<W: World>(
+    world: &W,
+    readers: &[Reader],
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) {
+    let not_to = batch.not_to();
+    for reader in readers {
+        if not_to != Some(reader.connection) {
+            send(world, *reader, batch, shared, reports);
+        }
+    }
+}
+
+/// One member of a group gets it: the next in turn of those who have room, else the next in turn.
+fn send_to_one<W: World>(
+    world: &W,
+    members: &[Reader],
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) {
+    if let [only] = members {
+        send_to_each(world, slice::from_ref(only), batch, shared, reports);
+        return;
+    }
+    let turn = world.with_router(|router, _| router.turn(members.len()));
+    let (last, first) = members.split_at(turn.min(members.len()));
+    let not_to = batch.not_to();
+    let in_turn = || first.iter().chain(last).filter(|member| not_to != Some(member.connection));
+    let has_room = |member: &&Reader| {
+        world.with_outbound(member.connection, |outbound| outbound.has_room()).unwrap_or(false)
+    };
+    for member in in_turn().filter(has_room).chain(in_turn()) {
+        if send(world, *member, batch, shared, reports) {
+            return;
+        }
+    }
+}
+
+/// Gives a batch to a reader; tells whether it is on its way.
+fn send<W: World>(
+    world: &W,
+    reader: Reader,
+    batch: &Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) -> bool {
+    let Batch { vhost, address, messages, deaths, .. } = *batch;
+    let about = About { address, deaths };
+    let sent =
+        world.with_outbound(reader.connection, |outbound| outbound.send(reader.id, messages, about, shared));
+    match sent {
+        Some(Live::Taken) => reports.received(messages.len()),
+        Some(Live::Pressed) => {
+            reports.received(messages.len());
+            reports.pressed(reader.connection);
+        }
+        Some(Live::Exhausted { taken, subscription }) => {
+            reports.received(taken);
+            world.with_topology(|topology| topology.unsubscribe(vhost, &subscription, reader));
+        }
+        Some(Live::NoForm) => {
+            world.count_many(Event::NoForm, messages.len());
+            return false;
+        }
+        Some(Live::Cut) => {
+            world.count(Event::CutTooSlow);
+            return false;
+        }
+        Some(Live::Gone) | None => return false,
+    }
+    true
+}

@@ -1,0 +1,39 @@
+//! The way of a message into the broker, the same for every verb that publishes.
+//!
+//! ```text
+//! resolve ─► plan ─► record ─► enqueue ─► live ─► dead letter
+//!            └──────── locked ────────┘
+//! ```
+//!
+//! Each step is a file and works on a [`Batch`]. Messages with ids that queues take once, and those of a transaction,
+//! do the three steps in the middle under the locks of all their queues. Which verbs there are is not decided here.
+
+mod send;
+mod dedup;
+mod locked;
+mod dead_letter;
+mod live;
+mod enqueue;
+mod follow_ups;
+mod record;
+mod plan;
+mod resolve;
+mod move_room;
+mod batch;
+mod report;
+
+pub(crate) use batch::Batch;
+pub(crate) use dead_letter::{Move, publish_dead_letters};
+pub use dedup::{renew_seen, renew_some_seen};
+pub(crate) use enqueue::offer;
+pub(crate) use follow_ups::{FollowUps, give_up, relieve};
+pub(crate) use live::{live_receivers, reply, send_live, send_to_own};
+pub(crate) use locked::{LockedPlan, LockedQueues};
+pub(crate) use move_room::MoveRoom;
+pub(crate) use record::{group_bytes, record_counts, record_effects};
+pub use report::PublishReport;
+pub(crate) use report::Reports;
+pub(crate) use resolve::{
+    Resolved, authorize_publish, authorize_reply, check_kept, is_inbox, resolve, resolve_own,
+};
+pub(crate) use send::send;

@@ -1,0 +1,99 @@
+//! The plan of a batch: which queues keep it on disk, and whether they look at its id.
+//!
+//! A queue never changes either, so a route that is remembered knows it after the first message that asks.
+
+use std::borrow::Cow;
+
+use super::batch::Batch;
+use crate::confirm::Level;
+use crate::error::BrokerError;
+use crate::id::DurableQueueId;
+use crate::limits::RECORD_SLACK_BYTES;
+use crate::message::{Deaths, Property};
+use crate::queue::{Durability, Queue};
+use crate::record::message_bytes_max;
+use crate::route::{DurabilityPlan, Route};
+use crate::world::World;
+
+/// The plan of a batch that no queue has yet.
+pub(crate) struct Plan<'r> {
+    /// The queues that keep it, if any do.
+    pub(crate) durability: Option<Cow<'r, DurabilityPlan>>,
+    /// Its messages have ids, and some queue takes none twice.
+    pub(crate) is_for_dedup: bool,
+}
+
+impl<'r> Plan<'r> {
+    /// Makes the plan of a publisher's batch. Only what is persistent or has an id asks the queues.
+    #[inline]
+    pub(crate) fn of<W: World>(world: &W, route: &'r Route, batch: &Batch<'_>) -> Plan<'r> {
+        let none = Plan { durability: None, is_for_dedup: false };
+        let Some(first) = batch.messages.first() else { return none };
+        let view = first.view();
+        let has_id = view.property(Property::MessageId).is_some();
+        if route.queues.is_empty() || !view.head.is_persistent && !has_id {
+            return none;
+        }
+        let durability = durability_of(world, route);
+        let is_for_dedup = has_id && durability.has_dedup;
+        let is_kept = view.head.is_persistent && !durability.queues.is_empty();
+        Plan { durability: is_kept.then_some(durability), is_for_dedup }
+    }
+
+    /// Checks that the journal takes the record of each message. Where only some of the queues take it, its record is
+    /// shorter.
+    ///
+    /// # Errors
+    /// [`BrokerError::RecordTooLarge`].
+    #[inline]
+    pub(crate) fn check<W: World>(&self, world: &W, batch: &Batch<'_>) -> Result<(), BrokerError> {
+        let Some((durability, first)) = self.durability.as_ref().zip(batch.messages.first()) else {
+            return Ok(());
+        };
+        let queues = durability.queues.len();
+        let payload = message_bytes_max(&first.view(), batch.address, None, queues);
+        let (bytes, bytes_max) = (payload + RECORD_SLACK_BYTES, world.group_bytes_max());
+        if bytes > bytes_max {
+            return Err(BrokerError::RecordTooLarge { bytes, bytes_max, queues });
+        }
+        Ok(())
+    }
+}
+
+/// The plan for a dead letter: no queue keeps one that comes back to it unrejected.
+pub(crate) fn plan_dead_letter<W: World>(world: &W, route: &Route, deaths: &Deaths) -> DurabilityPlan {
+    let ask = |queue: &mut Queue| kept_by(queue).filter(|_| !deaths.is_cycle(queue.name()));
+    DurabilityPlan::among(route.queues.iter().filter_map(|id| world.with_queue(*id, ask)))
+}
+
+/// The number that a queue's store knows it by, and its level, if it outlives the broker.
+pub(crate) fn kept_by(queue: &Queue) -> Option<(DurableQueueId, Level)> {
+    queue.durability().map(|Durability { id, level }| (id, level))
+}
+
+/// The plan for all queues of a route.
+#[inline]
+fn durability_of<'r, W: World>(world: &W, route: &'r Route) -> Cow<'r, DurabilityPlan> {
+    match route.durability.get() {
+        Some(durability) => Cow::Borrowed(&**durability),
+        None => ask_queues(world, route),
+    }
+}
+
+/// Asks each queue of a route, and notes the answers if all of them were there.
+#[cold]
+fn ask_queues<'r, W: World>(world: &W, route: &'r Route) -> Cow<'r, DurabilityPlan> {
+    let (mut asked, mut has_dedup) = (Vec::with_capacity(route.queues.len()), false);
+    for id in &route.queues {
+        asked.extend(world.with_queue(*id, |queue| {
+            has_dedup |= queue.dedup().is_some();
+            kept_by(queue)
+        }));
+    }
+    let is_complete = asked.len() == route.queues.len();
+    let durability = DurabilityPlan { has_dedup, ..DurabilityPlan::among(asked) };
+    if is_complete {
+        return Cow::Borrowed(&**route.durability.get_or_init(|| Box::new(durability)));
+    }
+    Cow::Owned(durability)
+}

@@ -1,0 +1,115 @@
+//! Records what durable queues get and let go: a message before they have it, so that none is in a queue without its
+//! record.
+
+use super::batch::Batch;
+use super::plan::{Plan, plan_dead_letter};
+use super::report::Reports;
+use crate::confirm::{Confirm, Lsn};
+use crate::delivery::Holding;
+use crate::id::DurableQueueId;
+use crate::limits::RECORD_SLACK_BYTES;
+use crate::message::{AddressView, Deaths, Publication};
+use crate::queue::{Dead, Effects};
+use crate::record::{NewRecord, RecordKind, count_records, encode_message, encode_settle, settle_records};
+use crate::route::Route;
+use crate::time::Time;
+use crate::world::World;
+
+/// Records the messages of a batch as planned, and notes their confirms. The batch then knows its first record.
+#[inline]
+pub(crate) fn record<W: World>(world: &W, plan: &Plan<'_>, batch: &mut Batch<'_>, reports: &mut Reports<'_>) {
+    let Some(durability) = &plan.durability else { return };
+    let now = world.now();
+    let encode = |message| message_record(message, batch.address, None, &durability.queues, now);
+    let appended = world.append(batch.messages.iter().map(encode).collect());
+    batch.first = appended.first;
+    for index in 0..batch.messages.len() {
+        let is_last = index + 1 == batch.messages.len();
+        let lsn = if is_last { appended.through } else { appended.first.plus(index) };
+        let confirm = Confirm { level: durability.level, ..Confirm::of(durability.wait, lsn) };
+        reports.confirm(index, confirm);
+    }
+}
+
+/// Records that a dead letter leaves a queue and comes to those of its route, in one group; gives the number of its
+/// record there. `None` where the journal does not take it as one: then nothing is recorded.
+pub(crate) fn record_move<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &Batch<'_>,
+    from: Option<Holding>,
+) -> Option<Lsn> {
+    let Some(message) = moved_record(world, route, batch) else {
+        record_settled(world, from.as_slice());
+        return Some(Lsn::NONE);
+    };
+    let mut records = vec![message];
+    records.extend(from.map(|from| NewRecord::new(RecordKind::Settle, encode_settle(&[from]))));
+    if group_bytes(&records) > world.group_bytes_max() {
+        return None;
+    }
+    let appended = if records.len() > 1 { world.append_group(records) } else { world.append(records) };
+    Some(appended.first)
+}
+
+/// The record of a dead letter in the durable queues of its route, if there are any.
+pub(crate) fn moved_record<W: World>(world: &W, route: &Route, batch: &Batch<'_>) -> Option<NewRecord> {
+    let (message, deaths) = batch.messages.first().zip(batch.deaths)?;
+    if route.queues.is_empty() || !message.view().head.is_persistent {
+        return None;
+    }
+    let queues = plan_dead_letter(world, route, deaths).queues;
+    let encode = || message_record(message, batch.address, Some(deaths), &queues, world.now());
+    (!queues.is_empty()).then(encode)
+}
+
+/// The bytes of records that [`World::group_bytes_max`] bounds.
+pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) -> usize {
+    records.into_iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum()
+}
+
+/// Records what follows from a change of a queue but for what [`record_counts`] does, and adds its dead letters to
+/// `dead`: their records move with them.
+#[inline]
+pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut Vec<Dead>) {
+    let Effects { dead: died, settled, counted, lingering, .. } = effects;
+    debug_assert!(
+        counted.is_empty() && lingering.is_empty(),
+        "they are recorded while their queue is locked"
+    );
+    record_settled(world, &settled);
+    if !died.is_empty() {
+        dead.extend(died);
+    }
+}
+
+/// Records what is known of deliveries, for whoever has the queue locked: of two records of one message the later
+/// counts, and it has to be the one of what came later.
+pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
+    if !effects.counted.is_empty() || !effects.lingering.is_empty() {
+        let mut counted = std::mem::take(&mut effects.counted);
+        // What lingers was given out before.
+        counted.append(&mut effects.lingering);
+        world.append(count_records(&counted));
+    }
+}
+
+/// Records that queues are done with these messages; gives the number of the last record.
+pub(crate) fn record_settled<W: World>(world: &W, settled: &[Holding]) -> Lsn {
+    if settled.is_empty() {
+        return Lsn::NONE;
+    }
+    world.append(settle_records(settled)).through
+}
+
+/// The record of a message that goes to these queues.
+pub(crate) fn message_record(
+    publication: &Publication<'_>,
+    address: &AddressView<'_>,
+    deaths: Option<&Deaths>,
+    queues: &[DurableQueueId],
+    now: Time,
+) -> NewRecord {
+    let payload = encode_message(&publication.view(), address, deaths, queues, now);
+    NewRecord::new(RecordKind::Message, payload)
+}

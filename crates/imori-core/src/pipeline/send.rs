@@ -1,0 +1,47 @@
+//! The steps of a publish in their order, for one batch to one route.
+
+use super::batch::Batch;
+use super::dead_letter::publish_dead_letters;
+use super::dedup::enqueue_deduplicated;
+use super::enqueue::enqueue;
+use super::live::send_live;
+use super::plan::Plan;
+use super::record::record;
+use super::report::Reports;
+use crate::error::BrokerError;
+use crate::outbound::SharedHeaders;
+use crate::route::Route;
+use crate::world::{Event, World};
+
+/// Publishes a batch to a route that its publisher may use.
+///
+/// # Errors
+/// [`BrokerError::RecordTooLarge`], and then nobody has any of it.
+#[inline]
+pub(crate) fn send<W: World>(
+    world: &W,
+    route: &Route,
+    batch: &mut Batch<'_>,
+    shared: &mut SharedHeaders,
+    reports: &mut Reports<'_>,
+) -> Result<(), BrokerError> {
+    let plan = Plan::of(world, route, batch);
+    plan.check(world, batch)?;
+    world.count_many(Event::Published, batch.messages.len());
+    let mut dead = Vec::new();
+    if plan.is_for_dedup {
+        enqueue_deduplicated(world, route, batch, reports, &mut dead);
+    } else {
+        record(world, &plan, batch, reports);
+        enqueue(world, &route.queues, batch, reports, &mut dead);
+    }
+    send_live(world, route, batch, shared, reports);
+    if !dead.is_empty() {
+        publish_dead_letters(world, batch.vhost, dead);
+    }
+    let unroutable = reports.unroutable(batch.messages.len());
+    if unroutable > 0 {
+        world.count_many(Event::Unroutable, unroutable);
+    }
+    Ok(())
+}
