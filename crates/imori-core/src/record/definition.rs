@@ -482,8 +482,7 @@ mod tests {
         let mut samples = queues.to_vec();
         samples.push(Definition::QueueGone { queue: DurableQueueId(9) });
         samples.push(Definition::ExchangeGone { vhost, name: name.clone() });
-        let fleeting =
-            Settings { is_auto_delete: true, is_internal: true, alternate: None, ..settings.clone() };
+        let fleeting = Settings { is_auto_delete: true, is_internal: true, alternate: None, ..settings };
         for settings in [settings, fleeting] {
             samples.push(Definition::Exchange {
                 vhost,
