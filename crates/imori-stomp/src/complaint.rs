@@ -76,6 +76,7 @@ impl From<BrokerError> for Complaint {
             BrokerError::Locked(_) => "resource_locked",
             BrokerError::Inequivalent { .. } => PRECONDITION_FAILED,
             BrokerError::QueueFull(_)
+            | BrokerError::HeadersTooLarge
             | BrokerError::TooManyQueues
             | BrokerError::DiskFull(_)
             | BrokerError::RecordTooLarge { .. }
