@@ -1,4 +1,4 @@
-//! What has to hold of messages with one id in queues that take each once in a window.
+//! Rules for messages that share an id, in queues that take each id once in a window.
 
 use super::duplicate::{Span, Taken};
 use super::model::Model;
