@@ -39,14 +39,14 @@ pub enum Property {
     Starvation,
     /// Messages over their time to live leave their queue without being asked.
     Expiry,
-    /// A delayed message is given to nobody before it is due, and then to who reads; one that was cancelled is gone,
-    /// and only one that nobody was given can be.
+    /// A delayed message is given to nobody before it is due, and then to a reader. A cancelled one is gone, and
+    /// only one that nobody was given can be cancelled.
     Delay,
-    /// Of messages with one id a queue that takes each once gives out one within its window, restarts or not, and
-    /// confirms all of them; after that it takes it again.
+    /// A queue with a window gives out one message of an id within it, restarts or not. All of them are
+    /// confirmed, and after the window the next is taken.
     Dedup,
-    /// While the disk has no room, who reads and settles goes on; once it has some again publishers do, soon, and what
-    /// died goes where the dead go.
+    /// While the disk has no room, readers and settles go on. Once it has some, publishers go on soon, and
+    /// dead letters move to their queues.
     Room,
     /// A message too long for a journal file is refused to its publisher, who is told the limit. Nobody
     /// gets it, nor any other message of its transaction.

@@ -39,8 +39,8 @@ impl Model {
         }
     }
 
-    /// Tells whether a queue may have passed a message over for another of its id; `is_there` says of a message whether
-    /// it was not passed over itself.
+    /// Tells whether a queue may have passed a message over for another of its id. `is_there` says whether a
+    /// message was taken itself.
     pub(crate) fn is_duplicate(
         &self,
         message: usize,

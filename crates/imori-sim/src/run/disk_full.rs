@@ -31,8 +31,8 @@ const END_MAX: Duration = Duration::from_secs(1);
 const FILES_ENOUGH: u64 = 10;
 
 impl Simulation {
-    /// Others take room, or give some back, and the server looks at what there is, if the seed has it so; and the disk
-    /// is behind for a while.
+    /// Lets others take room or give some back, and the server look at it, as the seed has it. The disk may be
+    /// behind for a while too.
     pub(crate) fn change_room(&mut self) {
         if let Some(every) = self.workload.behind_every
             && self.shared.random.chance(1, every)
