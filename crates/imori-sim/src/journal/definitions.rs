@@ -34,9 +34,7 @@ impl Definitions {
             for row in rows {
                 match row {
                     Row::Put { table, key, value } => drop(self.rows.insert((table, key), value)),
-                    Row::Gone { table, prefix } => {
-                        self.rows.retain(|(other, key), _| *other != table || !key.starts_with(&prefix));
-                    }
+                    Row::Gone(gone) => self.rows.retain(|(table, key), _| !gone.takes(*table, key)),
                 }
             }
             self.applied = lsn;
@@ -48,7 +46,7 @@ impl Definitions {
         self.waiting.front().map(|(lsn, _)| *lsn)
     }
 
-    /// What the next process finds: what waits is in the journal.
+    /// The definitions that the next process finds; those that wait are in the journal.
     pub(crate) fn left(&self) -> Definitions {
         Definitions { waiting: VecDeque::new(), ..self.clone() }
     }
