@@ -7,6 +7,7 @@ mod page;
 mod checkpoint;
 mod message;
 mod settle;
+mod purge;
 mod seen;
 mod definition;
 mod ranges;
@@ -18,6 +19,7 @@ pub use fields::RecordError;
 pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
+pub use purge::{decode_purge, purge_records};
 pub use seen::{decode_seen, encode_seen};
 pub use settle::{
     count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,
@@ -33,6 +35,8 @@ pub enum RecordKind {
     Message,
     /// Messages that queues are done with.
     Settle,
+    /// Pages whose messages were purged.
+    Purge,
     /// Deliveries of messages that failed.
     Count,
     /// Ids of messages that a queue took lately.
