@@ -12,6 +12,7 @@ use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
 use imori_core::message::BODY_SHARED_MIN;
 use imori_core::outbound::{Encoder, Outbound};
+use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::{Event, World};
@@ -484,7 +485,7 @@ impl Connection {
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
         let is_kept = || frame.command == Command::Commit || frame.headers.raw("persistent") == Some(b"true");
-        (world.is_alarmed() || world.is_disk_alarmed() && is_kept()) && self.publishes(frame)
+        (world.is_alarmed() || world.room().is_alarmed() && is_kept()) && self.publishes(frame)
     }
 
     /// Says that a frame publishes.
@@ -668,7 +669,7 @@ impl Connection {
 /// Says that some publishes have to wait, and what is parked with them.
 #[inline]
 fn must_wait<W: World>(world: &W) -> bool {
-    world.is_alarmed() || world.is_disk_alarmed()
+    world.is_alarmed() || world.room().is_alarmed()
 }
 
 #[cfg(test)]

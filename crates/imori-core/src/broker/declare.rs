@@ -7,6 +7,7 @@ use crate::id::{DurableQueueId, QueueId};
 use crate::name::Name;
 use crate::queue::{Durability, Queue, QueueSettings};
 use crate::record::{Definition, NewRecord, RecordKind};
+use crate::room::Room;
 use crate::route::{BindingKey, ExchangeKind, Settings};
 use crate::topology::Topology;
 use crate::world::World;
@@ -178,7 +179,7 @@ pub fn bind_queue<W: World>(
 
 /// Sees to it that the disk has room for what is declared. What is deleted needs none for good.
 fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
-    if world.has_room_to_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
+    if world.room().may_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
 }
 
 /// Records a definition; gives the number of its record.

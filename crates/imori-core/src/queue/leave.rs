@@ -10,6 +10,7 @@ use super::ready::Ready;
 use crate::delivery::{Count, Holding, Outcome};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
+use crate::room::Allowance;
 use crate::time::Time;
 
 /// What follows from a change of a queue, to be seen to after it is unlocked.
@@ -30,14 +31,16 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Nothing yet, of what has so many bytes of the disk for dead letters.
-    pub fn within(room: usize) -> Effects {
-        Effects { room: Some(room), ..Effects::default() }
+    /// Nothing yet, of a change that may fill so many bytes of the disk with dead letters.
+    pub fn within(bytes: usize) -> Effects {
+        Effects { room: Some(bytes), ..Effects::default() }
     }
 
-    /// The same where the disk has more than that, for which others wait meanwhile.
-    pub fn at_once(room: usize) -> Effects {
-        Effects { has_first: true, ..Effects::within(room) }
+    /// Nothing yet, of a change with this allowance. Where room is ample the first of its dead letters moves, however
+    /// much that takes.
+    #[inline]
+    pub fn allowed(allowance: &Allowance<'_>) -> Effects {
+        Effects { has_first: !allowance.is_scarce(), ..Effects::within(allowance.bytes()) }
     }
 
     /// Takes room for a dead letter, if there is as much.
