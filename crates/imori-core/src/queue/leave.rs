@@ -84,7 +84,7 @@ impl Queue {
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                match self.doom(entry.envelope.failures) {
+                match self.doom(&entry.envelope) {
                     Some(reason) => self.die(entry, reason, now, effects),
                     None => {
                         effects.counted.extend(self.count(&entry, entry.envelope.failures));
@@ -104,7 +104,7 @@ impl Queue {
             Outcome::Reject => DeathReason::Rejected,
             Outcome::Release { failed } => {
                 let failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                self.doom(failures)?
+                self.doom_after(&entry.envelope, failures)?
             }
         };
         self.dead(entry, reason, now)
