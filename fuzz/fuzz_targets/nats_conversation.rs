@@ -12,20 +12,19 @@ use imori_core::message::{Head, OriginId, Publication, TOPIC_EXCHANGE};
 use imori_core::time::Time;
 use imori_core::turn::Next;
 use imori_core::world::World;
+use imori_nats::connection::Connection;
 use imori_nats::decode::{Decoder, Step};
+use imori_nats::header_reader;
 use imori_nats::limits::Limits;
 use imori_nats::operation::ServerOp;
 use imori_nats::settings::Settings;
 use imori_testkit::TestWorld;
 use libfuzzer_sys::fuzz_target;
 
-use crate::client::{Client, world};
-
-#[path = "../../crates/imori-nats/tests/it/client.rs"]
-mod client;
+type Client = imori_testkit::Client<Connection>;
 
 fuzz_target!(|data: &[u8]| {
-    let world = world();
+    let world = TestWorld::reading(header_reader);
     let settings = Arc::new(Settings {
         subscription_count_max: data.first().map_or(1, |byte| usize::from(byte % 8) + 1),
         parked_bytes_max: 256,

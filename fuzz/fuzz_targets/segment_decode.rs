@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use imori_store::lsn::Lsn;
 use imori_store::seal::{Seal, StoreId};
-use imori_store::segment::{self, PageEntry, PageFacts, PageRef, Place, Row, SegmentHeader};
+use imori_store::segment::{self, PageEntry, PageFacts, PageRef, Row, RowPlacement, SegmentHeader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -26,7 +26,7 @@ fn anything(input: &[u8], seal: Seal) {
     if let Ok(header) = SegmentHeader::decode(input) {
         assert_eq!(SegmentHeader::decode(&header.encode()), Ok(header), "what was read can be written");
     }
-    for place in [Place::Table, Place::Page] {
+    for place in [RowPlacement::Table, RowPlacement::Page] {
         if let Some(row) = Row::decode(input, seal, place) {
             assert_eq!(Row::decode(&row.encode(seal, place), seal, place), Some(row));
         }

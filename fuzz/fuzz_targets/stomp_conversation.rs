@@ -12,18 +12,17 @@ use imori_core::time::Time;
 use imori_core::turn::Next;
 use imori_core::world::World;
 use imori_stomp::command::Command;
+use imori_stomp::connection::Connection;
 use imori_stomp::decode::{Decoder, Step};
 use imori_stomp::frame::HeaderTable;
+use imori_stomp::header_reader;
 use imori_stomp::limits::Limits;
 use imori_stomp::settings::Settings;
 use imori_stomp::version::Version;
 use imori_testkit::TestWorld;
 use libfuzzer_sys::fuzz_target;
 
-use crate::client::{Client, world};
-
-#[path = "../../crates/imori-stomp/tests/it/client.rs"]
-mod client;
+type Client = imori_testkit::Client<Connection>;
 
 /// The frames that a client gets, read as one of its version reads them.
 struct Answers {
@@ -31,7 +30,7 @@ struct Answers {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let world = world();
+    let world = TestWorld::reading(header_reader);
     let settings = Arc::new(Settings {
         keeps_open_after_error: data.first().is_some_and(|byte| byte % 2 == 0),
         parked_bytes_max: 256,

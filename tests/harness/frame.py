@@ -1,5 +1,6 @@
-"""A frame that a broker sent, whichever client received it."""
+"""A frame of STOMP, whichever client sent or received it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -25,3 +26,28 @@ class BrokerError(Exception):
 
 class ConnectionClosedError(Exception):
     """The broker closed the connection while the client waited for a frame."""
+
+
+def frame_bytes(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    """Returns the frame as it goes over the wire."""
+    head = "".join(f"{name}:{value}\n" for name, value in headers.items())
+    return f"{command}\n{head}\n".encode() + body + b"\0"
+
+
+def frame_in(buffer: bytearray, begin: int = 0) -> tuple[Frame, int] | None:
+    """Returns the frame that begins there and where it ends; `None` until all of it has come."""
+    head_end = buffer.find(b"\n\n", begin)
+    if head_end < 0:
+        return None
+    command, *lines = buffer[begin:head_end].decode(errors="replace").split("\n")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers.setdefault(name, value)
+    body = head_end + 2
+    length = headers.get("content-length")
+    end = buffer.find(b"\0", body) if length is None else body + int(length)
+    if end < 0 or end >= len(buffer):
+        return None
+    assert buffer[end] == 0, "a frame must end with NUL"
+    return Frame(command, headers, bytes(buffer[body:end])), end + 1

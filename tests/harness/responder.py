@@ -7,7 +7,8 @@ import sys
 
 from harness.behaviour import IMORI
 from harness.broker import Broker
-from harness.raw import RawClient, frame_bytes
+from harness.frame import frame_bytes
+from harness.raw import RawClient
 
 
 def main(port: int, destination: str, count: int) -> None:

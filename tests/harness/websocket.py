@@ -1,21 +1,15 @@
 """A WebSocket byte for byte, for what no client library can be made to send."""
 
 import base64
-import contextlib
 import itertools
 import os
-import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
-from harness.deadline import DEADLINE_S
+from harness.stream import ByteStream
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
-
-_READ_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -39,32 +33,18 @@ class Answer:
     headers: Mapping[str, str]
 
 
-class RawWebSocket:
+class RawWebSocket(ByteStream):
     """Writes what it is told and reads one frame at a time."""
 
     def __init__(self, address: tuple[str, int]) -> None:
+        super().__init__(address)
         self._address = address
-        self._socket = socket.create_connection(address, DEADLINE_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = b""
         # What was in the messages that are read already and nobody took.
         self._stream = b""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._socket.close()
-
     def write(self, data: bytes) -> None:
         """Writes `data`; that the broker closes meanwhile is no error."""
-        with contextlib.suppress(ConnectionError):
-            self._socket.sendall(data)
+        self.write_until_closed(data)
 
     def request(
         self,
@@ -94,9 +74,7 @@ class RawWebSocket:
 
     def answer(self) -> Answer:
         """Returns the answer to a request."""
-        while b"\r\n\r\n" not in self._buffer:
-            assert self._fill(), "the broker closed the connection"
-        head, self._buffer = self._buffer.split(b"\r\n\r\n", 1)
+        head = self._take_line(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
         headers = (line.split(": ", 1) for line in lines)
         return Answer(int(first.split(" ")[1]), {name.lower(): value for name, value in headers})
@@ -109,7 +87,7 @@ class RawWebSocket:
         """Returns the next frame; `None` where the broker has closed the connection."""
         while (frame := self._frame_in_buffer()) is None:
             if not self._fill():
-                assert self._buffer == b"", "the connection ends within a frame"
+                assert not self._buffer, "the connection ends within a frame"
                 return None
         return frame
 
@@ -140,14 +118,6 @@ class RawWebSocket:
         assert frame.kind in (TEXT, BINARY), frame
         return frame
 
-    def _fill(self) -> bool:
-        try:
-            data = self._socket.recv(_READ_BYTES)
-        except ConnectionError:
-            data = b""
-        self._buffer += data
-        return data != b""
-
     def _frame_in_buffer(self) -> Frame | None:
         if len(self._buffer) < 2:
             return None
@@ -162,9 +132,7 @@ class RawWebSocket:
             size = int.from_bytes(self._buffer[2:start], "big")
         if len(self._buffer) < start + size:
             return None
-        payload = self._buffer[start : start + size]
-        self._buffer = self._buffer[start + size :]
-        return Frame(first & 0x0F, payload)
+        return Frame(first & 0x0F, self._take(start + size)[start:])
 
 
 def frame_bytes(

@@ -8,8 +8,8 @@ import pytest
 
 from conftest import Connect, ConnectRaw
 from harness.broker import Broker
+from harness.frame import frame_bytes
 from harness.process import running
-from harness.raw import frame_bytes
 
 REQUESTS = int(os.environ.get("INTEROP_PIPELINED", "50000"))
 FOLDER = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from conftest import ConnectRaw, StartImori
-from harness.frame import Frame
-from harness.raw import RawClient, frame_bytes
+from harness.frame import Frame, frame_bytes
+from harness.raw import RawClient
 
 HEADERS_MAX = 128
 HEADER_BYTES_MAX = 64 * 1024

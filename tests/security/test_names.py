@@ -5,8 +5,8 @@ import time
 import pytest
 
 from conftest import ConnectRaw
-from harness.frame import Frame
-from harness.raw import RawClient, frame_bytes
+from harness.frame import Frame, frame_bytes
+from harness.raw import RawClient
 
 COUNT = 1000
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from harness.behaviour import IMORI
 from harness.broker import Broker
+from harness.frame import frame_bytes
 from harness.imori import Imori, running_imori
-from harness.raw import RawClient, frame_bytes
+from harness.raw import RawClient
 
 COUNT = 6_000
 SETTINGS = {"limits.queue_memory_bytes": "64KiB", "journal.files": 2}

@@ -15,8 +15,9 @@ import pytest
 
 from conftest import ConnectRaw, StartImori
 from harness.broker import Broker
+from harness.frame import frame_bytes
 from harness.imori import Imori
-from harness.raw import RawClient, frame_bytes
+from harness.raw import RawClient
 
 MIB = 1024 * 1024
 TESTS = Path(__file__).parents[1]

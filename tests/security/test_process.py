@@ -11,8 +11,8 @@ import pytest
 
 from conftest import ConnectRaw, StartImori
 from harness.deadline import DEADLINE_S
+from harness.frame import frame_bytes
 from harness.imori import BINARY, REPOSITORY
-from harness.raw import frame_bytes
 
 
 def test_without_descriptors_accepting_waits_and_recovers(

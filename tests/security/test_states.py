@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from conftest import ConnectRaw
-from harness.raw import RawClient, frame_bytes
+from harness.frame import frame_bytes
+from harness.raw import RawClient
 
 CLIENT_COMMANDS = [
     "CONNECT",

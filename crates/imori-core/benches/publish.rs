@@ -18,7 +18,10 @@ use imori_core::delivery::{Delivery, Outcome};
 use imori_core::id::ConnectionId;
 use imori_core::message::{Head, OriginId, Property, Publication, Span};
 use imori_core::name::Name;
-use imori_core::outbound::{AfterCancel, Credit, CutReason, Encoder, Numbers, OutboundLimits, SessionId};
+use imori_core::outbound::{
+    AfterCancel, Credit, CutReason, Encoder, EncoderKind, EncoderKinds, Numbers, OutboundLimits, Recipient,
+    SessionId, SharedHeaders,
+};
 use imori_core::queue::QueueSettings;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::World;
@@ -143,7 +146,7 @@ struct Stage {
 
 impl Stage {
     fn new(connections: u32) -> Stage {
-        let mut head = Head::new(OriginId::STOMP_PLAIN);
+        let mut head = Head::new(OriginId(1));
         head.set(Property::ContentType, Span::new(38, 10).expect("it is short"));
         let identity = Identity::guest();
         Stage { world: world(connections), identity, head, spare: Vec::with_capacity(1 << 17) }
@@ -261,25 +264,23 @@ fn world(connections: u32) -> TestWorld {
     world
 }
 
+const KIND: EncoderKind = EncoderKinds::of_protocol(1).kind(0);
+
 /// Writes deliveries as lines, about as STOMP does.
 struct Lines;
 
 impl Encoder for Lines {
-    fn kind(&self) -> u16 {
-        1
-    }
-
-    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, _: bool, _: &Delivery<'_>) {
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
         out.extend_from_slice(b"MESSAGE\n");
-        out.extend_from_slice(label);
-        out.extend_from_slice(&number.to_be_bytes());
-    }
-
-    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
-        out.extend_from_slice(delivery.message.text);
-    }
-
-    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(recipient.label);
+        out.extend_from_slice(&recipient.number.to_be_bytes());
+        shared.append(KIND, out, |out| out.extend_from_slice(delivery.message.text));
         out.extend_from_slice(delivery.message.body);
         out.push(0);
     }

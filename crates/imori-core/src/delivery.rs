@@ -20,7 +20,7 @@ impl<'a> About<'a> {
     /// The delivery of a message that nobody was given before.
     pub fn fresh(self, message: MessageView<'a>) -> Delivery<'a> {
         let About { address, deaths } = self;
-        Delivery { message, address, deaths, failures: 0, is_redelivered: false }
+        Delivery { message, address, deaths, sequence: 0, failures: 0, is_redelivered: false }
     }
 }
 
@@ -33,6 +33,8 @@ pub struct Delivery<'a> {
     pub address: &'a AddressView<'a>,
     /// Its history of deaths, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
+    /// Its sequence number in the queue that it comes from, rising from 1; 0 where it comes from none.
+    pub sequence: u64,
     /// Deliveries that failed before.
     pub failures: u32,
     /// It was given out before.

@@ -157,7 +157,7 @@ impl Inbound for Connection {
 
     /// The client has not said what it can.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        Box::new(MessageEncoder::new(false, settings.header_readers))
+        Box::new(MessageEncoder::new(false, settings))
     }
 
     fn actor(&self) -> Actor<'_> {

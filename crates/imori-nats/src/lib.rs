@@ -28,4 +28,4 @@ pub mod number;
 mod words;
 pub mod limits;
 
-pub use text::header_reader;
+pub use text::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

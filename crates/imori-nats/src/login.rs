@@ -38,7 +38,7 @@ pub(crate) fn log_in<W: World>(
     if options.no_responders && !options.headers {
         return Err(Complaint::NoRespondersNeedHeaders);
     }
-    let encoder = MessageEncoder::new(options.headers, session.settings.header_readers);
+    let encoder = MessageEncoder::new(options.headers, &session.settings);
     world.with_outbound(session.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
     session.identity = identity;
     session.options = options;

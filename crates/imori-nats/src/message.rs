@@ -4,23 +4,23 @@
 //! protocol is written as a block. A client that asked for no headers gets none.
 
 use imori_core::delivery::Delivery;
-use imori_core::message::{Deaths, HeaderReaders, MessageView, OriginId, Property, Value};
+use imori_core::message::{Deaths, HeaderReaders, MessageView, OriginId, Origins, Property, Value};
 use imori_core::name::Name;
-use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders};
 
 use crate::address::{is_expressible, subject};
 use crate::encode::push_error;
 use crate::headers::{BLOCK_END, Headers, VERSION_LINE, push_header};
 use crate::number::push_u64;
-use crate::text::{TEXT_PROPERTIES, block, is_of_deaths};
-
-/// Kinds of encoders are numbered across protocols: NATS has this and the one after.
-const KIND: u16 = 20;
+use crate::settings::Settings;
+use crate::text::{HEADERS, PLAIN, TEXT_PROPERTIES, block, is_of_deaths};
 
 /// Writes the deliveries of a connection. The label of a reader is its sid.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageEncoder {
     has_headers: bool,
+    kind: EncoderKind,
+    origins: Origins,
     header_readers: HeaderReaders,
 }
 
@@ -37,55 +37,31 @@ enum Form {
 
 impl MessageEncoder {
     /// An encoder for a client that reads header blocks, or does not.
-    pub fn new(has_headers: bool, header_readers: HeaderReaders) -> Self {
-        Self { has_headers, header_readers }
+    pub fn new(has_headers: bool, settings: &Settings) -> Self {
+        let Settings { origins, encoder_kinds, header_readers, .. } = *settings;
+        Self { has_headers, kind: encoder_kinds.kind(u8::from(has_headers)), origins, header_readers }
     }
 
     #[inline]
     fn form(&self, delivery: &Delivery<'_>) -> Form {
-        match delivery.message.head.origin {
+        match self.origins.form(delivery.message.head.origin) {
             _ if !self.has_headers => Form::Plain,
-            OriginId::NATS_PLAIN if delivery.deaths.is_none() => Form::Plain,
-            OriginId::NATS_HEADERS if delivery.deaths.is_none() => Form::Verbatim,
+            Some(PLAIN) if delivery.deaths.is_none() => Form::Plain,
+            Some(HEADERS) if delivery.deaths.is_none() => Form::Verbatim,
             _ => Form::Rendered,
         }
     }
-}
-
-fn is_native(origin: OriginId) -> bool {
-    matches!(origin, OriginId::NATS_PLAIN | OriginId::NATS_HEADERS)
-}
-
-impl Encoder for MessageEncoder {
-    fn kind(&self) -> u16 {
-        if self.has_headers { KIND } else { KIND + 1 }
-    }
-
-    fn is_choosy(&self) -> bool {
-        true
-    }
-
-    /// SECURITY XPI-01: a subject of another protocol could hold a line end.
-    #[inline]
-    fn has_form(&self, delivery: &Delivery<'_>) -> bool {
-        let is_checked = is_native(delivery.message.head.origin) && delivery.deaths.is_none();
-        is_checked || is_expressible(delivery.address.subject())
-    }
 
     #[inline]
-    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], _: u64, _: bool, delivery: &Delivery<'_>) {
-        let name = if self.form(delivery) == Form::Plain { &b"MSG "[..] } else { b"HMSG " };
-        out.extend_from_slice(name);
-        out.extend_from_slice(delivery.address.subject());
-        out.push(b' ');
-        out.extend_from_slice(label);
-        out.push(b' ');
+    fn is_native(&self, origin: OriginId) -> bool {
+        self.origins.form(origin).is_some()
     }
 
+    /// Writes what follows the sid, up to the body, which is the same for all receivers of this kind.
     #[inline]
-    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+    fn push_shared(&self, out: &mut Vec<u8>, delivery: &Delivery<'_>, form: Form) {
         let message = &delivery.message;
-        if is_native(message.head.origin) {
+        if self.is_native(message.head.origin) {
             if let Some(reply) = message.property(Property::ReplyTo) {
                 out.extend_from_slice(reply);
                 out.push(b' ');
@@ -93,15 +69,41 @@ impl Encoder for MessageEncoder {
         } else {
             self.push_foreign_reply(out, message);
         }
-        match self.form(delivery) {
+        match form {
             Form::Plain => push_sizes(out, None, message.body.len()),
             Form::Verbatim => push_sizes(out, Some(block(message)), message.body.len()),
             Form::Rendered => push_sizes(out, Some(&self.rendered(delivery)), message.body.len()),
         }
     }
+}
+
+impl Encoder for MessageEncoder {
+    fn is_choosy(&self) -> bool {
+        true
+    }
+
+    /// SECURITY XPI-01: a subject of another protocol could hold a line end.
+    #[inline]
+    fn has_form(&self, delivery: &Delivery<'_>) -> bool {
+        let is_checked = self.is_native(delivery.message.head.origin) && delivery.deaths.is_none();
+        is_checked || is_expressible(delivery.address.subject())
+    }
 
     #[inline]
-    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        let form = self.form(delivery);
+        out.extend_from_slice(if form == Form::Plain { &b"MSG "[..] } else { b"HMSG " });
+        out.extend_from_slice(delivery.address.subject());
+        out.push(b' ');
+        out.extend_from_slice(recipient.label);
+        out.push(b' ');
+        shared.append(self.kind, out, |out| self.push_shared(out, delivery, form));
         out.extend_from_slice(delivery.message.body);
         out.extend_from_slice(b"\r\n");
     }
@@ -151,14 +153,14 @@ impl MessageEncoder {
     fn rendered(&self, delivery: &Delivery<'_>) -> Vec<u8> {
         let message = &delivery.message;
         let mut out = VERSION_LINE.to_vec();
-        if message.head.origin == OriginId::NATS_HEADERS {
+        if self.origins.form(message.head.origin) == Some(HEADERS) {
             for (name, value) in Headers::new(block(message)) {
                 // A message that died does not expire again.
                 if name != b"expiration" && !is_of_deaths(name) {
                     push_header(&mut out, name, value);
                 }
             }
-        } else if !is_native(message.head.origin) {
+        } else if !self.is_native(message.head.origin) {
             push_properties(&mut out, message, delivery.deaths.is_some());
             let reader = (self.header_readers)(message.head.origin);
             reader.visit_headers(message.text, &mut |name, value| push_value(&mut out, &name, &value));

@@ -5,7 +5,7 @@ use std::mem;
 use bytes::Bytes;
 use imori_core::authorize::{Action, Object, authorize};
 use imori_core::broker::{self, PublishReport};
-use imori_core::message::{Head, OriginId, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{Head, Publication, TOPIC_EXCHANGE};
 use imori_core::world::World;
 
 use crate::address::{address, has_empty_token, is_literal};
@@ -14,7 +14,7 @@ use crate::encode::push_error;
 use crate::headers::NO_RESPONDERS;
 use crate::operation::Publish;
 use crate::session::Session;
-use crate::text::read;
+use crate::text::{HEADERS, read};
 
 /// Publishes a message; `shared` is its payload in a buffer of its own, if it is large enough to be kept
 /// without a copy. Gives nothing where nothing was done, as a queue is too long, which says when to try again.
@@ -28,7 +28,8 @@ pub(crate) fn publish<W: World>(
         return Err(Complaint::HeadersNotSupported);
     }
     let mut scratch = mem::take(&mut session.scratch);
-    let (head, text) = read(publish, session.identity.user.as_bytes(), &mut scratch);
+    let (head, text) =
+        read(publish, session.settings.origins, session.identity.user.as_bytes(), &mut scratch);
     let publication = match shared {
         Some(body) => Publication::with_shared_body(&head, text, body),
         None => Publication::new(&head, text, publish.payload),
@@ -102,7 +103,7 @@ fn send<W: World>(
 /// Answers a request that nobody hears, where its own sender listens for the reply.
 #[cold]
 fn tell_that_nobody_hears<W: World>(session: &Session, world: &W, reply: &[u8]) {
-    let head = Head::new(OriginId::NATS_HEADERS);
+    let head = Head::new(session.settings.origins.origin(HEADERS));
     let status = Publication::new(&head, NO_RESPONDERS, b"");
     // Nobody can hear a reply subject that has no route either.
     let _ = broker::notify(world, &session.actor(), TOPIC_EXCHANGE, reply, &status);

@@ -5,7 +5,7 @@
 //! belongs to a message than its body: a reply, headers, an answer.
 
 use imori_core::broker::{self, PublishReport, Repetition};
-use imori_core::message::{Address, BODY_SHARED_MIN, Head, OriginId, Publication};
+use imori_core::message::{Address, BODY_SHARED_MIN, Head, Publication};
 use imori_core::outbound::INBOX_PREFIX;
 use imori_core::turn::Budget;
 use imori_core::world::World;
@@ -13,6 +13,7 @@ use imori_core::world::World;
 use crate::address::{address, has_empty_token, is_literal};
 use crate::operation::Publish;
 use crate::session::Session;
+use crate::text::PLAIN;
 
 /// Bytes of a line that is remembered. A longer one is read each time.
 const LINE_BYTES_MAX: usize = 512;
@@ -131,7 +132,7 @@ impl Known {
             line: line.to_vec(),
             body_len: publish.payload.len(),
             address: Address::new(&exchange, &subject),
-            head: Head::new(OriginId::NATS_PLAIN),
+            head: Head::new(session.settings.origins.origin(PLAIN)),
             repetition: Repetition::default(),
         })
     }

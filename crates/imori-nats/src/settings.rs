@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use imori_core::id::VhostId;
-use imori_core::message::HeaderReaders;
+use imori_core::message::{HeaderReaders, Origins};
+use imori_core::outbound::EncoderKinds;
 
 use crate::info::NATS_VERSION;
 use crate::limits::{
     LAME_DUCK, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PING_INTERVAL, PINGS_OUT_MAX, SUBSCRIPTION_COUNT_MAX,
 };
-use crate::text::header_reader;
+use crate::text::{SOLE_ORIGINS, header_reader};
 
 /// What holds for every connection of a listener.
 #[derive(Debug, Clone)]
@@ -44,6 +45,10 @@ pub struct Settings {
     pub login_timeout: Duration,
     /// How long a client may stay after it was told that the broker stops.
     pub lame_duck: Duration,
+    /// The origins of header blocks that NATS clients send, [`FORMS`](crate::FORMS) of them.
+    pub origins: Origins,
+    /// The kinds of encoders of NATS.
+    pub encoder_kinds: EncoderKinds,
     /// How headers of other protocols are read.
     pub header_readers: HeaderReaders,
 }
@@ -66,6 +71,8 @@ impl Default for Settings {
             parked_bytes_max: PARKED_BYTES_MAX,
             login_timeout: LOGIN_TIMEOUT,
             lame_duck: LAME_DUCK,
+            origins: SOLE_ORIGINS,
+            encoder_kinds: EncoderKinds::of_protocol(0),
             header_readers: header_reader,
         }
     }

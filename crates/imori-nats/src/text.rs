@@ -6,12 +6,28 @@
 
 use std::borrow::Cow;
 
-use imori_core::message::{AddressParts, Head, HeaderReader, MessageView, OriginId, Property, Span, Value};
+use imori_core::message::{
+    AddressParts, Head, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Property, Span, Value,
+};
 
 use crate::address::address;
 use crate::headers::Headers;
 use crate::number::parse_u64;
 use crate::operation::Publish;
+
+/// The form of a message without a header block: the text is the reply subject, or nothing. Records keep the numbers
+/// of forms, which do not change.
+pub(crate) const PLAIN: u8 = 0;
+
+/// The form of a message with a header block: the text is the reply subject, which may be empty, and after it the
+/// block.
+pub(crate) const HEADERS: u8 = 1;
+
+/// How many forms a header block can have: the origins that NATS needs.
+pub const FORMS: u8 = 2;
+
+/// The origins of NATS in a broker that speaks nothing else.
+pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
 
 /// The properties with text values, by the headers that carry them.
 pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
@@ -27,14 +43,19 @@ pub(crate) const TEXT_PROPERTIES: [(Property, &str); 7] = [
 /// Reads what the broker has to know of a message that `user` sends; `scratch` is for its text where that is
 /// not in one piece. Of a header that is repeated the first counts, as in the other protocols.
 #[inline]
-pub(crate) fn read<'t>(publish: &Publish<'t>, user: &[u8], scratch: &'t mut Vec<u8>) -> (Head, &'t [u8]) {
+pub(crate) fn read<'t>(
+    publish: &Publish<'t>,
+    origins: Origins,
+    user: &[u8],
+    scratch: &'t mut Vec<u8>,
+) -> (Head, &'t [u8]) {
     let reply = publish.reply.unwrap_or_default();
     let Some(block) = publish.headers.filter(|block| !block.is_empty()) else {
-        let mut head = Head::new(OriginId::NATS_PLAIN);
+        let mut head = Head::new(origins.origin(PLAIN));
         set(&mut head, Property::ReplyTo, 0, reply);
         return (head, reply);
     };
-    let mut head = Head::new(OriginId::NATS_HEADERS);
+    let mut head = Head::new(origins.origin(HEADERS));
     set(&mut head, Property::ReplyTo, 0, reply);
     let mut seen = 0_u32;
     for (name, value) in Headers::new(block) {
@@ -119,11 +140,17 @@ fn number<T: TryFrom<u64>>(digits: &[u8]) -> Option<T> {
     parse_u64(digits).and_then(|number| T::try_from(number).ok())
 }
 
-/// The reader of the header blocks of this origin. In one that is not of NATS it finds nothing.
+/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    match origin {
-        OriginId::NATS_HEADERS => &NatsHeaders { has_block: true },
-        _ => &NatsHeaders { has_block: false },
+    SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
+}
+
+/// The reader of header blocks of this form. In a block of a form that NATS does not have it finds nothing.
+pub fn reader_of_form(form: u8) -> &'static dyn HeaderReader {
+    match form {
+        PLAIN => &NatsHeaders { has_block: false },
+        HEADERS => &NatsHeaders { has_block: true },
+        _ => &NoHeaders,
     }
 }
 
@@ -163,7 +190,7 @@ mod tests {
         for reply in [None, Some(&b"_INBOX.1"[..])] {
             let publish = Publish { subject: b"s", reply, headers: Some(block), payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, b"me", &mut scratch);
+            let (head, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
             let message = MessageView { head: &head, text, body: b"" };
             for (property, expected) in [
                 (Property::ReplyTo, reply),
@@ -191,8 +218,8 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: None, headers: Some(block.as_bytes()), payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, b"me", &mut scratch);
-            assert_eq!(head, Head::new(OriginId::NATS_HEADERS));
+            let (head, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            assert_eq!(head, Head::new(SOLE_ORIGINS.origin(HEADERS)));
             assert_eq!(text, block.as_bytes());
         }
     }
@@ -205,7 +232,7 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: Some(reply.as_bytes()), headers: None, payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, b"me", &mut scratch);
+            let (head, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
             let message = MessageView { head: &head, text, body: b"" };
             let found = header_reader(head.origin).reply_address(&message).unwrap();
             assert_eq!((&*found.0, &*found.1), (exchange.as_bytes(), key.as_bytes()), "{reply}");

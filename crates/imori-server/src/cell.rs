@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
-use crate::protocol::header_reader;
+use crate::protocol_numbers::header_reader;
 use crate::settings::Settings;
 use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};

@@ -18,7 +18,7 @@ use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_store::limits::SEGMENT_BYTES_GOAL;
-use imori_store::segment::Census;
+use imori_store::segment::Manifest;
 use tracing::debug;
 
 use crate::keeper_host::KeeperHost;
@@ -213,8 +213,8 @@ fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn {
 fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
     let mut gone: Vec<PagePlace> = gathered.gone.iter().map(|page| page.place).collect();
     gone.sort_unstable();
-    let census = host.census();
-    let segments = census.segments.into_iter().map(|state| {
+    let manifest = host.manifest();
+    let segments = manifest.segments.into_iter().map(|state| {
         let first = gone.partition_point(|place| place.segment < state.segment);
         let of_segment = gone.iter().skip(first).take_while(|place| place.segment == state.segment);
         let mut indexes = state.gone;
@@ -224,7 +224,7 @@ fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
         SegmentState { segment: state.segment, page_count: state.page_count, gone: indexes }
     });
     Checkpoint {
-        next_segment: census.next_segment,
+        next_segment: manifest.next_segment,
         doubtful_below: host.keeper().doubtful_below,
         doubtful_records_below: host.keeper().doubtful_records_below,
         segments: segments.collect(),
@@ -341,15 +341,15 @@ impl KeeperHost for Shared {
     }
 
     fn give_back_space(&self) {
-        self.pager.give_back();
+        self.pager.punch_holes();
     }
 
     fn discard_pages(&self, pages: &[GonePage]) {
         self.pager.discard_now(pages);
     }
 
-    fn census(&self) -> Census {
-        self.pager.census()
+    fn manifest(&self) -> Manifest {
+        self.pager.manifest()
     }
 }
 

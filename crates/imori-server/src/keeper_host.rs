@@ -6,7 +6,7 @@ use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
 use imori_core::record::NewRecord;
 use imori_core::time::Time;
-use imori_store::segment::Census;
+use imori_store::segment::Manifest;
 
 use crate::store::{Keeper, Purpose};
 
@@ -86,5 +86,5 @@ pub trait KeeperHost {
     fn discard_pages(&self, pages: &[GonePage]);
 
     /// Which durable segments there are.
-    fn census(&self) -> Census;
+    fn manifest(&self) -> Manifest;
 }

@@ -20,6 +20,7 @@ mod store;
 pub mod turn;
 mod settings;
 pub mod protocol;
+pub mod protocol_numbers;
 mod websocket;
 mod client;
 mod stall;
@@ -44,7 +45,7 @@ pub use shared::ServeError;
 pub use small_disk::{SmallDisk, small_disk};
 pub use start_error::StartError;
 pub use store::{
-    Asked, Job, Keeper, PageHost, PageNews, Purpose, Room, StoreError, asked, census_of, discard_pages,
-    do_job, page_facts, read_journal, write_drafts,
+    Asked, Job, Keeper, PageHost, PageNews, Purpose, Room, StoreError, asked, discard_pages, do_job,
+    manifest_of, page_facts, read_journal, write_drafts,
 };
 pub use turns::Turns;

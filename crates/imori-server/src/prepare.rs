@@ -25,7 +25,7 @@ use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::memory_limit::memory_limit;
-use crate::protocol::{ProtocolSettings, header_reader};
+use crate::protocol::ProtocolSettings;
 use crate::settings::Settings;
 use crate::shared::{Phase, Shared};
 use crate::slots::{SlotKey, Slots};
@@ -175,7 +175,6 @@ pub(crate) fn settings(
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
         lame_duck: config.nats.lame_duck_ms.duration(),
-        header_readers: header_reader,
         vhost: vhosts.first().map_or(VhostId(0), |(_, vhost)| *vhost),
         server_name: config.nats.server_name.clone(),
         ..imori_nats::settings::Settings::default()
@@ -199,11 +198,10 @@ pub(crate) fn settings(
         prefetch_default: limits.prefetch_default,
         parked_bytes_max: limits.parked_publish_bytes.as_usize(),
         login_timeout: limits.login_timeout_s.duration(),
-        header_readers: header_reader,
         ..imori_stomp::settings::Settings::default()
     };
     Settings {
-        protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::new(nats) },
+        protocols: ProtocolSettings::new(stomp, nats),
         outbound: OutboundLimits {
             feed_bytes: limits.queue_feed_bytes.as_usize(),
             // What one connection does not read must not be what all publishers wait for.

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
-use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use imori_core::world::World;
 
 use crate::config::ProtocolName;
+use crate::protocol_numbers::{NATS, STOMP, header_reader};
 
 /// Declares the types that have a variant or a field for each protocol, and `each!`, which runs one expression on
 /// whichever it is. The dollar comes as an argument, so that `each!` can have arguments of its own.
@@ -97,6 +97,29 @@ protocols! {$
     Nats, nats: imori_nats::connection::Connection;
 }
 
+impl ProtocolSettings {
+    /// Gives each protocol the numbers that tell it from the others, and the way to read the others' headers.
+    pub fn new(
+        stomp: imori_stomp::settings::Settings,
+        nats: imori_nats::settings::Settings,
+    ) -> ProtocolSettings {
+        ProtocolSettings {
+            stomp: Arc::new(imori_stomp::settings::Settings {
+                origins: STOMP.origins,
+                encoder_kinds: STOMP.encoder_kinds,
+                header_readers: header_reader,
+                ..stomp
+            }),
+            nats: Arc::new(imori_nats::settings::Settings {
+                origins: NATS.origins,
+                encoder_kinds: NATS.encoder_kinds,
+                header_readers: header_reader,
+                ..nats
+            }),
+        }
+    }
+}
+
 /// Each method does as the one of [`Inbound`] of its name.
 impl Protocol {
     /// Speaks first, in a protocol where the broker does.
@@ -174,13 +197,5 @@ impl Protocol {
     #[must_use]
     pub fn disconnect<W: World>(&mut self, world: &W) -> bool {
         each!(self, inbound => inbound.disconnect(world))
-    }
-}
-
-/// The reader of header blocks of this origin, whichever protocol made them.
-pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    match origin {
-        OriginId::NATS_PLAIN | OriginId::NATS_HEADERS => imori_nats::header_reader(origin),
-        _ => imori_stomp::header_reader(origin),
     }
 }

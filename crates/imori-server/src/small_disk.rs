@@ -48,7 +48,7 @@ pub fn small_disk(config: &Config) -> io::Result<Option<SmallDisk>> {
     let journal = &config.journal;
     let (files, reserve_bytes) = (u64::from(journal.files), journal.reserve_bytes.0);
     let disk = RealDisk::new(nearest(&folder.join(JOURNAL)).to_owned());
-    let room = DiskRoom::look(&disk, files, journal.file_bytes.0, reserve_bytes)?;
+    let room = DiskRoom::measure(&disk, files, journal.file_bytes.0, reserve_bytes)?;
     if room.is_enough() {
         return Ok(None);
     }

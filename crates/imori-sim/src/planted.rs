@@ -112,7 +112,7 @@ pub enum Bug {
     /// A checkpoint forgets which pages are gone.
     GoneForgotten,
     /// Segments are opened without what the checkpoint knows of them.
-    CensusUnread,
+    ManifestUnread,
     /// Recovery does not look which records are in pages: what the journal has too comes twice.
     PagesUnlisted,
     /// Recovery looks at pages before it knows what was settled of them.
@@ -235,7 +235,7 @@ impl Bug {
         (Bug::SettledForgotten, &[Property::Durability, Property::Duplication]),
         (Bug::SegmentsForgotten, &[Property::Durability, Property::Loss]),
         (Bug::GoneForgotten, &[Property::Durability, Property::Duplication]),
-        (Bug::CensusUnread, &[Property::Durability, Property::Duplication, Property::Loss]),
+        (Bug::ManifestUnread, &[Property::Durability, Property::Duplication, Property::Loss]),
         (Bug::PagesUnlisted, &[Property::Duplication]),
         (Bug::PagesBeforeSettles, &[Property::Duplication]),
         (Bug::PageCutShort, &[Property::Loss]),

@@ -147,8 +147,7 @@ impl Inbound for Connection {
 
     /// The version is not agreed on yet.
     fn encoder(settings: &Settings) -> Box<dyn Encoder> {
-        let Settings { keeps_open_after_error, header_readers, .. } = *settings;
-        Box::new(MessageEncoder::new(Version::V10, keeps_open_after_error, header_readers))
+        Box::new(MessageEncoder::new(Version::V10, settings))
     }
 
     fn actor(&self) -> Actor<'_> {

@@ -34,4 +34,4 @@ pub mod number;
 pub mod limits;
 pub mod version;
 
-pub use text::header_reader;
+pub use text::{FORMS, SOLE_ORIGINS, header_reader, reader_of_form};

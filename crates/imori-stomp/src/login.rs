@@ -46,8 +46,7 @@ pub(crate) fn log_in<W: World>(
     session.identity = identity;
     session.vhost = vhost;
     session.name = token(&world.secret()).into_iter().take(SESSION_BYTES).collect();
-    let Settings { keeps_open_after_error, header_readers, .. } = *session.settings;
-    let encoder = MessageEncoder::new(version, keeps_open_after_error, header_readers);
+    let encoder = MessageEncoder::new(version, &session.settings);
     world.with_outbound(session.connection, |outbound| {
         outbound.set_encoder(Box::new(encoder));
         outbound.answer(Default::default(), |out| push_connected(out, session, agreed));

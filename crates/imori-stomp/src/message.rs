@@ -4,9 +4,9 @@
 //! protocol the properties are written, and its user headers as far as they have a form.
 
 use imori_core::delivery::Delivery;
-use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, OriginId, Property, Value};
+use imori_core::message::{DEFAULT_EXCHANGE, Deaths, HeaderReaders, MessageView, Origins, Property, Value};
 use imori_core::name::Name;
-use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKind, Recipient, SharedHeaders};
 use memchr::memchr;
 
 use crate::address::push_destination;
@@ -14,21 +14,21 @@ use crate::command::Command;
 use crate::complaint::{Complaint, push_error};
 use crate::escape::Escaping;
 use crate::number::{Counter, push_u64};
-use crate::text::{Form, PROPERTIES, headers, is_property, lines_of};
+use crate::settings::Settings;
+use crate::text::{BlockForm, Form, PROPERTIES, headers, is_property, lines_of};
 use crate::version::Version;
 
 /// Bytes of the name of a session.
 pub(crate) const SESSION_BYTES: usize = 12;
 
-/// Kinds of encoders are numbered across protocols: STOMP has these and the two after.
-const KIND: u16 = 10;
-
 /// Writes the deliveries of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageEncoder {
     version: Version,
+    kind: EncoderKind,
     escaping: Escaping,
     keeps_open_after_error: bool,
+    origins: Origins,
     header_readers: HeaderReaders,
     /// The number of the latest delivery.
     counter: Counter,
@@ -36,9 +36,45 @@ pub struct MessageEncoder {
 
 impl MessageEncoder {
     /// An encoder of a version.
-    pub fn new(version: Version, keeps_open_after_error: bool, header_readers: HeaderReaders) -> Self {
+    pub fn new(version: Version, settings: &Settings) -> Self {
+        let Settings { keeps_open_after_error, origins, encoder_kinds, header_readers, .. } = *settings;
+        let kind = encoder_kinds.kind(match version {
+            Version::V10 => 0,
+            Version::V11 => 1,
+            Version::V12 => 2,
+        });
         let escaping = Escaping::of(Command::Message, version);
-        Self { version, escaping, keeps_open_after_error, header_readers, counter: Counter::default() }
+        let counter = Counter::default();
+        Self { version, kind, escaping, keeps_open_after_error, origins, header_readers, counter }
+    }
+
+    /// Writes the headers after the number, which are the same for all receivers of this version.
+    #[inline]
+    fn push_shared(&self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        let message = &delivery.message;
+        // Most of what follows, so that it is appended without growing again and again.
+        out.reserve(message.text.len() + message.body.len() + 128);
+        out.extend_from_slice(if delivery.is_redelivered {
+            b"\nredelivered:true\ndestination:"
+        } else {
+            b"\nredelivered:false\ndestination:"
+        });
+        let address = delivery.address;
+        push_destination(self.escaping, out, address.exchange(), address.subject());
+        out.push(b'\n');
+        match delivery.deaths {
+            None if message.head.origin == self.origins.origin(BlockForm::Plain as u8) => {
+                out.extend_from_slice(message.text);
+            }
+            None => self.push_lines(out, message, false),
+            Some(deaths) => {
+                self.push_lines(out, message, true);
+                self.push_deaths(out, deaths);
+            }
+        }
+        out.extend_from_slice(b"content-length:");
+        push_u64(out, message.body.len() as u64);
+        out.extend_from_slice(b"\n\n");
     }
 }
 
@@ -84,56 +120,26 @@ pub(crate) fn parse_message_id(id: &[u8], session: &[u8]) -> Option<(u64, AckSpa
 }
 
 impl Encoder for MessageEncoder {
-    fn kind(&self) -> u16 {
-        match self.version {
-            Version::V10 => KIND,
-            Version::V11 => KIND + 1,
-            Version::V12 => KIND + 2,
-        }
-    }
-
     #[inline]
-    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, needs_settle: bool, _: &Delivery<'_>) {
-        let number = self.counter.digits(number);
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        let label = recipient.label;
+        let number = self.counter.digits(recipient.number);
         out.extend_from_slice(label);
         out.extend_from_slice(number);
-        if needs_settle && self.version == Version::V12 {
+        if recipient.settles && self.version == Version::V12 {
             // The same text as the message-id, which many clients send back instead.
             let id_start = label.len().saturating_sub(SESSION_BYTES + 1);
             out.extend_from_slice(b"\nack:");
             out.extend_from_slice(label.get(id_start..).unwrap_or_default());
             out.extend_from_slice(number);
         }
-    }
-
-    #[inline]
-    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
-        let message = &delivery.message;
-        // Most of what follows, so that it is appended without growing again and again.
-        out.reserve(message.text.len() + message.body.len() + 128);
-        out.extend_from_slice(if delivery.is_redelivered {
-            b"\nredelivered:true\ndestination:"
-        } else {
-            b"\nredelivered:false\ndestination:"
-        });
-        let address = delivery.address;
-        push_destination(self.escaping, out, address.exchange(), address.subject());
-        out.push(b'\n');
-        match delivery.deaths {
-            None if message.head.origin == OriginId::STOMP_PLAIN => out.extend_from_slice(message.text),
-            None => self.push_lines(out, message, false),
-            Some(deaths) => {
-                self.push_lines(out, message, true);
-                self.push_deaths(out, deaths);
-            }
-        }
-        out.extend_from_slice(b"content-length:");
-        push_u64(out, message.body.len() as u64);
-        out.extend_from_slice(b"\n\n");
-    }
-
-    #[inline]
-    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        shared.append(self.kind, out, |out| self.push_shared(out, delivery));
         out.extend_from_slice(delivery.message.body);
         out.push(b'\0');
     }
@@ -164,7 +170,7 @@ impl MessageEncoder {
     /// A message that died does not expire again, so that its `expiration` is left out.
     #[cold]
     fn push_lines(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
-        let Some(form) = Form::of(message.head.origin) else {
+        let Some(form) = self.origins.form(message.head.origin).and_then(Form::of) else {
             self.push_foreign(out, message, is_dead);
             return;
         };
@@ -315,13 +321,20 @@ mod tests {
 
     use std::borrow::Cow;
 
-    use imori_core::message::{Address, AddressParts, AddressView, DeathReason, Head, HeaderReader};
+    use imori_core::message::{
+        Address, AddressParts, AddressView, DeathReason, Head, HeaderReader, OriginId,
+    };
     use imori_core::time::Time;
 
     use super::*;
-    use crate::text::header_reader;
+    use crate::session::SESSION as SESSION_ID;
+    use crate::text::SOLE_ORIGINS;
 
     const SESSION: &[u8] = b"abcdefghijkl";
+    const PLAIN: OriginId = SOLE_ORIGINS.origin(BlockForm::Plain as u8);
+    const V10_BLOCK: OriginId = SOLE_ORIGINS.origin(BlockForm::V10 as u8);
+    const V11_BLOCK: OriginId = SOLE_ORIGINS.origin(BlockForm::V11 as u8);
+    const V12_BLOCK: OriginId = SOLE_ORIGINS.origin(BlockForm::V12 as u8);
 
     fn encoded(version: Version, origin: OriginId, text: &str, deaths: Option<Deaths>) -> String {
         let head = Head::new(origin);
@@ -332,34 +345,35 @@ mod tests {
             message,
             address: &AddressView::new(&address),
             deaths: deaths.as_ref(),
+            sequence: 0,
             failures: 0,
             is_redelivered: false,
         };
         let mut out = Vec::new();
-        let mut encoder = MessageEncoder::new(version, false, header_reader);
-        encoder.headers(&mut out, &delivery);
-        encoder.body(&mut out, &delivery);
+        let recipient = Recipient { session: SESSION_ID, label: b"label", number: 7, settles: false };
+        let mut encoder = MessageEncoder::new(version, &Settings::default());
+        encoder.deliver(&mut out, &recipient, &delivery, &mut SharedHeaders::for_receivers(1));
         let text = String::from_utf8(out).unwrap();
-        text.strip_prefix("\nredelivered:false\ndestination:").unwrap().to_string()
+        text.strip_prefix("label7\nredelivered:false\ndestination:").unwrap().to_string()
     }
 
     #[test]
     fn headers_of_any_version_reach_any_other() {
         use Version::{V10, V11, V12};
         for (origin, text, version, expected) in [
-            (OriginId::STOMP_PLAIN, "a:b\n", V10, "a:b\n"),
-            (OriginId::STOMP_PLAIN, "a:b\n", V12, "a:b\n"),
-            (OriginId::STOMP_10, "a: b:c\\d\n", V10, "a:b:c\\d\n"),
-            (OriginId::STOMP_10, "a: b:c\\d\r\n", V11, "a:b\\cc\\\\d\n"),
-            (OriginId::STOMP_10, "a: b:c\\d\n", V12, "a:b\\cc\\\\d\n"),
-            (OriginId::STOMP_11, "a\\cb:c\\nd\n", V10, ""),
-            (OriginId::STOMP_11, "a:b\\cc\n", V10, "a:b:c\n"),
-            (OriginId::STOMP_12, "a:b\\rc\nd:e\r\n", V11, "d:e\n"),
-            (OriginId::STOMP_12, "a:b\\rc\nd:e\r\n", V12, "a:b\\rc\nd:e\n"),
-            (OriginId::STOMP_11, "a\\cb:c\\nd\r\n", V12, "a\\cb:c\\nd\n"),
-            (OriginId::STOMP_10, "a:b\r\n", V10, "a:b\n"),
-            (OriginId::STOMP_12, "correlation-id:b\\cc\n\0b:c", V12, "correlation-id:b\\cc\n"),
-            (OriginId::STOMP_12, "correlation-id:b\\cc\n\0b:c", V10, "correlation-id:b:c\n"),
+            (PLAIN, "a:b\n", V10, "a:b\n"),
+            (PLAIN, "a:b\n", V12, "a:b\n"),
+            (V10_BLOCK, "a: b:c\\d\n", V10, "a:b:c\\d\n"),
+            (V10_BLOCK, "a: b:c\\d\r\n", V11, "a:b\\cc\\\\d\n"),
+            (V10_BLOCK, "a: b:c\\d\n", V12, "a:b\\cc\\\\d\n"),
+            (V11_BLOCK, "a\\cb:c\\nd\n", V10, ""),
+            (V11_BLOCK, "a:b\\cc\n", V10, "a:b:c\n"),
+            (V12_BLOCK, "a:b\\rc\nd:e\r\n", V11, "d:e\n"),
+            (V12_BLOCK, "a:b\\rc\nd:e\r\n", V12, "a:b\\rc\nd:e\n"),
+            (V11_BLOCK, "a\\cb:c\\nd\r\n", V12, "a\\cb:c\\nd\n"),
+            (V10_BLOCK, "a:b\r\n", V10, "a:b\n"),
+            (V12_BLOCK, "correlation-id:b\\cc\n\0b:c", V12, "correlation-id:b\\cc\n"),
+            (V12_BLOCK, "correlation-id:b\\cc\n\0b:c", V10, "correlation-id:b:c\n"),
             (OriginId::BROKER, "", V12, ""),
         ] {
             let expected = format!("/queue/q\n{expected}content-length:2\n\nhi\0");
@@ -373,7 +387,7 @@ mod tests {
         for (version, expected) in
             [(Version::V10, "a:\\xff\\nb:c\\n"), (Version::V11, "b:c\\n"), (Version::V12, "b:c\\n")]
         {
-            let encoder = MessageEncoder::new(version, false, header_reader);
+            let encoder = MessageEncoder::new(version, &Settings::default());
             let mut out = Vec::new();
             for (name, value) in headers(b"a:\xff\nb:c\n", Form::Trimmed) {
                 encoder.push_header(&mut out, &name, &value);
@@ -429,7 +443,8 @@ mod tests {
             head.priority = Some(4);
             let message = MessageView { head: &head, text: text.as_bytes(), body: b"" };
             let mut out = Vec::new();
-            MessageEncoder::new(version, false, |_| &Foreign).push_lines(&mut out, &message, false);
+            let settings = Settings { header_readers: |_| &Foreign, ..Settings::default() };
+            MessageEncoder::new(version, &settings).push_lines(&mut out, &message, false);
             assert_eq!(str::from_utf8(&out).unwrap(), expected, "{version} {text}");
         }
     }
@@ -440,7 +455,7 @@ mod tests {
         let deaths = Deaths::default().and(&Name::from("first"), DeathReason::Expired, &address, Time(1));
         let deaths = deaths.and(&Name::from("la:st"), DeathReason::Rejected, &address, Time(2));
         let text = "expiration:5\na:b\n";
-        let frame = encoded(Version::V12, OriginId::STOMP_PLAIN, text, Some(deaths));
+        let frame = encoded(Version::V12, PLAIN, text, Some(deaths));
         let expected = "/queue/q\na:b\nx-first-death-queue:first\nx-first-death-reason:expired\n\
              x-first-death-exchange:amq.topic\nx-death-queue:la\\cst\nx-death-reason:rejected\n\
              x-death-count:2\ncontent-length:2\n\nhi\0";
@@ -468,7 +483,7 @@ mod tests {
     fn cancelled_subscription_is_named() {
         let mut out = Vec::new();
         let label = label(Some(b"7"), SESSION, AckSpan::One);
-        let mut encoder = MessageEncoder::new(Version::V12, false, header_reader);
+        let mut encoder = MessageEncoder::new(Version::V12, &Settings::default());
         assert_eq!(encoder.cancelled(&mut out, &label, &Name::from("q")), AfterCancel::End);
         let expected = "ERROR\nmessage:Server cancelled subscription\nsubscription:7\n\
              version:1.0,1.1,1.2\ncontent-type:text/plain\ncontent-length:52\n\n\

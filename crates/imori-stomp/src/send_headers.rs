@@ -18,7 +18,7 @@ use crate::escape::{trim_spaces, unescape};
 use crate::frame::Headers;
 use crate::number::parse_u64;
 use crate::session::{REPLY_LINE_START, Session};
-use crate::text::{PROPERTIES, origin};
+use crate::text::{BlockForm, PROPERTIES};
 
 /// Bytes of a header text: places in it are numbers of 16 bits.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
@@ -192,7 +192,8 @@ impl<'a> SendHeaders<'a> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), Complaint> {
         let block = headers.block;
-        self.head.origin = origin(session.version, headers.is_plain);
+        let form = BlockForm::sent_in(session.version, headers.is_plain);
+        self.head.origin = session.settings.origins.origin(form as u8);
         let mut text = Text { block, scratch, first: None, open: None, len: 0 };
         let mut seen = Seen::default();
         for span in headers.spans {

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use imori_core::id::VhostId;
-use imori_core::message::HeaderReaders;
+use imori_core::message::{HeaderReaders, Origins};
 use imori_core::name::Name;
+use imori_core::outbound::EncoderKinds;
 
 use crate::heart_beat::HeartBeat;
 use crate::limits::{
     HEART_BEAT_MIN, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
 };
-use crate::text::header_reader;
+use crate::text::{SOLE_ORIGINS, header_reader};
 
 /// What holds for every connection of a listener.
 #[derive(Debug, Clone)]
@@ -35,6 +36,10 @@ pub struct Settings {
     pub login_timeout: Duration,
     /// What CONNECTED says in `server`.
     pub server: String,
+    /// The origins of header blocks that STOMP clients send, [`FORMS`](crate::FORMS) of them.
+    pub origins: Origins,
+    /// The kinds of STOMP's encoders.
+    pub encoder_kinds: EncoderKinds,
     /// How headers of other protocols are read.
     pub header_readers: HeaderReaders,
 }
@@ -52,6 +57,8 @@ impl Default for Settings {
             parked_bytes_max: PARKED_BYTES_MAX,
             login_timeout: LOGIN_TIMEOUT,
             server: concat!("imori/", env!("CARGO_PKG_VERSION")).to_string(),
+            origins: SOLE_ORIGINS,
+            encoder_kinds: EncoderKinds::of_protocol(0),
             header_readers: header_reader,
         }
     }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use imori_core::message::{
-    AddressParts, DEFAULT_EXCHANGE, HeaderReader, MessageView, OriginId, Property, Value,
+    AddressParts, DEFAULT_EXCHANGE, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Property, Value,
 };
 use memchr::{memchr, memchr_iter};
 
@@ -29,13 +29,35 @@ pub(crate) const PROPERTIES: [(Property, &str); 8] = [
 /// The headers that are properties and not text.
 const OTHER_PROPERTIES: [&str; 4] = ["persistent", "priority", "expiration", "timestamp"];
 
-/// The origin of a block of headers, by the version in which it was sent.
-pub(crate) fn origin(version: Version, is_plain: bool) -> OriginId {
-    match version {
-        _ if is_plain => OriginId::STOMP_PLAIN,
-        Version::V10 => OriginId::STOMP_10,
-        Version::V11 => OriginId::STOMP_11,
-        Version::V12 => OriginId::STOMP_12,
+/// The forms of a header block. The number of a form within STOMP's origins is kept in records and does not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum BlockForm {
+    /// Lines that mean the same in every version: no backslash, no carriage return, no second colon.
+    Plain = 0,
+    /// STOMP 1.0: nothing is escaped.
+    V10 = 1,
+    /// STOMP 1.1: `\n`, `\c` and `\\` are escapes.
+    V11 = 2,
+    /// STOMP 1.2: as 1.1, and `\r`.
+    V12 = 3,
+}
+
+/// How many forms a header block can have: the origins that STOMP needs.
+pub const FORMS: u8 = 4;
+
+/// STOMP's origins in a broker that speaks nothing else.
+pub const SOLE_ORIGINS: Origins = Origins::new(1, FORMS);
+
+impl BlockForm {
+    /// The form of a block by the version in which it was sent.
+    pub(crate) fn sent_in(version: Version, is_plain: bool) -> Self {
+        match version {
+            _ if is_plain => Self::Plain,
+            Version::V10 => Self::V10,
+            Version::V11 => Self::V11,
+            Version::V12 => Self::V12,
+        }
     }
 }
 
@@ -57,11 +79,12 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    pub(crate) fn of(origin: OriginId) -> Option<Self> {
-        match origin {
-            OriginId::STOMP_PLAIN => Some(Self::Plain),
-            OriginId::STOMP_10 => Some(Self::Trimmed),
-            OriginId::STOMP_11 | OriginId::STOMP_12 => Some(Self::Escaped),
+    /// How a block of this form is read; `None` where STOMP has no such form.
+    pub(crate) fn of(block_form: u8) -> Option<Self> {
+        match block_form {
+            0 => Some(Self::Plain),
+            1 => Some(Self::Trimmed),
+            2 | 3 => Some(Self::Escaped),
             _ => None,
         }
     }
@@ -90,26 +113,30 @@ pub(crate) fn headers(text: &[u8], form: Form) -> impl Iterator<Item = (Cow<'_, 
     })
 }
 
-/// The reader of the header blocks of this origin. In one that is not STOMP's it finds nothing.
+/// The reader of header blocks of [`SOLE_ORIGINS`]. In a block of another origin it finds nothing.
 pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-    match Form::of(origin) {
-        Some(Form::Plain) => &StompHeaders { form: Some(Form::Plain) },
-        Some(Form::Trimmed) => &StompHeaders { form: Some(Form::Trimmed) },
-        Some(Form::Escaped) => &StompHeaders { form: Some(Form::Escaped) },
-        None => &StompHeaders { form: None },
+    SOLE_ORIGINS.form(origin).map_or(&NoHeaders, reader_of_form)
+}
+
+/// The reader of header blocks of this form. In a block of a form that STOMP does not have it finds nothing.
+pub fn reader_of_form(block_form: u8) -> &'static dyn HeaderReader {
+    match Form::of(block_form) {
+        Some(Form::Plain) => &StompHeaders { form: Form::Plain },
+        Some(Form::Trimmed) => &StompHeaders { form: Form::Trimmed },
+        Some(Form::Escaped) => &StompHeaders { form: Form::Escaped },
+        None => &NoHeaders,
     }
 }
 
 /// Reads the user headers that a STOMP client sent, all of them text.
 #[derive(Debug)]
 struct StompHeaders {
-    form: Option<Form>,
+    form: Form,
 }
 
 impl HeaderReader for StompHeaders {
     fn visit_headers<'t>(&self, text: &'t [u8], visit: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {
-        let Some(form) = self.form else { return };
-        for (name, value) in headers(text, form) {
+        for (name, value) in headers(text, self.form) {
             if !is_property(&name) {
                 visit(name, Value::Text(value));
             }
@@ -118,7 +145,7 @@ impl HeaderReader for StompHeaders {
 
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         let written = message.property(Property::ReplyTo)?;
-        if self.form.is_none() || message.head.replies_to_inbox {
+        if message.head.replies_to_inbox {
             return Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(written)));
         }
         let destination = Destination::parse(written).ok()?;
@@ -133,9 +160,13 @@ mod tests {
 
     use super::*;
 
+    const PLAIN: OriginId = SOLE_ORIGINS.origin(BlockForm::Plain as u8);
+    const V10: OriginId = SOLE_ORIGINS.origin(BlockForm::V10 as u8);
+    const V12: OriginId = SOLE_ORIGINS.origin(BlockForm::V12 as u8);
+
     #[test]
     fn user_headers_are_text_and_exclude_properties() {
-        let reader = header_reader(OriginId::STOMP_12);
+        let reader = header_reader(V12);
         let mut seen = Vec::new();
         let text = b"persistent:true\na\\cb:c\\nd\ncontent-type:x\ne:f\r\n\0rest";
         reader.visit_headers(text, &mut |name, value| {
@@ -149,12 +180,12 @@ mod tests {
     #[test]
     fn a_reply_to_stands_for_an_address() {
         for (origin, written, expected) in [
-            (OriginId::STOMP_PLAIN, "/queue/a%2Fb", Some(("", "a/b"))),
-            (OriginId::STOMP_PLAIN, "bare", Some(("", "bare"))),
-            (OriginId::STOMP_12, "/topic/a.b", Some(("amq.topic", "a.b"))),
-            (OriginId::STOMP_10, "/exchange/x/k", Some(("x", "k"))),
-            (OriginId::STOMP_12, "/reply-queue/a/b", Some(("", "a/b"))),
-            (OriginId::STOMP_12, "mailto:nobody/at/all", None),
+            (PLAIN, "/queue/a%2Fb", Some(("", "a/b"))),
+            (PLAIN, "bare", Some(("", "bare"))),
+            (V12, "/topic/a.b", Some(("amq.topic", "a.b"))),
+            (V10, "/exchange/x/k", Some(("x", "k"))),
+            (V12, "/reply-queue/a/b", Some(("", "a/b"))),
+            (V12, "mailto:nobody/at/all", None),
             // Not of STOMP: the name of a queue.
             (OriginId::BROKER, "/queue/a", Some(("", "/queue/a"))),
         ] {

@@ -1,9 +1,8 @@
-//! The journal: records that are on disk before anybody is told so.
+//! The store: a journal of records that are on disk before anybody is told so, and its checkpoints.
 //!
-//! Reading down follows a record from who appends it to the device, and back after a crash.
-//! Beside it stand the segments, where pages of entries outlive journal files, the folder that is a
-//! store, and the definitions, a checkpoint of what was declared.
-//! What is absent: queues, which stand on it, and any policy of who has to wait for a record.
+//! Reading down follows a record from the appender to the device, and back after a crash. Segments keep pages
+//! of entries longer than journal files. The folder holds one store. Definitions are a checkpoint of declared
+//! names. Absent: queues, which stand on the store, and the decision who waits for a record.
 
 pub mod journal;
 pub mod recovery;

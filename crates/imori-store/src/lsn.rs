@@ -1,4 +1,4 @@
-//! Numbers of records, rising by one for each for the life of a store.
+//! Log sequence numbers: numbers of records, which rise by one for the life of a store.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// Numbers that follow each other, both ends included.
+/// A range of consecutive numbers, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LsnRange {
     /// The lowest.
@@ -62,7 +62,7 @@ pub(crate) fn join(mut ranges: Vec<LsnRange>) -> Vec<LsnRange> {
     joined
 }
 
-/// What of `whole` is in none of `joined`, which were joined before.
+/// The parts of `whole` that are in none of `joined`, which [`join`] made.
 pub(crate) fn holes(whole: LsnRange, joined: &[LsnRange]) -> Vec<LsnRange> {
     let mut holes = Vec::new();
     let mut next = whole.first;

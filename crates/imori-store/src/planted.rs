@@ -1,4 +1,4 @@
-//! Faults that tests plant, to see that the check of crashes finds each. Outside tests there are none.
+//! Faults that tests plant, to prove that the crash tests find each. Outside tests there are none.
 
 /// A fault that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,11 +9,11 @@ pub(crate) enum Fault {
     WrittenBeforeWrite,
     /// A file is freed by a checkpoint that is not durable yet.
     FreeBeforeDurable,
-    /// What is written is taken for a ready file though the disk was full before it was whole.
+    /// A file is taken for ready although the disk was full before it was complete.
     UseUnfinishedFile,
     /// Recovery drops the record at the floor with those below it.
     FloorOffByOne,
-    /// Recovery leaves the last file as it is, though what it read of it may be in the cache alone.
+    /// Recovery leaves the last file as it is, although its end may be in the cache alone.
     TailStays,
     /// A file is passed over though the next does not begin where it ends.
     NextNotCompared,
@@ -31,7 +31,7 @@ pub(crate) enum Fault {
     ChecksumWithoutPayload,
     /// The checksum of a record leaves its length out.
     ChecksumWithoutLength,
-    /// The oldest file is re-used whatever stands in it.
+    /// The oldest file is reused whatever it holds.
     ReuseNotFree,
     /// The last record of the last file is cut off with the torn tail.
     TruncateOffByOne,
@@ -57,11 +57,11 @@ pub(crate) enum Fault {
     SegmentComesBack,
     /// A segment goes with the first of its pages.
     RemoveWithFirstPage,
-    /// With the space between pages that are needed the blocks go that they share with it.
+    /// A hole also takes the blocks that needed pages share with it.
     GiveBackNeighbours,
-    /// The census has a number as past while its segment is being written.
-    CensusSkipsUnderWay,
-    /// What failed to be written is left under its name.
+    /// The manifest counts a segment as past while it is being written.
+    ManifestSkipsUnderWay,
+    /// A segment that could not be written keeps its file.
     FailedSegmentStays,
     /// Transient segments are kept.
     TransientStays,

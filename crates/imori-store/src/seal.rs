@@ -2,14 +2,14 @@
 
 use crate::planted::Planted;
 
-/// Which store bytes belong to: 128 random bits, which no client is told.
+/// The id of a store: 128 random bits that no client is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreId(pub [u8; 16]);
 
-/// What all checksums of a store's batches and records begin with.
+/// The start value of all checksums of a store's batches and records.
 ///
-/// It follows from the store's id, so that a body in which a client put something that looks like a
-/// record is not taken for one when the search for undamaged records passes through it.
+/// Derived from the store's id. A client cannot put bytes into a body that verify as a record when recovery
+/// searches for undamaged ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seal {
     start: u32,

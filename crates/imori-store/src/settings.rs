@@ -1,4 +1,4 @@
-//! What the owner of a journal chooses.
+//! Settings of a journal, chosen by its owner.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use crate::lsn::Lsn;
 use crate::records::FileHeader;
 use crate::seal::{Seal, StoreId};
 
-/// What to do about damage inside of what was acknowledged.
+/// The reaction to damage among acknowledged records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Sets the file aside unchanged, serves what verifies, and says what is missing.
+    /// Sets the file aside unchanged, serves the records that verify, and reports the missing ones.
     #[default]
     Quarantine,
     /// Changes nothing and does not open.
@@ -19,7 +19,7 @@ pub enum OnDamage {
 }
 
 impl OnDamage {
-    /// How whoever is refused goes on without what is damaged.
+    /// The advice to an operator whose store is refused: how to go on without the damaged part.
     pub const TO_GO_ON: &str =
         "set `journal.on_damage` to `quarantine`, which sets the files aside and serves what verifies";
 }
@@ -34,12 +34,12 @@ pub struct Settings {
     pub(crate) read_from: ReadFrom,
     /// Bytes of the disk that no new file takes.
     pub(crate) reserve_bytes: u64,
-    /// All records up to this one were durable, by what others made of them.
+    /// The last record that segments prove durable, whatever the journal shows.
     pub(crate) durable_through: Option<Lsn>,
     pub(crate) seal: Seal,
 }
 
-/// Files of this many bytes are not possible.
+/// A refused size of journal files, in bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileBytesError(u64);
 
@@ -73,7 +73,7 @@ impl Settings {
         Ok(Settings { store, shard, file_bytes, on_damage, read_from, reserve_bytes, durable_through, seal })
     }
 
-    /// The same, but recovery reads files from there; without this it asks the device.
+    /// Makes recovery read files from `read_from`; the default is the device.
     #[must_use]
     pub fn reading_from(self, read_from: ReadFrom) -> Settings {
         Settings { read_from, ..self }
@@ -88,20 +88,20 @@ impl Settings {
         Settings { store, shard, file_bytes, on_damage, read_from, reserve_bytes, durable_through, seal }
     }
 
-    /// The same, but so many bytes of the disk are left to others: no new file is made of them.
+    /// Leaves `reserve_bytes` of the disk to others: no new file is made of them.
     #[must_use]
     pub fn keeping_free(self, reserve_bytes: u64) -> Settings {
         Settings { reserve_bytes, ..self }
     }
 
-    /// The same, and all records up to this one were durable: something else was made of it, which waited for that.
-    /// What of them is not there was damaged, and its numbers are not given again.
+    /// Notes that all records up to `last` were durable, as segments hold pages of them. Missing ones among
+    /// them are damage, and their numbers are not given again.
     #[must_use]
     pub fn durable_through(self, last: Option<Lsn>) -> Settings {
         Settings { durable_through: last, ..self }
     }
 
-    /// The header of a file of so many bytes in its `generation`.
+    /// The header of a file of `file_bytes` in this `generation`.
     pub(crate) fn header(&self, file_bytes: usize, generation: u32, first: Option<Lsn>) -> FileHeader {
         let file_bytes = file_bytes as u64;
         FileHeader { store: self.store, shard: self.shard, generation, first, file_bytes }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use imori_core::broker;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
-use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Peer, Received};
@@ -15,61 +14,45 @@ use imori_core::world::World;
 
 use crate::world::TestWorld;
 
-/// A protocol as the kit drives it. A test implements it for a type of its own.
-pub trait Protocol {
-    /// The inbound half of a connection.
-    type Connection: Inbound<Settings: Clone + Default>;
-
-    /// The reader of header texts of this origin.
-    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader;
-}
-
-/// Settings that all connections of a protocol share.
-pub type Settings<P> = <<P as Protocol>::Connection as Inbound>::Settings;
-
-/// A world in which the clients of a protocol can talk.
-#[must_use]
-pub fn world<P: Protocol>() -> TestWorld {
-    TestWorld::reading(P::header_reader)
-}
-
 /// Everything that one client with default settings is answered for bytes that come in these pieces.
-pub fn answers<'a, P: Protocol>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let world = world::<P>();
-    let mut client = Client::<P>::new(&world, &Arc::default(), true);
+pub fn answers<'a, C: Inbound<Settings: Default>>(
+    world: &TestWorld,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> Vec<u8> {
+    let mut client = Client::<C>::new(world, &Arc::default(), true);
     let mut answers = Vec::new();
     for piece in pieces {
-        client.send(&world, piece);
-        answers.extend(client.output(&world));
+        client.send(world, piece);
+        answers.extend(client.output(world));
     }
     answers
 }
 
 /// One end of a transport, and the broker's state for it.
-pub struct Client<P: Protocol> {
+pub struct Client<C: Inbound> {
     /// The connection's id.
     pub id: ConnectionId,
     /// The protocol's state machine.
-    pub connection: P::Connection,
+    pub connection: C,
     /// Its last turn's result.
     pub next: Next,
     unread: Vec<u8>,
-    scratch: <P::Connection as Inbound>::Scratch,
+    scratch: C::Scratch,
 }
 
-impl<P: Protocol> fmt::Debug for Client<P> {
+impl<C: Inbound> fmt::Debug for Client<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("id", &self.id).field("next", &self.next).finish_non_exhaustive()
     }
 }
 
-impl<P: Protocol> Client<P> {
+impl<C: Inbound> Client<C> {
     /// Connects from this machine, or from elsewhere.
-    pub fn new(world: &TestWorld, settings: &Arc<Settings<P>>, is_loopback: bool) -> Client<P> {
-        let id = world.open(P::Connection::encoder(settings));
+    pub fn new(world: &TestWorld, settings: &Arc<C::Settings>, is_loopback: bool) -> Client<C> {
+        let id = world.open(C::encoder(settings));
         let address = if is_loopback { "127.0.0.1:50000" } else { "192.0.2.1:50000" };
         let peer = Peer { number: u64::from(id.slot) + 1, is_loopback, address: address.to_string() };
-        let mut connection = P::Connection::new(Arc::clone(settings), id, peer, world.now());
+        let mut connection = C::new(Arc::clone(settings), id, peer, world.now());
         connection.greet(world);
         let next = Next::More { frame_bytes: None };
         Client { id, connection, next, unread: Vec::new(), scratch: Default::default() }
@@ -95,12 +78,12 @@ impl<P: Protocol> Client<P> {
 
     /// The memory alarm is over.
     pub fn alarm_ended(&mut self, world: &TestWorld) {
-        self.go_on(world, P::Connection::alarm_ended);
+        self.go_on(world, C::alarm_ended);
     }
 
     /// The queue is shorter for which it waits.
     pub fn relieved(&mut self, world: &TestWorld) {
-        self.go_on(world, P::Connection::relieved);
+        self.go_on(world, C::relieved);
     }
 
     /// Lets the deadlines up to a time pass, each at its time.
@@ -140,7 +123,7 @@ impl<P: Protocol> Client<P> {
         self.next = Next::Close;
     }
 
-    fn go_on(&mut self, world: &TestWorld, tell: fn(&mut P::Connection, &TestWorld) -> Next) {
+    fn go_on(&mut self, world: &TestWorld, tell: fn(&mut C, &TestWorld) -> Next) {
         if self.next == Next::Close {
             return;
         }

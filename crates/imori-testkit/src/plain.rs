@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use imori_core::delivery::Delivery;
 use imori_core::message::{HeaderReader, Value};
 use imori_core::name::Name;
-use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+use imori_core::outbound::{
+    AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, Recipient, SharedHeaders,
+};
 
 /// Reads `name=value` lines.
 #[derive(Debug)]
@@ -21,27 +23,25 @@ impl HeaderReader for Lines {
     }
 }
 
+const KIND: EncoderKind = EncoderKinds::of_protocol(1).kind(0);
+
 /// Writes `label:body;`, with `!` where the message was delivered before and its deaths behind.
 #[derive(Debug)]
 pub struct Plain;
 
 impl Encoder for Plain {
-    fn kind(&self) -> u16 {
-        1
-    }
-
-    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], _: u64, _: bool, delivery: &Delivery<'_>) {
-        out.extend_from_slice(label);
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        out.extend_from_slice(recipient.label);
         if delivery.is_redelivered {
             out.push(b'!');
         }
-    }
-
-    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
-        out.push(b':');
-    }
-
-    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        shared.append(KIND, out, |out| out.push(b':'));
         out.extend_from_slice(delivery.message.body);
         for death in delivery.deaths.iter().flat_map(|deaths| deaths.iter()) {
             let text = format!("({} {} {})", death.queue, death.reason.as_str(), death.count);

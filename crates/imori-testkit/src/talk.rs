@@ -12,14 +12,21 @@ use std::time::Duration;
 use std::{env, fs};
 
 use imori_core::inbound::Inbound;
+use imori_core::message::{HeaderReader, OriginId};
 use imori_core::turn::Next;
 use imori_core::world::World;
 
-use crate::client::{Client, Protocol, Settings, world};
+use crate::client::Client;
 use crate::world::TestWorld;
 
-/// A protocol whose conversations can be written down.
-pub trait Dialogue: Protocol + Sized {
+/// A protocol whose conversations can be written down. A test implements it for a type of its own.
+pub trait Dialogue: Sized {
+    /// The inbound half of a connection.
+    type Connection: Inbound<Settings: Clone>;
+
+    /// The reader of header texts of this origin.
+    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader;
+
     /// Settings of the first client.
     fn settings() -> Settings<Self>;
 
@@ -30,11 +37,14 @@ pub trait Dialogue: Protocol + Sized {
     fn output(bytes: &[u8]) -> Vec<String>;
 
     /// Takes the greeting of a client, where the protocol greets.
-    fn greeted(_client: &mut Client<Self>, _world: &TestWorld) {}
+    fn greeted(_client: &mut Client<Self::Connection>, _world: &TestWorld) {}
 
     /// Does what a line says that is known to this protocol alone; `false` where it is not.
     fn happen(talk: &mut Talk<Self>, words: &[&str]) -> bool;
 }
+
+/// Settings that all connections of a protocol share.
+pub type Settings<D> = <<D as Dialogue>::Connection as Inbound>::Settings;
 
 /// Runs every conversation in a folder and compares it with what is written.
 ///
@@ -63,7 +73,7 @@ pub struct Talk<D: Dialogue> {
     /// Settings of the clients to come.
     pub settings: Settings<D>,
     /// Its clients by their names.
-    pub clients: BTreeMap<String, Client<D>>,
+    pub clients: BTreeMap<String, Client<D::Connection>>,
     /// The state of each client that was written last.
     told: BTreeMap<String, &'static str>,
     log: String,
@@ -72,7 +82,7 @@ pub struct Talk<D: Dialogue> {
 impl<D: Dialogue> Talk<D> {
     fn run(text: &str) -> String {
         let mut talk = Talk::<D> {
-            world: world::<D>(),
+            world: TestWorld::reading(D::header_reader),
             settings: D::settings(),
             clients: BTreeMap::new(),
             told: BTreeMap::new(),

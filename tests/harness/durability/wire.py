@@ -10,6 +10,8 @@ from socket import SO_LINGER, SOL_SOCKET
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from harness.frame import Frame, frame_bytes, frame_in
+
 T = TypeVar("T")
 
 Headers = Mapping[str, str]
@@ -57,17 +59,16 @@ class Connection(asyncio.Protocol):
         self, command: str, headers: Headers, body: bytes = b"", answered: Answered | None = None
     ) -> None:
         """Writes a frame; with `answered` it asks for a receipt."""
-        lines = [command]
-        lines += [f"{name}:{value}" for name, value in headers.items()]
+        sent = dict(headers)
         if answered is not None:
             self._count += 1
             receipt = str(self._count)
             self._waiting.append((receipt, answered))
-            lines.append(f"receipt:{receipt}")
+            sent["receipt"] = receipt
         if body:
-            lines.append(f"content-length:{len(body)}")
+            sent["content-length"] = str(len(body))
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write("\n".join(lines).encode() + b"\n\n" + body + b"\0")
+            self._transport.write(frame_bytes(command, sent, body))
 
     async def ask(self, command: str, headers: Headers, body: bytes = b"") -> Headers:
         """Writes a frame and returns the headers of its receipt."""
@@ -136,36 +137,26 @@ class Connection(asyncio.Protocol):
         while True:
             while begin < len(buffer) and buffer[begin] == 10:
                 begin += 1
-            head_end = buffer.find(b"\n\n", begin)
-            if head_end < 0:
+            found = frame_in(buffer, begin)
+            if found is None:
                 break
-            command, *lines = buffer[begin:head_end].decode().split("\n")
-            headers: dict[str, str] = {}
-            for line in lines:
-                name, _, value = line.partition(":")
-                headers.setdefault(name, value)
-            body = head_end + 2
-            if "content-length" in headers:
-                end = body + int(headers["content-length"])
-            else:
-                end = buffer.find(b"\0", body)
-            if end < 0 or end >= len(buffer):
-                break
-            self._take(command, headers, bytes(buffer[body:end]))
-            begin = end + 1
+            frame, begin = found
+            self._take(frame)
         del buffer[:begin]
 
-    def _take(self, command: str, headers: dict[str, str], body: bytes) -> None:
-        match command:
+    def _take(self, frame: Frame) -> None:
+        match frame.command:
             case "MESSAGE":
                 if self.on_message is not None:
-                    self.on_message(headers, body)
+                    self.on_message(frame.headers, frame.body)
             case "RECEIPT":
-                self._answer(headers)
+                self._answer(frame.headers)
             case "CONNECTED":
                 self._connected.set_result(None)
             case "ERROR":
-                self.error = f"{headers.get('message')}: {body.decode(errors='replace')}"
+                self.error = (
+                    f"{frame.headers.get('message')}: {frame.body.decode(errors='replace')}"
+                )
 
     def _answer(self, headers: dict[str, str]) -> None:
         receipt = headers["receipt-id"]

@@ -1,42 +1,21 @@
 """A NATS connection byte for byte, for what no client library can be made to send."""
 
-import contextlib
 import json
-import socket
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from harness.deadline import DEADLINE_S
 from harness.nats.broker import NatsBroker
+from harness.stream import ByteStream
 
-_READ_BYTES = 256 * 1024
 _PONG = b"PONG\r\n"
 
 
-class RawNats:
+class RawNats(ByteStream):
     """Writes what it is told, and reads what comes before an answer or the end."""
 
     def __init__(self, broker: NatsBroker) -> None:
-        self._socket = socket.create_connection((broker.host, broker.port), DEADLINE_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = b""
+        super().__init__((broker.host, broker.port))
         self.info: dict[str, Any] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Drops the connection."""
-        self._socket.close()
 
     def greeting(self) -> dict[str, Any]:
         """Returns the INFO with which the broker begins."""
@@ -55,15 +34,11 @@ class RawNats:
 
     def write(self, data: bytes) -> None:
         """Writes `data`; that the broker closes meanwhile is no error."""
-        with contextlib.suppress(ConnectionError):
-            self._socket.sendall(data)
+        self.write_until_closed(data)
 
     def line(self) -> str:
         """Returns the next line without its end."""
-        while b"\r\n" not in self._buffer:
-            assert self._fill(), f"the broker closed the connection after {self._buffer!r}"
-        line, self._buffer = self._buffer.split(b"\r\n", 1)
-        return line.decode()
+        return self._take_line(b"\r\n").decode()
 
     def wait(self) -> None:
         """Returns once the broker has sent something, which is kept."""
@@ -74,24 +49,14 @@ class RawNats:
         """Sends a PING; returns what comes before its answer, which is behind `earlier` others."""
         self.write(b"PING\r\n")
         while self._buffer.count(_PONG) <= earlier or not self._buffer.endswith(_PONG):
-            assert self._fill(), f"the broker closed the connection after {self._buffer!r}"
-        answer = self._buffer.removesuffix(_PONG)
-        self._buffer = b""
-        return answer
+            assert self._fill(), f"the broker closed the connection after {bytes(self._buffer)!r}"
+        return self._take(len(self._buffer)).removesuffix(_PONG)
 
     def until_closed(self) -> bytes:
         """Returns what comes before the broker closes the connection."""
         while self._fill():
             pass
-        return self._buffer
-
-    def _fill(self) -> bool:
-        try:
-            data = self._socket.recv(_READ_BYTES)
-        except ConnectionError:
-            data = b""
-        self._buffer += data
-        return bool(data)
+        return bytes(self._buffer)
 
 
 def connect_bytes(options: Mapping[str, object]) -> bytes:

@@ -19,11 +19,7 @@ pub(super) fn change_and_deliver<W: World, R>(
     let mut effects = Effects::allowed(&allowance);
     let (result, vhost, follow_ups) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
-        queue.deliver(
-            now,
-            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
-            &mut effects,
-        );
+        queue.deliver(now, &mut |reader, delivery| offer(world, id, reader, delivery), &mut effects);
         (result, queue.vhost(), FollowUps::of(world, queue, &mut effects, now))
     })?;
     follow_ups.run(world, id);

@@ -4,26 +4,41 @@ use std::num::NonZeroU32;
 
 /// Which protocol, and which form of its headers, a message's header block is in.
 ///
-/// The numbers are written to disk one day: they are given out in one place and never reused.
+/// Records keep these numbers: the server gives them out in one table, and none is given twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OriginId(pub u8);
 
 impl OriginId {
     /// Made by the broker itself; there is no header block.
     pub const BROKER: OriginId = OriginId(0);
-    /// STOMP header lines that mean the same in every version: no backslash, no carriage
-    /// return, no second colon.
-    pub const STOMP_PLAIN: OriginId = OriginId(1);
-    /// STOMP 1.0 header lines: nothing is escaped.
-    pub const STOMP_10: OriginId = OriginId(2);
-    /// STOMP 1.1 header lines: `\n`, `\c` and `\\` are escapes.
-    pub const STOMP_11: OriginId = OriginId(3);
-    /// STOMP 1.2 header lines: as 1.1, and `\r`.
-    pub const STOMP_12: OriginId = OriginId(4);
-    /// NATS without a header block: the text is the reply subject, or nothing.
-    pub const NATS_PLAIN: OriginId = OriginId(10);
-    /// NATS: the text is the reply subject, which may be empty, and after it the header block.
-    pub const NATS_HEADERS: OriginId = OriginId(11);
+}
+
+/// The origins of one protocol: consecutive numbers, one for each form of its header blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origins {
+    first: u8,
+    forms: u8,
+}
+
+impl Origins {
+    /// The origins of a protocol with so many forms, of which form 0 has the number `first`.
+    pub const fn new(first: u8, forms: u8) -> Origins {
+        assert!(first > OriginId::BROKER.0 && forms > 0 && first.checked_add(forms).is_some());
+        Origins { first, forms }
+    }
+
+    /// The origin of a header block in this form; a form that the protocol does not have has no block.
+    #[inline]
+    pub const fn origin(self, form: u8) -> OriginId {
+        if form < self.forms { OriginId(self.first + form) } else { OriginId::BROKER }
+    }
+
+    /// The form of a header block of this origin; `None` where it is not one of the protocol's.
+    #[inline]
+    pub const fn form(self, origin: OriginId) -> Option<u8> {
+        let form = origin.0.wrapping_sub(self.first);
+        if form < self.forms { Some(form) } else { None }
+    }
 }
 
 /// The properties with text values.

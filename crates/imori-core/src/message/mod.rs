@@ -13,8 +13,8 @@ mod value;
 
 pub use address::{Address, AddressView, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 pub use envelope::{Death, DeathReason, Deaths, Envelope};
-pub use head::{Head, OriginId, Property, Span};
+pub use head::{Head, OriginId, Origins, Property, Span};
 pub use publication::Publication;
 pub use stored::{BODY_SHARED_MIN, Message};
 pub use value::Value;
-pub use view::{AddressParts, HeaderReader, HeaderReaders, MessageView};
+pub use view::{AddressParts, HeaderReader, HeaderReaders, MessageView, NoHeaders};

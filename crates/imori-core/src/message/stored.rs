@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn stored_message_reads_as_it_was_sent() {
         let gauge = Gauge::default();
-        let mut head = Head::new(OriginId::STOMP_PLAIN);
+        let mut head = Head::new(OriginId(1));
         head.set(Property::CorrelationId, Span::new(15, 2).unwrap());
         let text = b"correlation-id:42\n";
         for len in [0, 16, BODY_SHARED_MIN - 1, BODY_SHARED_MIN] {

@@ -43,3 +43,11 @@ pub trait HeaderReader {
         Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(key)))
     }
 }
+
+/// Reads what no protocol sent: there is no header block.
+#[derive(Debug)]
+pub struct NoHeaders;
+
+impl HeaderReader for NoHeaders {
+    fn visit_headers<'t>(&self, _: &'t [u8], _: &mut dyn FnMut(Cow<'t, [u8]>, Value<'t>)) {}
+}

@@ -34,6 +34,7 @@ impl Waiting {
             message: self.message.view(),
             address,
             deaths: self.deaths.as_ref(),
+            sequence: 0,
             failures: 0,
             is_redelivered: false,
         }

@@ -4,22 +4,19 @@
 use std::sync::Arc;
 
 use super::backlog::{Receiver, Waiting};
-use super::encoder::{CutReason, SharedHeaders};
+use super::encoder::{CutReason, Recipient, SharedHeaders};
 use super::inbox::InboxAddress;
 use super::outbound::Outbound;
-use super::readers::{Source, Subscription};
+use super::readers::{ReaderSpec, Source, Subscription};
 use super::session::SessionId;
 use crate::delivery::{About, Delivery, Place, Taken};
-use crate::id::ReaderId;
+use crate::id::{QueueId, ReaderId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
 
 /// A body from this size on waits as a message, below as the bytes of its frame:
 /// for small ones the frame takes less memory than the message would.
 pub(super) const WAITING_BODY_MIN: usize = 512;
-
-/// Bytes of a delivery's head besides its label, as far as it matters for finding room.
-const HEAD_BYTES: usize = 32;
 
 /// What became of a delivery to a live subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +53,8 @@ pub enum Reply {
 }
 
 impl Outbound {
-    /// Offers a delivery of a queue to a consumer.
-    pub fn offer(&mut self, id: ReaderId, place: Place, delivery: &Delivery<'_>) -> Taken {
+    /// Offers a delivery of `queue` to a consumer.
+    pub fn offer(&mut self, id: ReaderId, queue: QueueId, delivery: &Delivery<'_>) -> Taken {
         if self.is_ended() {
             return Taken::Gone;
         }
@@ -76,13 +73,12 @@ impl Outbound {
         };
         spec.credit.spend();
         let (encoder, number) = (&mut self.encoder, session.next_number());
-        self.buffer.append(|out| {
-            encoder.head(out, &spec.label, number, spec.settles, delivery);
-            encoder.headers(out, delivery);
-            encoder.body(out, delivery);
-        });
+        let recipient =
+            Recipient { session: spec.session, label: &spec.label, number, settles: spec.settles };
+        let mut alone = SharedHeaders::for_receivers(1);
+        self.buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
         if spec.settles {
-            session.sent_unsettled(place, id);
+            session.sent_unsettled(Place { queue, sequence: delivery.sequence }, id);
             self.unsettled += 1;
             Taken::Unsettled
         } else {
@@ -111,12 +107,11 @@ impl Outbound {
             return Live::NoForm;
         }
         record.delivered = record.delivered.saturating_add(u32::try_from(run.len()).unwrap_or(u32::MAX));
-        if !self.send_at_once(id, run, about, shared) {
-            for publication in run {
-                let delivery = about.fresh(publication.view());
-                if !self.push(Receiver::Reader(id), publication, &delivery, shared) {
-                    return Live::Cut;
-                }
+        let written = self.send_at_once(id, run, about, shared);
+        for publication in run.iter().skip(written) {
+            let delivery = about.fresh(publication.view());
+            if !self.push(Receiver::Reader(id), publication, &delivery, shared) {
+                return Live::Cut;
             }
         }
         if left == Some(run.len())
@@ -129,33 +124,29 @@ impl Outbound {
         if self.has_room() || self.spares(about) { Live::Taken } else { Live::Pressed }
     }
 
-    /// Writes a whole run, if there is room for it and it is one; false where nothing was written.
+    /// Writes the first messages of a run, as many as there is room for at once, and returns their number;
+    /// 0 where the run is none, or others wait already.
     fn send_at_once(
         &mut self,
         id: ReaderId,
         run: &[Publication<'_>],
         about: About<'_>,
         shared: &mut SharedHeaders,
-    ) -> bool {
-        let [first, _, ..] = run else { return false };
-        let first = about.fresh(first.view());
-        let encoder = &mut *self.encoder;
-        let Some(headers) = shared.of(encoder, &first) else { return false };
-        let Some(record) = self.readers.get(id) else { return false };
-        let Some(session) = self.sessions.get_mut(usize::from(record.spec.session.0)) else { return false };
-        let label = &*record.spec.label;
-        let bytes = run.len() * (label.len() + headers.len() + first.message.body.len() + HEAD_BYTES);
-        if !self.backlog.is_empty() || self.buffer.unsent() + bytes >= self.limits.feed_bytes {
-            return false;
+    ) -> usize {
+        let room = self.limits.feed_bytes.saturating_sub(self.buffer.unsent());
+        if run.len() < 2 || room == 0 || !self.backlog.is_empty() {
+            return 0;
         }
+        let Some(record) = self.readers.get(id) else { return 0 };
+        let ReaderSpec { session: session_id, label, .. } = &record.spec;
+        let Some(session) = self.sessions.get_mut(usize::from(session_id.0)) else { return 0 };
         let number = session.next_number();
-        self.buffer.append(|out| {
-            out.reserve(bytes);
-            encoder.run(out, label, number, run, about, headers);
-        });
-        session.sent(run.len());
+        let recipient = Recipient { session: *session_id, label, number, settles: false };
+        let (encoder, mut written) = (&mut *self.encoder, 0);
+        self.buffer.append(|out| written = encoder.deliver_run(out, recipient, run, about, shared, room));
+        session.sent(written);
         self.charge_change();
-        true
+        written
     }
 
     /// Sends a message to an inbox.
@@ -206,7 +197,7 @@ impl Outbound {
     }
 
     pub(super) fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, shared: &mut SharedHeaders) {
-        let (label, session) = match receiver {
+        let (label, id) = match receiver {
             Receiver::Reader(id) => match self.readers.get(id) {
                 Some(record) => (&record.spec.label, record.spec.session),
                 None => return,
@@ -216,15 +207,12 @@ impl Outbound {
                 None => return,
             },
         };
-        let Some(session) = self.sessions.get_mut(usize::from(session.0)) else {
+        let Some(session) = self.sessions.get_mut(usize::from(id.0)) else {
             return;
         };
         let (encoder, number) = (&mut *self.encoder, session.next_number());
-        self.buffer.append(|out| {
-            encoder.head(out, label, number, false, delivery);
-            shared.append(encoder, out, delivery);
-            encoder.body(out, delivery);
-        });
+        let recipient = Recipient { session: id, label, number, settles: false };
+        self.buffer.append(|out| encoder.deliver(out, &recipient, delivery, shared));
         session.sent(1);
     }
 

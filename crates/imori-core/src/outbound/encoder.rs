@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::session::SessionId;
 use crate::delivery::{About, Delivery};
 use crate::message::Publication;
 use crate::name::Name;
@@ -61,58 +62,71 @@ pub enum AfterCancel {
     End,
 }
 
-/// Writes a protocol's deliveries. A delivery is a head, which names the reader and the
-/// number; headers, which are the same for all receivers of one kind; and the body.
-pub trait Encoder: Send {
-    /// Encoders of one kind write the same headers.
-    fn kind(&self) -> u16;
+/// The reader or inbox that a delivery goes to, as its frame has to name it.
+#[derive(Debug, Clone, Copy)]
+pub struct Recipient<'a> {
+    /// The session in which the delivery is numbered.
+    pub session: SessionId,
+    /// The receiver's own bytes, made by its protocol when it subscribed or asked for the inbox.
+    pub label: &'a [u8],
+    /// The delivery's number in the session, rising by one.
+    pub number: u64,
+    /// The receiver settles the delivery.
+    pub settles: bool,
+}
 
+/// Writes a protocol's deliveries to one connection.
+///
+/// One call writes all frames of a delivery, so that the encoder alone decides their order, their lengths
+/// in front and the channel in each of them.
+/// The part that is equal for all receivers is written once: the encoder takes it from [`SharedHeaders`].
+pub trait Encoder: Send {
     /// Tells whether some messages have no form in its protocol; [`Encoder::has_form`] says which.
     fn is_choosy(&self) -> bool {
         false
     }
 
-    /// Tells whether a live delivery has a form in its protocol, which depends on nothing but what
-    /// [`Encoder::headers`] depends on.
+    /// Tells whether a live delivery has a form in its protocol, which depends on nothing but what the
+    /// shared part of a delivery depends on.
     fn has_form(&self, _: &Delivery<'_>) -> bool {
         true
     }
 
-    /// Writes what is particular to one receiver. `label` is the reader's, as the protocol made it;
-    /// `number` is that of the delivery in its session.
-    fn head(
+    /// Appends one delivery. A part taken from `shared` may depend on nothing but the kind of the encoder,
+    /// the address, the headers, the length of the body, the deaths and whether it is redelivered.
+    fn deliver(
         &mut self,
         out: &mut Vec<u8>,
-        label: &[u8],
-        number: u64,
-        needs_settle: bool,
+        recipient: &Recipient<'_>,
         delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
     );
 
-    /// Writes what depends on nothing but the address, the headers, the length of the body, the deaths
-    /// and whether it is redelivered.
-    fn headers(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
-
-    /// Writes the rest.
-    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>);
-
-    /// Writes the first deliveries of messages that differ in nothing but their bodies, which are of one length.
-    /// The first of them has the number `first`; `headers` are what [`Encoder::headers`] writes for each.
-    fn run(
+    /// Appends deliveries of messages that differ in nothing but their bodies, which are of one length, until
+    /// `room` bytes are appended; returns how many deliveries that was.
+    /// `recipient` has the number of the first; `shared` serves all of them.
+    fn deliver_run(
         &mut self,
         out: &mut Vec<u8>,
-        label: &[u8],
-        first: u64,
+        mut recipient: Recipient<'_>,
         run: &[Publication<'_>],
         about: About<'_>,
-        headers: &[u8],
-    ) {
-        for (publication, number) in run.iter().zip(first..) {
-            let delivery = about.fresh(publication.view());
-            self.head(out, label, number, false, &delivery);
-            out.extend_from_slice(headers);
-            self.body(out, &delivery);
+        shared: &mut SharedHeaders,
+        room: usize,
+    ) -> usize {
+        let start = out.len();
+        let Some((first, rest)) = run.split_first() else { return 0 };
+        self.deliver(out, &recipient, &about.fresh(first.view()), shared);
+        // The others are about as long, so that the room for them is made once.
+        out.reserve(((out.len() - start) * rest.len()).min(room));
+        for (delivered, publication) in (1..).zip(rest) {
+            if out.len() - start >= room {
+                return delivered;
+            }
+            recipient.number += 1;
+            self.deliver(out, &recipient, &about.fresh(publication.view()), shared);
         }
+        run.len()
     }
 
     /// Says that the broker took a reader's queue away.
@@ -122,13 +136,38 @@ pub trait Encoder: Send {
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
 }
 
-/// The headers of a message's deliveries, kept while the message goes to many, or while its
-/// publisher sends others like it.
+/// A kind of encoders: those of one kind write the same shared part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EncoderKind(u16);
+
+/// The kinds of encoders of one protocol: consecutive numbers that no other protocol of the broker has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EncoderKinds {
+    first: u16,
+}
+
+impl EncoderKinds {
+    /// Kinds that one protocol can tell apart.
+    pub const MAX: u8 = u8::MAX;
+
+    /// The kinds of the protocol with this number; protocols with different numbers share none.
+    pub const fn of_protocol(number: u8) -> EncoderKinds {
+        EncoderKinds { first: (number as u16) << 8 }
+    }
+
+    /// The kind with this number within the protocol.
+    pub const fn kind(self, kind: u8) -> EncoderKind {
+        EncoderKind(self.first | kind as u16)
+    }
+}
+
+/// The part of a message's deliveries that is equal for all receivers of one kind, kept while the message goes
+/// to many, or while its publisher sends others like it.
 #[derive(Debug, Default)]
 pub struct SharedHeaders {
     receivers: usize,
     is_kept: bool,
-    kind: Option<u16>,
+    kind: Option<EncoderKind>,
     bytes: Vec<u8>,
 }
 
@@ -148,24 +187,27 @@ impl SharedHeaders {
         self.receivers > 1
     }
 
-    pub(super) fn append(&mut self, encoder: &mut dyn Encoder, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
-        match self.of(encoder, delivery) {
-            Some(headers) => out.extend_from_slice(headers),
-            None => encoder.headers(out, delivery),
+    /// Appends the shared part, which `write` writes, to `out`.
+    #[inline]
+    pub fn append(&mut self, kind: EncoderKind, out: &mut Vec<u8>, write: impl Fn(&mut Vec<u8>)) {
+        match self.part(kind, &write) {
+            Some(part) => out.extend_from_slice(part),
+            None => write(out),
         }
     }
 
-    /// The headers as this encoder writes them, if they are kept.
-    pub(super) fn of(&mut self, encoder: &mut dyn Encoder, delivery: &Delivery<'_>) -> Option<&[u8]> {
+    /// The shared part as encoders of this kind write it, for one who has to know its length first;
+    /// `None` where it is not kept, and the caller writes it itself.
+    #[inline]
+    pub fn part(&mut self, kind: EncoderKind, write: impl FnOnce(&mut Vec<u8>)) -> Option<&[u8]> {
         if !self.is_kept {
             return None;
         }
-        let kind = encoder.kind();
         if self.kind != Some(kind) {
-            // Where the encoder panics, nobody gets what it has written by then.
+            // Where the encoder panics, nobody gets the half that it has written by then.
             self.kind = None;
             self.bytes.clear();
-            encoder.headers(&mut self.bytes, delivery);
+            write(&mut self.bytes);
             self.kind = Some(kind);
         }
         Some(&self.bytes)

@@ -93,11 +93,7 @@ impl InboxAddress {
                 *places.next()? = (bits >> len & 0xff) as u8;
             }
         }
-        // An inbox has one address: bits that belong to no byte are zero.
-        if bits & ((1 << len) - 1) != 0 {
-            return None;
-        }
-        // One address has one text: what is left of the last character says nothing.
+        // One address has one text: bits of the last character that belong to no byte are zero.
         if bits & ((1 << len) - 1) != 0 {
             return None;
         }

@@ -13,16 +13,16 @@ mod answers;
 mod backlog;
 mod inbox;
 mod readers;
+mod encoder;
 mod session;
 mod credit;
 mod buffer;
-mod encoder;
 #[cfg(test)]
 mod test_stage;
 
 pub use credit::Credit;
 pub use deliver::{Live, Reply};
-pub use encoder::{AfterCancel, CutReason, Encoder, SharedHeaders};
+pub use encoder::{AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, Recipient, SharedHeaders};
 pub use end::Remains;
 pub use inbox::{INBOX_PREFIX, InboxAddress};
 pub use outbound::{Outbound, OutboundLimits, Wake};

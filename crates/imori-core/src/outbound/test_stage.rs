@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    AfterCancel, Credit, CutReason, Encoder, InboxAddress, Live, Numbers, Outbound, OutboundLimits,
-    ReaderSpec, Reply, SessionId, SharedHeaders, Source, Subscription,
+    AfterCancel, Credit, CutReason, Encoder, EncoderKinds, InboxAddress, Live, Numbers, Outbound,
+    OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, SharedHeaders, Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
-use crate::delivery::{About, Delivery, Place, Taken};
+use crate::delivery::{About, Delivery, Taken};
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
 use crate::message::{Address, AddressView, Head, OriginId, Publication};
@@ -19,31 +19,31 @@ use crate::route::{BindingKey, Syntax};
 pub(super) const FEED_BYTES: usize = 100;
 pub(super) const UNSENT_BYTES_MAX: usize = 10_000;
 pub(super) const ME: ConnectionId = ConnectionId { cell: 3, slot: 5, generation: 7 };
+const KINDS: EncoderKinds = EncoderKinds::of_protocol(1);
 pub(super) const QUEUE: QueueId = QueueId { slot: 1, generation: 0 };
 
 /// Writes `label#number:body;`, with a `?` where the delivery has to be settled.
 struct Plain {
-    kind: u16,
+    kind: u8,
     after_cancel: AfterCancel,
     headers: Arc<AtomicUsize>,
 }
 
 impl Encoder for Plain {
-    fn kind(&self) -> u16 {
-        self.kind
-    }
-
-    fn head(&mut self, out: &mut Vec<u8>, label: &[u8], number: u64, needs_settle: bool, _: &Delivery<'_>) {
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        recipient: &Recipient<'_>,
+        delivery: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        let &Recipient { label, number, settles, .. } = recipient;
         out.extend_from_slice(label);
-        out.extend_from_slice(format!("#{number}{}", if needs_settle { "?" } else { "" }).as_bytes());
-    }
-
-    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
-        self.headers.fetch_add(1, Ordering::Relaxed);
-        out.push(b':');
-    }
-
-    fn body(&mut self, out: &mut Vec<u8>, delivery: &Delivery<'_>) {
+        out.extend_from_slice(format!("#{number}{}", if settles { "?" } else { "" }).as_bytes());
+        shared.append(KINDS.kind(self.kind), out, |out| {
+            self.headers.fetch_add(1, Ordering::Relaxed);
+            out.push(b':');
+        });
         out.extend_from_slice(delivery.message.body);
         out.push(b';');
     }
@@ -76,7 +76,7 @@ impl Stage {
         Stage::of_kind(1, AfterCancel::GoOn)
     }
 
-    pub(super) fn of_kind(kind: u16, after_cancel: AfterCancel) -> Stage {
+    pub(super) fn of_kind(kind: u8, after_cancel: AfterCancel) -> Stage {
         let (gauge, headers) = (Gauge::default(), Arc::new(AtomicUsize::new(0)));
         let encoder = Box::new(Plain { kind, after_cancel, headers: Arc::clone(&headers) });
         let limits =
@@ -115,8 +115,8 @@ impl Stage {
     pub(super) fn offer(&mut self, reader: ReaderId, sequence: u64, body: &str) -> Taken {
         let publication = Publication::new(&self.head, b"", body.as_bytes());
         let address = AddressView::new(&self.address);
-        let delivery = delivery(&publication, &address);
-        self.outbound.offer(reader, Place { queue: QUEUE, sequence }, &delivery)
+        let delivery = Delivery { sequence, ..delivery(&publication, &address) };
+        self.outbound.offer(reader, QUEUE, &delivery)
     }
 
     pub(super) fn send(&mut self, reader: ReaderId, body: &str) -> Live {
@@ -172,7 +172,14 @@ impl Stage {
 }
 
 fn delivery<'a>(publication: &'a Publication<'_>, address: &'a AddressView<'a>) -> Delivery<'a> {
-    Delivery { message: publication.view(), address, deaths: None, failures: 0, is_redelivered: false }
+    Delivery {
+        message: publication.view(),
+        address,
+        deaths: None,
+        sequence: 0,
+        failures: 0,
+        is_redelivered: false,
+    }
 }
 
 /// A body of which one fills the room for feeding.

@@ -84,7 +84,7 @@ fn enqueue_one<W: World>(
         let taken = queue.publish(
             publication,
             &arrival,
-            &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
+            &mut |reader, delivery| offer(world, id, reader, delivery),
             effects,
         );
         taken.map(drop)

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::follow_ups::FollowUps;
 use super::record::record_effects;
 use super::report::Reports;
-use crate::delivery::{Delivery, Place, Taken};
+use crate::delivery::{Delivery, Taken};
 use crate::id::{QueueId, Reader};
 use crate::queue::{Arrival, Dead, Effects};
 use crate::room::Room;
@@ -51,7 +51,7 @@ fn enqueue_in<W: World>(
             let published = queue.publish(
                 publication,
                 &Arrival { address, deaths, lsn: first.plus(index), now },
-                &mut |reader, delivery, sequence| offer(world, id, reader, delivery, sequence),
+                &mut |reader, delivery| offer(world, id, reader, delivery),
                 &mut effects,
             );
             reports.change(index, |report| match published {
@@ -68,15 +68,8 @@ fn enqueue_in<W: World>(
 }
 
 /// Offers a delivery of `queue` to a consumer.
-pub(crate) fn offer<W: World>(
-    world: &W,
-    queue: QueueId,
-    reader: Reader,
-    delivery: &Delivery<'_>,
-    sequence: u64,
-) -> Taken {
-    let place = Place { queue, sequence };
+pub(crate) fn offer<W: World>(world: &W, queue: QueueId, reader: Reader, delivery: &Delivery<'_>) -> Taken {
     world
-        .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, place, delivery))
+        .with_outbound(reader.connection, |outbound| outbound.offer(reader.id, queue, delivery))
         .unwrap_or(Taken::Gone)
 }

@@ -13,7 +13,7 @@ impl Queue {
     pub fn deliver(
         &mut self,
         now: Time,
-        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) {
         self.bury_lingering(now, effects);
@@ -28,15 +28,14 @@ impl Queue {
                 self.die(entry, DeathReason::Expired, now, effects);
                 continue;
             }
-            let sequence = entry.envelope.sequence;
-            match self.offer_in_turn(&entry.delivery(&entry.address()), sequence, offer) {
+            match self.offer_in_turn(&entry.delivery(&entry.address()), offer) {
                 Some(Taken::Settled) => {
                     self.leave(&entry);
                     effects.settled.extend(self.holding(entry.envelope.lsn));
                 }
                 Some(Taken::Unsettled) => {
                     self.note_given_out(&entry, effects);
-                    self.unsettled.insert(sequence, entry);
+                    self.unsettled.insert(entry.envelope.sequence, entry);
                     self.charge_room();
                 }
                 _ => self.ready.put_back(entry),
@@ -48,11 +47,10 @@ impl Queue {
     pub(super) fn offer_in_turn(
         &mut self,
         delivery: &Delivery<'_>,
-        sequence: u64,
-        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
     ) -> Option<Taken> {
         while let Some(reader) = self.consumers.next() {
-            match offer(reader, delivery, sequence) {
+            match offer(reader, delivery) {
                 taken @ (Taken::Settled | Taken::Unsettled) => {
                     self.consumers.served(reader);
                     return Some(taken);

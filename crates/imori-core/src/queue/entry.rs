@@ -50,6 +50,7 @@ impl Entry {
             message: self.message.view(),
             address,
             deaths: self.envelope.deaths.as_ref(),
+            sequence: self.envelope.sequence,
             failures: self.envelope.failures,
             is_redelivered: self.envelope.is_redelivered,
         }

@@ -42,8 +42,8 @@ pub struct QueueFull;
 impl Queue {
     /// Takes a message: hands it to a consumer, or lets it wait.
     ///
-    /// `offer` is called with the delivery and its sequence number for one consumer after the
-    /// other until one takes it. What follows is added to `effects`.
+    /// `offer` is called with the delivery for one consumer after the other until one takes it.
+    /// Consequences are added to `effects`.
     ///
     /// # Errors
     /// [`QueueFull`] where the length limit is reached and the policy is to refuse.
@@ -51,7 +51,7 @@ impl Queue {
         &mut self,
         publication: &Publication<'_>,
         arrival: &Arrival<'_>,
-        offer: &mut impl FnMut(Reader, &Delivery<'_>, u64) -> Taken,
+        offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
         self.ripen(arrival.now, effects);
@@ -62,10 +62,11 @@ impl Queue {
                 message: view,
                 address: arrival.address,
                 deaths: arrival.deaths,
+                sequence,
                 failures: 0,
                 is_redelivered: false,
             };
-            match self.offer_in_turn(&delivery, sequence, offer) {
+            match self.offer_in_turn(&delivery, offer) {
                 Some(Taken::Settled) => {
                     self.next_sequence += 1;
                     effects.settled.extend(self.holding(arrival.lsn));

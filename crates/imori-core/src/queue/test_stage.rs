@@ -166,8 +166,8 @@ pub(super) fn taking<'s>(
     credit: &'s mut BTreeMap<u32, u32>,
     settles: bool,
     given: &'s mut Vec<Given>,
-) -> impl FnMut(Reader, &Delivery<'_>, u64) -> Taken + 's {
-    move |reader, delivery, sequence| {
+) -> impl FnMut(Reader, &Delivery<'_>) -> Taken + 's {
+    move |reader, delivery| {
         match credit.get_mut(&reader.id.slot) {
             None => return Taken::Gone,
             Some(0) => return Taken::Full,
@@ -175,7 +175,7 @@ pub(super) fn taking<'s>(
         }
         given.push(Given {
             reader: reader.id.slot,
-            sequence,
+            sequence: delivery.sequence,
             body: String::from_utf8_lossy(delivery.message.body).into_owned(),
             failures: delivery.failures,
             is_redelivered: delivery.is_redelivered,

@@ -207,7 +207,7 @@ mod tests {
     use crate::message::{Property, Span};
 
     fn sample() -> (Head, &'static [u8], Arc<Address>, Deaths) {
-        let mut head = Head::new(OriginId::STOMP_12);
+        let mut head = Head::new(OriginId(4));
         head.is_persistent = true;
         head.priority = Some(4);
         head.expiration_ms = Some(60_000);

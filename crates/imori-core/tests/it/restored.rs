@@ -82,7 +82,7 @@ pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
         loop {
             let (mut given, mut effects) = (None, Effects::default());
             queue.wake(READER);
-            let mut take_one = |_, delivery: &Delivery<'_>, _| match given {
+            let mut take_one = |_, delivery: &Delivery<'_>| match given {
                 None => {
                     given = Some((body(delivery), shown(delivery)));
                     Taken::Settled
@@ -115,7 +115,7 @@ pub(crate) fn held(world: &TestWorld, name: &str) -> Vec<Lsn> {
         }
         queue.add_consumer(READER, 0, false, Time(0));
         for now in [Time(0), FAR] {
-            queue.deliver(now, &mut |_, _, _| Taken::Settled, &mut effects);
+            queue.deliver(now, &mut |_, _| Taken::Settled, &mut effects);
         }
         let died = effects.dead.iter().filter_map(|dead| dead.holding);
         let mut lsns: Vec<Lsn> =

@@ -282,7 +282,7 @@ fn what_was_there_before_a_crash_stays_marked_over_a_clean_end() {
         let mut marks = Vec::new();
         back.with_queue(back.queue("q").expect("it is durable"), |queue| {
             queue.add_consumer(Reader { connection, id }, 0, false, back.now());
-            let mut take = |_, delivery: &imori_core::delivery::Delivery<'_>, _| {
+            let mut take = |_, delivery: &imori_core::delivery::Delivery<'_>| {
                 marks.push(delivery.is_redelivered);
                 Taken::Settled
             };

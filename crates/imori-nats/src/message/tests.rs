@@ -8,9 +8,12 @@ use super::*;
 use crate::decode::{Decoder, Step};
 use crate::limits::Limits;
 use crate::operation::ServerOp;
-use crate::text::header_reader;
+use crate::session::SESSION;
+use crate::text::{SOLE_ORIGINS, header_reader};
 
 const FOREIGN: OriginId = OriginId(200);
+const PLAIN_BLOCK: OriginId = SOLE_ORIGINS.origin(PLAIN);
+const HEADER_BLOCK: OriginId = SOLE_ORIGINS.origin(HEADERS);
 
 /// A protocol whose header text is its reply subject.
 struct Foreign;
@@ -38,6 +41,10 @@ fn readers(origin: OriginId) -> &'static dyn HeaderReader {
     if origin == FOREIGN { &Foreign } else { header_reader(origin) }
 }
 
+fn encoder(has_headers: bool) -> MessageEncoder {
+    MessageEncoder::new(has_headers, &Settings { header_readers: readers, ..Settings::default() })
+}
+
 fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths: Option<Deaths>) -> String {
     let mut head = Head::new(origin);
     head.set(Property::ReplyTo, Span::new(0, reply.len()).unwrap());
@@ -52,14 +59,14 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
         message,
         address: &AddressView::new(&address),
         deaths: deaths.as_ref(),
+        sequence: 0,
         failures: 0,
         is_redelivered: false,
     };
-    let (mut out, mut encoder) = (Vec::new(), MessageEncoder::new(has_headers, readers));
+    let (mut out, mut encoder) = (Vec::new(), encoder(has_headers));
     assert!(encoder.has_form(&delivery));
-    encoder.head(&mut out, b"7", 1, false, &delivery);
-    encoder.headers(&mut out, &delivery);
-    encoder.body(&mut out, &delivery);
+    let recipient = Recipient { session: SESSION, label: b"7", number: 1, settles: false };
+    encoder.deliver(&mut out, &recipient, &delivery, &mut SharedHeaders::for_receivers(1));
     let step = Decoder::new(Limits::of_client()).server_op(&out);
     let Ok(Step::Op { op: ServerOp::Message(read), consumed }) = step else {
         panic!("no message: {}", out.escape_ascii());
@@ -73,12 +80,12 @@ fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths
 fn a_client_gets_what_another_sent() {
     let block = "NATS/1.0\r\nA: b\r\n\r\n";
     for (has_headers, origin, reply, block, expected) in [
-        (true, OriginId::NATS_PLAIN, "", "", "MSG a.b 7 2\r\nhi\r\n"),
-        (false, OriginId::NATS_PLAIN, "r.1", "", "MSG a.b 7 r.1 2\r\nhi\r\n"),
-        (true, OriginId::NATS_HEADERS, "", block, "HMSG a.b 7 18 20\r\nNATS/1.0\r\nA: b\r\n\r\nhi\r\n"),
-        (true, OriginId::NATS_HEADERS, "r", block, "HMSG a.b 7 r 18 20\r\nNATS/1.0\r\nA: b\r\n\r\nhi\r\n"),
-        (true, OriginId::NATS_HEADERS, "r", "abc", "HMSG a.b 7 r 3 5\r\nabchi\r\n"),
-        (false, OriginId::NATS_HEADERS, "r", block, "MSG a.b 7 r 2\r\nhi\r\n"),
+        (true, PLAIN_BLOCK, "", "", "MSG a.b 7 2\r\nhi\r\n"),
+        (false, PLAIN_BLOCK, "r.1", "", "MSG a.b 7 r.1 2\r\nhi\r\n"),
+        (true, HEADER_BLOCK, "", block, "HMSG a.b 7 18 20\r\nNATS/1.0\r\nA: b\r\n\r\nhi\r\n"),
+        (true, HEADER_BLOCK, "r", block, "HMSG a.b 7 r 18 20\r\nNATS/1.0\r\nA: b\r\n\r\nhi\r\n"),
+        (true, HEADER_BLOCK, "r", "abc", "HMSG a.b 7 r 3 5\r\nabchi\r\n"),
+        (false, HEADER_BLOCK, "r", block, "MSG a.b 7 r 2\r\nhi\r\n"),
     ] {
         assert_eq!(encoded(has_headers, origin, reply, block, None), expected);
     }
@@ -111,8 +118,8 @@ fn a_dead_letter_says_where_it_died() {
     let died = "x-first-death-queue: q\r\nx-first-death-reason: expired\r\nx-first-death-exchange: x\r\n\
                 x-death-queue: q\r\nx-death-reason: expired\r\nx-death-count: 1\r\n";
     for (origin, reply, block, expected) in [
-        (OriginId::NATS_PLAIN, "r", "", format!("NATS/1.0\r\n{died}\r\n")),
-        (OriginId::NATS_HEADERS, "r", block, format!("NATS/1.0\r\nA: b\r\n{died}\r\n")),
+        (PLAIN_BLOCK, "r", "", format!("NATS/1.0\r\n{died}\r\n")),
+        (HEADER_BLOCK, "r", block, format!("NATS/1.0\r\nA: b\r\n{died}\r\n")),
     ] {
         let line = format!("HMSG a.b 7 r {} {}\r\n", expected.len(), expected.len() + 2);
         assert_eq!(encoded(true, origin, reply, block, Some(deaths())), format!("{line}{expected}hi\r\n"));
@@ -121,7 +128,7 @@ fn a_dead_letter_says_where_it_died() {
 
 #[test]
 fn what_has_no_form_is_known() {
-    let encoder = MessageEncoder::new(true, readers);
+    let encoder = encoder(true);
     for (origin, subject, expected) in [
         (FOREIGN, &b"a.b"[..], true),
         (FOREIGN, b"a b", false),
@@ -130,9 +137,9 @@ fn what_has_no_form_is_known() {
         (FOREIGN, b"", false),
         (FOREIGN, "ü".as_bytes(), true),
         (FOREIGN, b"\xff", false),
-        (OriginId::NATS_PLAIN, b"\xff", true),
+        (PLAIN_BLOCK, b"\xff", true),
         // Its sender could not have sent another.
-        (OriginId::NATS_PLAIN, b"a\0", true),
+        (PLAIN_BLOCK, b"a\0", true),
     ] {
         let (head, address) = (Head::new(origin), Arc::new(Address::new(b"amq.topic", subject)));
         let message = MessageView { head: &head, text: b"", body: b"" };
@@ -140,6 +147,7 @@ fn what_has_no_form_is_known() {
             message,
             address: &AddressView::new(&address),
             deaths: None,
+            sequence: 0,
             failures: 0,
             is_redelivered: false,
         };
@@ -149,7 +157,7 @@ fn what_has_no_form_is_known() {
 
 #[test]
 fn only_a_slow_consumer_is_told_why_it_is_cut() {
-    let mut encoder = MessageEncoder::new(true, readers);
+    let mut encoder = encoder(true);
     for (reason, expected) in [
         (CutReason::TooSlow { unsent_max: 1 }, "-ERR 'Slow Consumer'\r\n"),
         (CutReason::ShuttingDown, ""),

@@ -1,22 +1,12 @@
-//! NATS as the test kit drives it.
+//! NATS in the world of the test kit.
 
-use imori_core::message::{HeaderReader, OriginId};
 use imori_nats::connection::Connection;
-use imori_testkit::{Protocol, TestWorld};
+use imori_nats::header_reader;
+use imori_testkit::TestWorld;
 
-pub(crate) struct Nats;
-
-pub(crate) type Client = imori_testkit::Client<Nats>;
+pub(crate) type Client = imori_testkit::Client<Connection>;
 
 /// A world in which the clients can talk.
 pub(crate) fn world() -> TestWorld {
-    imori_testkit::world::<Nats>()
-}
-
-impl Protocol for Nats {
-    type Connection = Connection;
-
-    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-        imori_nats::header_reader(origin)
-    }
+    TestWorld::reading(header_reader)
 }

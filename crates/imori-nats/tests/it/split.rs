@@ -1,9 +1,10 @@
 //! However the bytes of a conversation are cut, the answers are the same.
 
+use imori_nats::connection::Connection;
 use imori_testkit::answers;
 use proptest::prelude::*;
 
-use crate::client::Nats;
+use crate::client::world;
 
 /// An operation of a conversation that makes no mistake; of some, which one it is depends on a number.
 fn operation(kind: u8, number: u8) -> String {
@@ -36,11 +37,11 @@ proptest! {
     ) {
         let text = conversation(&operations);
         // Which member of a group is served depends on the turn, which pieces do not change.
-        let whole = answers::<Nats>([&text[..]].into_iter());
+        let whole = answers::<Connection>(&world(), [&text[..]].into_iter());
         prop_assert!(whole.windows(6).any(|line| line == b"PONG\r\n"), "{}", whole.escape_ascii());
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).chain([0, text.len()]).collect();
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]);
-        prop_assert_eq!(answers::<Nats>(pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
+        prop_assert_eq!(answers::<Connection>(&world(), pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
     }
 }

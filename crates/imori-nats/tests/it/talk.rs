@@ -7,13 +7,16 @@ use std::path::Path;
 
 use imori_core::broker;
 use imori_core::id::VhostId;
-use imori_core::message::{Head, OriginId, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{Head, HeaderReader, OriginId, Publication, TOPIC_EXCHANGE};
 use imori_core::queue::QueueSettings;
 use imori_core::world::World;
+use imori_nats::connection::Connection;
 use imori_nats::settings::Settings;
 use imori_testkit::{Dialogue, Talk, TestWorld, check_conversations};
 
-use crate::client::{Client, Nats};
+use crate::client::Client;
+
+struct Nats;
 
 #[test]
 fn conversations_go_as_written() {
@@ -21,6 +24,12 @@ fn conversations_go_as_written() {
 }
 
 impl Dialogue for Nats {
+    type Connection = Connection;
+
+    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+        imori_nats::header_reader(origin)
+    }
+
     fn settings() -> Settings {
         Settings { server_id: "ID".to_string(), server_name: "imori/0".to_string(), ..Settings::default() }
     }

@@ -12,7 +12,7 @@ struct Desk {
     payload_bytes_max: Cell<usize>,
     checkpoints: RefCell<Vec<Checkpoint>>,
     discarded: RefCell<Vec<GonePage>>,
-    segments: Census,
+    segments: Manifest,
     now: Cell<Time>,
     /// How often the journal was asked to take a checkpoint.
     asked: Cell<usize>,
@@ -21,13 +21,13 @@ struct Desk {
 impl Desk {
     /// With a segment of so many pages, and room for a checkpoint of so many bytes.
     fn new(page_count: u32, payload_bytes_max: usize) -> Desk {
-        let segment = imori_store::segment::SegmentCensus { segment: 0, page_count, gone: Vec::new() };
+        let segment = imori_store::segment::ManifestEntry { segment: 0, page_count, gone: Vec::new() };
         Desk {
             keeper: Keeper::new(4, (0, Lsn::NONE), Vec::new()),
             payload_bytes_max: Cell::new(payload_bytes_max),
             checkpoints: RefCell::default(),
             discarded: RefCell::default(),
-            segments: Census { next_segment: 1, segments: vec![segment] },
+            segments: Manifest { next_segment: 1, segments: vec![segment] },
             now: Cell::default(),
             asked: Cell::default(),
         }
@@ -128,7 +128,7 @@ impl KeeperHost for Desk {
         self.discarded.borrow_mut().extend_from_slice(pages);
     }
 
-    fn census(&self) -> Census {
+    fn manifest(&self) -> Manifest {
         self.segments.clone()
     }
 }

@@ -8,7 +8,7 @@ use imori_core::delivery::Delivery;
 use imori_core::id::ConnectionId;
 use imori_core::limits::TURN_COMMANDS_MAX;
 use imori_core::name::Name;
-use imori_core::outbound::{AfterCancel, CutReason, Encoder};
+use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKinds, Recipient, SharedHeaders};
 use tempfile::TempDir;
 
 use super::*;
@@ -125,18 +125,19 @@ impl Client {
 struct Faulty;
 
 impl Encoder for Faulty {
-    fn kind(&self) -> u16 {
-        u16::MAX
+    fn deliver(
+        &mut self,
+        out: &mut Vec<u8>,
+        _: &Recipient<'_>,
+        _: &Delivery<'_>,
+        shared: &mut SharedHeaders,
+    ) {
+        let kind = EncoderKinds::of_protocol(u8::MAX).kind(0);
+        shared.append(kind, out, |out| {
+            out.extend_from_slice(b"half a");
+            panic!("planted");
+        });
     }
-
-    fn head(&mut self, _: &mut Vec<u8>, _: &[u8], _: u64, _: bool, _: &Delivery<'_>) {}
-
-    fn headers(&mut self, out: &mut Vec<u8>, _: &Delivery<'_>) {
-        out.extend_from_slice(b"half a");
-        panic!("planted");
-    }
-
-    fn body(&mut self, _: &mut Vec<u8>, _: &Delivery<'_>) {}
 
     fn cancelled(&mut self, _: &mut Vec<u8>, _: &[u8], _: &Name) -> AfterCancel {
         panic!("planted");

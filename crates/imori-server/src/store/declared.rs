@@ -7,7 +7,7 @@ use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::record::{Definition, Row, Table};
 use imori_core::restore::Restore;
-use imori_store::definitions::{Before, Change, Definitions, DefinitionsError};
+use imori_store::definitions::{Change, Definitions, DefinitionsError, PriorContent};
 use imori_store::disk::Disk as _;
 use imori_store::folder::StoreFolder;
 use imori_store::settings::OnDamage;
@@ -39,7 +39,7 @@ impl Declared {
         let has_more = [folder.journal(), folder.segments()]
             .iter()
             .any(|disk| disk.list().is_ok_and(|names| !names.is_empty()));
-        let before = if has_more { Before::Definitions } else { Before::Nothing };
+        let before = if has_more { PriorContent::Definitions } else { PriorContent::Nothing };
         let mut definitions = Definitions::open(&folder.root(), folder.store(), before, on_damage)?;
         if !definitions.damage().is_none() {
             warn!(damage = %definitions.damage(), "definitions are damaged; the file is set aside");
@@ -71,7 +71,7 @@ impl Declared {
     }
 
     /// Notes the queues that were made anew, as they may not be made so again.
-    pub(super) fn mend(&mut self, made_anew: &[(Lsn, Definition)]) -> Result<(), DefinitionsError> {
+    pub(super) fn repair(&mut self, made_anew: &[(Lsn, Definition)]) -> Result<(), DefinitionsError> {
         if !self.lacks_rows {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Declared {
                 changes.push(Change { table: of_store(table), key: key.into(), value: Some(value.into()) });
             }
         }
-        self.definitions.mend(changes)
+        self.definitions.repair(changes)
     }
 }
 

@@ -151,7 +151,7 @@ fn apply(
             Ok(()) => return Ok(Some(definitions)),
             Err(error) => error,
         };
-        if !error.is_scarce() {
+        if !error.is_out_of_space() {
             return Err(error);
         }
         if !std::mem::replace(&mut is_told, true) {

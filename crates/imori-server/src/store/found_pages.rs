@@ -13,7 +13,7 @@ use imori_store::segment::{DamagedPage, PageFacts, SegmentSettings, Segments, Ta
 use tracing::{info, warn};
 
 use super::damages::Damages;
-use super::page_facts::{census_of, page_facts, page_ref};
+use super::page_facts::{manifest_of, page_facts, page_ref};
 use super::store_error::StoreError;
 
 /// The segments, opened.
@@ -33,7 +33,7 @@ impl FoundPages {
         restore: &Restore,
         damages: &Damages,
     ) -> Result<FoundPages, StoreError> {
-        let opened = Segments::with_tables(folder.segments(), settings, tables, &census_of(checkpoint));
+        let opened = Segments::with_tables(folder.segments(), settings, tables, &manifest_of(checkpoint));
         let (segments, pages, mut report) = opened
             .map_err(|error| StoreError::Segments(error.naming_owners(|owner| name(restore, owner))))?;
         report.name_owners(|owner| name(restore, owner));

@@ -185,7 +185,7 @@ impl Journal {
     /// before it is started.
     pub(crate) fn look_at_space(&self, space: &mut Space) -> io::Result<Option<SpaceLook>> {
         let Some(committer) = self.committer.get() else { return Ok(None) };
-        let watermark = committer.look_at_space(space)?;
+        let watermark = committer.check_space(space)?;
         let free_bytes = self.told.failure.folder().journal().free_bytes()?;
         self.is_space_low.store(watermark == Watermark::High, Ordering::SeqCst);
         self.free_bytes.store(free_bytes, Ordering::Relaxed);
@@ -348,7 +348,7 @@ impl Listener for Heard {
 mod tests {
     use std::collections::BTreeSet;
 
-    use imori_store::definitions::{Before, Definitions};
+    use imori_store::definitions::{Definitions, PriorContent};
     use imori_store::folder::run_mark::LastEnd;
     use imori_store::settings::OnDamage;
 
@@ -360,7 +360,7 @@ mod tests {
             let data = tempfile::tempdir().expect("there is a folder for temporary files");
             let folder = StoreFolder::open(data.path(), OnDamage::Quarantine).expect("it is empty");
             let definitions =
-                Definitions::open(&folder.root(), folder.store(), Before::Nothing, OnDamage::Refuse);
+                Definitions::open(&folder.root(), folder.store(), PriorContent::Nothing, OnDamage::Refuse);
             let failure = Arc::new(Failure::new(folder));
             let thread = DefinitionsThread::start(
                 definitions.expect("there are none"),

@@ -26,7 +26,7 @@ pub(crate) use damages::Damages;
 pub(crate) use journal::Journal;
 pub use keeper::Keeper;
 pub(crate) use open::{OpenedStore, Opening, open};
-pub use page_facts::{census_of, page_facts};
+pub use page_facts::{manifest_of, page_facts};
 pub use page_jobs::{
     Asked, Job, PageHost, PageNews, asked, discard_pages, do_job, read_journal, write_drafts,
 };

@@ -96,7 +96,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let found = FoundPages::open(&folder, &segment_settings, tables, &checkpoint, &restore, &damages)?;
     let doubtful = match was_clean {
         true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),
-        false => (found.segments.census().next_segment, Lsn(opened.recovered.next.0)),
+        false => (found.segments.manifest().next_segment, Lsn(opened.recovered.next.0)),
     };
     restore.checkpoint(checkpoint);
     found.tell(&mut restore);
@@ -106,11 +106,11 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     found.tell_delayed(&mut restore, &damages)?;
     let floor = opened.recovered.report.floor.map_or(Lsn(0), |floor| Lsn(floor.0));
     found.tell_lists(&mut restore, floor);
-    messages.sift(|record, file| {
+    messages.retain(|record, file| {
         let taken = restore.message(Lsn(record.lsn.0), record.payload, file);
         taken.map_err(|error| StoreError::Record { lsn: record.lsn.0, error })
     })?;
-    declared.mend(restore.made_anew())?;
+    declared.repair(restore.made_anew())?;
 
     let synced = Lsn(opened.recovered.next.0.saturating_sub(1));
     let failure = Arc::new(Failure::new(folder));

@@ -4,17 +4,17 @@ use imori_core::confirm::Lsn;
 use imori_core::id::DurableQueueId;
 use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::Checkpoint;
-use imori_store::segment::{Census, PageRef, SegmentCensus};
+use imori_store::segment::{Manifest, ManifestEntry, PageRef};
 
 /// What the segments have to know of the checkpoint.
 #[must_use]
-pub fn census_of(checkpoint: &Checkpoint) -> Census {
-    let segments = checkpoint.segments.iter().map(|state| SegmentCensus {
+pub fn manifest_of(checkpoint: &Checkpoint) -> Manifest {
+    let segments = checkpoint.segments.iter().map(|state| ManifestEntry {
         segment: state.segment,
         page_count: state.page_count,
         gone: state.gone.clone(),
     });
-    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
+    Manifest { next_segment: checkpoint.next_segment, segments: segments.collect() }
 }
 
 /// What the core has to know of a page that was found.

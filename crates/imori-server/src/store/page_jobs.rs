@@ -10,7 +10,7 @@ use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PageId, PagePlace, PageSource, PageWork};
 use imori_core::record::{decode_journal_entry, decode_page_entry, encode_page};
 use imori_core::world::World;
-use imori_store::disk::is_scarce;
+use imori_store::disk::is_out_of_resources;
 use imori_store::limits::SEGMENT_PAGES_MAX;
 use imori_store::segment::{Durability, NewPage, Page, PageDamage, PageEntry, PageError, PageFacts, PageRef};
 use tracing::{debug, warn};
@@ -220,7 +220,7 @@ pub fn write_drafts<'a, H: PageHost>(
         Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
         Err(error) => {
             host.complain(&error.to_string());
-            if !is_scarce(&error) {
+            if !is_out_of_resources(&error) {
                 host.fail(&error);
             }
             None
@@ -282,7 +282,7 @@ mod tests {
     use imori_core::time::Time;
     use imori_store::disk::sim_disk::SimDisk;
     use imori_store::seal::StoreId;
-    use imori_store::segment::{Census, SegmentSettings, Segments};
+    use imori_store::segment::{Manifest, SegmentSettings, Segments};
     use imori_store::settings::OnDamage;
 
     use super::*;
@@ -356,7 +356,7 @@ mod tests {
         let disk = SimDisk::default();
         let settings = SegmentSettings::new(StoreId([1; 16]), OnDamage::Refuse);
         let (segments, ..) =
-            Segments::open(disk.clone(), &settings, &Census::default()).expect("it is empty");
+            Segments::open(disk.clone(), &settings, &Manifest::default()).expect("it is empty");
         let (awaited, told) = (Cell::new(Lsn::NONE), RefCell::default());
         let host = Host { gauge, segments, synced, awaited, has_room, told };
         for work in queue.page_work(Time(0), 2_000) {

@@ -16,7 +16,7 @@ use imori_store::disk::{Disk, RealDisk};
 use imori_store::journal::Space;
 use imori_store::recovery::Messages;
 use imori_store::segment::{
-    Census, DamagedPage, Durability, NewPage, Page, PageDamage, PageError, PageFacts, PageRef, Segments,
+    DamagedPage, Durability, Manifest, NewPage, Page, PageDamage, PageError, PageFacts, PageRef, Segments,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::{debug, error, warn};
@@ -217,7 +217,7 @@ impl PageHost for Desk {
 
     fn read_journal(&self, lsns: &[Lsn], take: &mut dyn FnMut(Lsn, &[u8])) -> io::Result<()> {
         let staying = unpoisoned(self.staying.read());
-        let read = staying.some(lsns.iter().map(|lsn| imori_store::lsn::Lsn(lsn.0)), |record| {
+        let read = staying.read_records(lsns.iter().map(|lsn| imori_store::lsn::Lsn(lsn.0)), |record| {
             take(Lsn(record.lsn.0), record.payload);
             Ok::<(), io::Error>(())
         });
@@ -270,8 +270,8 @@ impl Pager {
     }
 
     /// Gives the space of pages back that were discarded from segments that others keep, on this thread.
-    pub(crate) fn give_back(&self) {
-        match self.desk.segments.give_back() {
+    pub(crate) fn punch_holes(&self) {
+        match self.desk.segments.punch_holes() {
             Ok(0) => {}
             Ok(bytes) => debug!(bytes, "the space of pages is given back"),
             // It goes with the file one day.
@@ -298,7 +298,7 @@ impl Pager {
     }
 
     /// Which durable segments there are.
-    pub(crate) fn census(&self) -> Census {
-        self.desk.segments.census()
+    pub(crate) fn manifest(&self) -> Manifest {
+        self.desk.segments.manifest()
     }
 }

@@ -17,7 +17,7 @@ use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
-use imori_server::protocol::header_reader;
+use imori_server::protocol_numbers::header_reader;
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
 use imori_server::{Asked, asked};
 

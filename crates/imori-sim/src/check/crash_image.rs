@@ -117,7 +117,8 @@ impl Image {
     /// Takes what is in segments, but for what the checkpoint says is settled.
     fn read_pages(&mut self, model: &Model, disk: SimDisk, recovered: &Recovered) -> Result<(), String> {
         let checkpoint = last_checkpoint(&recovered.records)?;
-        let opened = Segments::open(disk, &Store::segment_settings(), &imori_server::census_of(&checkpoint));
+        let opened =
+            Segments::open(disk, &Store::segment_settings(), &imori_server::manifest_of(&checkpoint));
         let (segments, pages, report) = opened.map_err(|error| error.to_string())?;
         if !report.damaged.is_empty() || !report.absent.is_empty() {
             return Err(format!("segments are damaged: {report}"));

@@ -246,11 +246,11 @@ impl Log {
     }
 
     /// Looks at the room on the disk, as the server's watch does by its committer.
-    pub(crate) fn look_at_space(&mut self) -> Watermark {
+    pub(crate) fn check_space(&mut self) -> Watermark {
         let free_bytes = self.free_bytes();
         let is_stalled = self.is_stalled();
-        let watermark = self.space.look(free_bytes, is_stalled);
-        self.pool.be_short(watermark == Watermark::High);
+        let watermark = self.space.update(free_bytes, is_stalled);
+        self.pool.set_short_of_space(watermark == Watermark::High);
         if is_stalled && self.space.has_room(free_bytes) && self.bug != Some(Bug::RoomUnseen) {
             self.pool.retry();
         }

@@ -1,7 +1,7 @@
 //! A store is opened, in the order in which the server does it: the journal, the checkpoint in it, the segments.
 
 use imori_core::record::Checkpoint;
-use imori_server::census_of;
+use imori_server::manifest_of;
 use imori_store::disk::sim_disk::SimDisk;
 use imori_store::folder::run_mark::{self, BootId, LastEnd};
 use imori_store::limits::BLOCK_BYTES;
@@ -9,7 +9,7 @@ use imori_store::lsn::Lsn;
 use imori_store::records::{Record, RecordType};
 use imori_store::recovery::{Messages, Recovered};
 use imori_store::seal::StoreId;
-use imori_store::segment::{Census, PageFacts, SegmentSettings, Segments, Tables};
+use imori_store::segment::{Manifest, PageFacts, SegmentSettings, Segments, Tables};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::definitions::Definitions;
@@ -76,8 +76,8 @@ impl Store {
         }
         let checkpoint = last_checkpoint(&recovered.records)?;
         let known = match bug {
-            Some(Bug::CensusUnread) => Census::default(),
-            _ => census_of(&checkpoint),
+            Some(Bug::ManifestUnread) => Manifest::default(),
+            _ => manifest_of(&checkpoint),
         };
         let opened = Segments::with_tables(device, &Store::segment_settings(), tables, &known);
         let (segments, pages, report) = opened.map_err(|error| error.to_string())?;

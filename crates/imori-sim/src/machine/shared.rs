@@ -190,7 +190,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings { stomp: Arc::new(stomp), nats: Arc::default() },
+            protocols: ProtocolSettings::new(stomp, Default::default()),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,

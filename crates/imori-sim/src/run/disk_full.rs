@@ -129,7 +129,7 @@ impl Simulation {
         if shared.log.borrow().has_failed {
             return;
         }
-        let watermark = shared.log.borrow_mut().look_at_space();
+        let watermark = shared.log.borrow_mut().check_space();
         self.disk_full.looked_at = shared.clock.get();
         shared
             .trace

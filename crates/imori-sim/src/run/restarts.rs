@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use imori_store::disk::sim_disk::{self, Call, EIO, ENOSPC, SimDisk, State, Trouble};
+use imori_store::disk::sim_disk::{self, Call, DiskFault, EIO, ENOSPC, SimDisk, State};
 
 use super::simulation::{DiskFull, Simulation, coroutines};
 use crate::broker_end::{Crash, EndKind, Phase};
@@ -238,15 +238,15 @@ impl Simulation {
             return;
         }
         let (call, trouble) = *random.pick(&[
-            (Call::Write, Trouble::Error(EIO)),
-            (Call::Write, Trouble::Error(ENOSPC)),
-            (Call::Write, Trouble::Short),
-            (Call::Write, Trouble::Short),
-            (Call::Write, Trouble::Short),
-            (Call::Sync, Trouble::Error(EIO)),
-            (Call::Sync, Trouble::Error(EIO)),
-            (Call::SyncFolder, Trouble::Error(EIO)),
+            (Call::Write, DiskFault::Error(EIO)),
+            (Call::Write, DiskFault::Error(ENOSPC)),
+            (Call::Write, DiskFault::Short),
+            (Call::Write, DiskFault::Short),
+            (Call::Write, DiskFault::Short),
+            (Call::Sync, DiskFault::Error(EIO)),
+            (Call::Sync, DiskFault::Error(EIO)),
+            (Call::SyncFolder, DiskFault::Error(EIO)),
         ]);
-        self.shared.log.borrow().device.disk.trouble(call, random.below(12), trouble);
+        self.shared.log.borrow().device.disk.inject(call, random.below(12), trouble);
     }
 }

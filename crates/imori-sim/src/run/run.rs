@@ -60,7 +60,7 @@ impl Simulation {
         }
         self.settle()?;
         self.may_crash = false;
-        self.shared.log.borrow().device.disk.heal();
+        self.shared.log.borrow().device.disk.clear_faults();
         let has_failed = self.shared.log.borrow().has_failed;
         if has_failed || self.workload.crashes > 0 && self.shared.random.chance(1, 3) {
             if has_failed {
@@ -68,7 +68,7 @@ impl Simulation {
             } else {
                 self.end()?;
             }
-            self.shared.log.borrow().device.disk.heal();
+            self.shared.log.borrow().device.disk.clear_faults();
             self.rest("going on again")?;
         }
         if self.workload.delays.is_some() || self.workload.long_waits() {

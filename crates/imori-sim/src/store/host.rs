@@ -12,7 +12,7 @@ use imori_core::time::Time;
 use imori_server::{
     Keeper, KeeperHost, PageHost, PageNews, Purpose, discard_pages, read_journal, write_drafts,
 };
-use imori_store::segment::{Census, Durability, NewPage, Page, PageError, PageFacts, PageRef};
+use imori_store::segment::{Durability, Manifest, NewPage, Page, PageError, PageFacts, PageRef};
 
 use super::pending_dead_letters::without_rejections;
 use super::thread::StoreThread;
@@ -166,16 +166,16 @@ impl KeeperHost for StoreThread<'_> {
     fn give_back_space(&self) {
         self.pause();
         // What is not given back goes with its file one day.
-        let _ = self.shared.segments.give_back();
+        let _ = self.shared.segments.punch_holes();
     }
 
     fn discard_pages(&self, pages: &[GonePage]) {
         discard_pages(self, pages);
     }
 
-    fn census(&self) -> Census {
+    fn manifest(&self) -> Manifest {
         self.pause();
-        self.shared.segments.census()
+        self.shared.segments.manifest()
     }
 }
 
@@ -255,7 +255,7 @@ impl PageHost for StoreThread<'_> {
             let staying = staying.as_ref().expect("a start left them there");
             let cut = usize::from(self.shared.has(Bug::JournalPageCutShort));
             let lsns = lsns.iter().take(lsns.len() - cut);
-            staying.some(lsns.map(|lsn| imori_store::lsn::Lsn(lsn.0)), |record| {
+            staying.read_records(lsns.map(|lsn| imori_store::lsn::Lsn(lsn.0)), |record| {
                 take(Lsn(record.lsn.0), record.payload);
                 Ok::<(), io::Error>(())
             })

@@ -47,7 +47,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     restore.define()?;
     let doubtful = match was_clean {
         true => (checkpoint.doubtful_below, checkpoint.doubtful_records_below),
-        false => (shared.segments.census().next_segment, Lsn(recovered.next.0)),
+        false => (shared.segments.manifest().next_segment, Lsn(recovered.next.0)),
     };
     restore.checkpoint(checkpoint);
     pages.iter().for_each(|facts| restore.page(page_facts(facts)));
@@ -83,7 +83,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
             true => settled(of(RecordType::Settle).map(|(_, payload)| &**payload))?,
             false => BTreeSet::new(),
         };
-        let sifted = messages.sift(|record, file| {
+        let sifted = messages.retain(|record, file| {
             if is_settled(&settled, Lsn(record.lsn.0), record.payload)? {
                 return Ok(false);
             }

@@ -1,22 +1,12 @@
-//! STOMP as the test kit drives it.
+//! STOMP in the world of the test kit.
 
-use imori_core::message::{HeaderReader, OriginId};
 use imori_stomp::connection::Connection;
-use imori_testkit::{Protocol, TestWorld};
+use imori_stomp::header_reader;
+use imori_testkit::TestWorld;
 
-pub(crate) struct Stomp;
-
-pub(crate) type Client = imori_testkit::Client<Stomp>;
+pub(crate) type Client = imori_testkit::Client<Connection>;
 
 /// A world in which the clients can talk.
 pub(crate) fn world() -> TestWorld {
-    imori_testkit::world::<Stomp>()
-}
-
-impl Protocol for Stomp {
-    type Connection = Connection;
-
-    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
-        imori_stomp::header_reader(origin)
-    }
+    TestWorld::reading(header_reader)
 }

@@ -1,9 +1,10 @@
 //! However the bytes of a conversation are cut, the answers are the same.
 
+use imori_stomp::connection::Connection;
 use imori_testkit::answers;
 use proptest::prelude::*;
 
-use crate::client::Stomp;
+use crate::client::world;
 
 /// A frame of a conversation that makes no mistake; of some, which one it is depends on a number.
 fn frame(kind: u8, number: u8) -> String {
@@ -38,11 +39,11 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..60),
     ) {
         let text = conversation(&frames);
-        let whole = answers::<Stomp>([&text[..]].into_iter());
+        let whole = answers::<Connection>(&world(), [&text[..]].into_iter());
         prop_assert!(whole.ends_with(b"RECEIPT\nreceipt-id:bye\n\n\0"), "{}", whole.escape_ascii());
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).chain([0, text.len()]).collect();
         cuts.sort_unstable();
         let pieces = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]);
-        prop_assert_eq!(answers::<Stomp>(pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
+        prop_assert_eq!(answers::<Connection>(&world(), pieces).escape_ascii().to_string(), whole.escape_ascii().to_string());
     }
 }

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use imori_core::broker;
 use imori_core::id::VhostId;
+use imori_core::message::{HeaderReader, OriginId};
 use imori_core::name::Name;
 use imori_core::route::ExchangeKind;
+use imori_stomp::connection::Connection;
 use imori_stomp::settings::Settings;
 use imori_testkit::{Dialogue, Talk, check_conversations};
 
-use crate::client::Stomp;
+struct Stomp;
 
 #[test]
 fn conversations_go_as_written() {
@@ -19,6 +21,12 @@ fn conversations_go_as_written() {
 }
 
 impl Dialogue for Stomp {
+    type Connection = Connection;
+
+    fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+        imori_stomp::header_reader(origin)
+    }
+
     fn settings() -> Settings {
         Settings {
             vhosts: vec![(Name::from("/"), VhostId(0)), (Name::from("tenant"), VhostId(1))],

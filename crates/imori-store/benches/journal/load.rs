@@ -35,7 +35,7 @@ const QUEUED_BYTES: usize = 8 << 20;
 
 type Started = (Committer<RealDisk>, Receiver<Lsn>, Arc<AtomicU64>);
 
-/// What a run showed.
+/// The figures of a run.
 pub(crate) struct Load {
     pub(crate) latency: Figures,
     records: f64,

@@ -1,8 +1,11 @@
-//! What a commit costs on a real disk, beside what the disk itself takes.
+//! Measures commits on a real disk, beside bare writes of the same disk.
 //!
-//! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--direct] [--recovery]`.
-//! The journal and a bare write with `fdatasync` take turns on the same disk, so that other work on the
-//! machine is in both; `--direct` has the bare write go past the page cache. FOLDER is on the disk that is meant and is emptied of what this makes.
+//! `cargo bench -p imori-store --bench journal -- [FOLDER] [--seconds S] [--rounds N] [--direct]
+//! [--recovery]`.
+//!
+//! The journal and a bare write with `fdatasync` take turns, so that other work on the machine is in both.
+//! `--direct` makes the bare write go past the page cache. FOLDER chooses the disk and is emptied of all
+//! files made here.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 

@@ -14,10 +14,10 @@ use crate::figures::Figures;
 
 const FILE_BYTES: usize = 64 << 20;
 
-/// What is written at a time before anything is measured.
+/// Bytes of one write before anything is measured.
 const FILL_BYTES: usize = 1 << 20;
 
-/// What the disk took.
+/// The durations that the disk took.
 pub(crate) struct Device {
     pub(crate) latency: Figures,
 }

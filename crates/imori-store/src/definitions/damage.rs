@@ -1,4 +1,4 @@
-//! The tables of the definitions, and what is damaged in them, for people.
+//! The tables of the definitions, and their damage in words.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::limits::REPORTED_RANGES_MAX;
 /// How many tables there are.
 pub(crate) const TABLES: usize = Table::ALL.len();
 
-/// What a row is about.
+/// A table of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
     /// Namespaces.
@@ -16,18 +16,18 @@ pub enum Table {
     Exchanges,
     /// Queues.
     Queues,
-    /// From a pattern to a target.
+    /// Bindings from a pattern to a target.
     Bindings,
-    /// What the owner of the store notes beside them.
+    /// Notes of the store's owner.
     Meta,
 }
 
 impl Table {
-    /// All of them.
+    /// All tables.
     pub const ALL: [Table; 5] =
         [Table::Vhosts, Table::Exchanges, Table::Queues, Table::Bindings, Table::Meta];
 
-    /// What it is called in the file and in reports.
+    /// The name of the table in the file and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,16 +40,16 @@ impl Table {
     }
 }
 
-/// What does not verify.
+/// The damage of a definitions file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DefinitionsDamage {
-    /// There is no file though there was one, or nothing can be read from it; why.
+    /// Everything is lost, and why: the file is missing or unreadable.
     pub all: Option<String>,
-    /// Pages do not verify; what redb says of them.
+    /// Damaged pages, in the words of redb.
     pub pages: Option<String>,
-    /// Rows of which the value or the key does not verify, by what stands for the key.
+    /// Rows whose value or key does not verify, by the stored key.
     pub rows: Vec<(Table, Vec<u8>)>,
-    /// How many rows are gone without a trace.
+    /// Number of rows that are missing without a trace.
     pub missing: Vec<(Table, u64)>,
 }
 
@@ -60,7 +60,7 @@ impl DefinitionsDamage {
         *self == DefinitionsDamage::default()
     }
 
-    /// Tells whether a row is lost, and not only the place of one that is gone anyway.
+    /// Tells whether rows are lost; damaged pages alone may have held none.
     #[must_use]
     pub fn has_lost_rows(&self) -> bool {
         self.all.is_some() || !self.rows.is_empty() || !self.missing.is_empty()

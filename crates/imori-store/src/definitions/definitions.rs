@@ -1,8 +1,8 @@
-//! What is declared: vhosts, exchanges, queues and bindings as bytes, in a file of redb.
+//! The store of definitions: vhosts, exchanges, queues and bindings as bytes, in a file of redb.
 //!
-//! It is a checkpoint: a definition is a record of the journal first, and is applied here once that was
-//! released. So all that can be asked of it is to be as of some number of the journal, to say of which,
-//! never of an earlier one than it said before, and never to give a byte that was not put in.
+//! The file is a checkpoint. A definition is a journal record first, and is applied here after its release.
+//! So the file may lag behind, by a known number that never falls, and never returns a byte that was not
+//! stored.
 
 use std::fmt;
 use std::io;
@@ -15,54 +15,54 @@ use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
 use super::damage::{DefinitionsDamage, TABLES, Table};
 use super::error::{DefinitionsError, NAME};
 use super::file::{ChangedFile, SeenFile};
-use super::rows::{self, Change, Content, Head, ROWS_LOST, Row};
+use super::rows::{self, Change, Content, Header, ROWS_LOST, Row};
 use crate::disk::{Disk, DiskFile};
 use crate::limits::{DEFINITIONS_CACHE_BYTES, DEFINITIONS_READS_MAX};
 use crate::lsn::Lsn;
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
 
-/// What it is called before it is whole for the first time.
+/// Name of a new file that is not complete yet.
 const NEW: &str = "definitions.redb.new";
 
-/// What verifies of a damaged one, until that is set aside.
+/// Name of the repaired copy, until the damaged file is set aside.
 const REPAIRED: &str = "definitions.redb.repaired";
 
-/// What a store had before it is opened.
+/// The expected content of a store that is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
-    /// It is new.
+pub enum PriorContent {
+    /// The store is new.
     Nothing,
-    /// Something that comes after its definitions.
+    /// The store has content, and so had definitions.
     Definitions,
 }
 
-/// What was found in a file that is only looked at.
+/// The findings of an inspection, which changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DefinitionsLook {
-    /// The number of the journal through which all is applied.
+pub struct DefinitionsInspection {
+    /// The last journal number that is applied.
     pub applied: Lsn,
-    /// How many rows verify, by table.
+    /// Number of rows that verify, by table.
     pub rows: Vec<(Table, usize)>,
-    /// Those of the queues.
+    /// The rows of the queues.
     pub queues: Vec<Row>,
-    /// What does not.
+    /// The damage.
     pub damage: DefinitionsDamage,
 }
 
 /// The definitions of a store.
 pub struct Definitions {
-    database: Held,
+    database: OpenState,
     opens: Opens,
     store: StoreId,
-    head: Head,
+    head: Header,
     damage: DefinitionsDamage,
 }
 
 /// The file, once it can be changed.
-enum Held {
+enum OpenState {
     Open(Database),
-    /// The disk has no room for what redb changes when it opens a file; this was read from it.
+    /// Rows read at an opening for which the disk had no space: redb writes when it opens a file.
     Seen(Vec<(Table, Vec<Row>)>),
 }
 
@@ -75,8 +75,8 @@ impl fmt::Debug for Definitions {
     }
 }
 
-/// Reads a file and changes nothing; `None` if there is none.
-pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>, DefinitionsError> {
+/// Inspects a file without changing it; `None` if there is no file.
+pub fn inspect<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsInspection>, DefinitionsError> {
     let names = disk.list()?;
     // What a set-aside was cut off from is not lost.
     let name = [NAME, REPAIRED].into_iter().find(|name| names.iter().any(|there| there == name));
@@ -84,24 +84,24 @@ pub fn look<D: Disk>(disk: &D, store: StoreId) -> Result<Option<DefinitionsLook>
     let Content { head, tables, damage } = read_whole(disk, name, store)?;
     let rows = tables.iter().map(|(table, rows)| (*table, rows.len())).collect();
     let queues = tables.into_iter().filter(|(table, _)| *table == Table::Queues).flat_map(|(_, rows)| rows);
-    Ok(Some(DefinitionsLook { applied: head.applied, rows, queues: queues.collect(), damage }))
+    Ok(Some(DefinitionsInspection { applied: head.applied, rows, queues: queues.collect(), damage }))
 }
 
 impl Definitions {
-    /// Opens the file, or makes it for a store in which there `was` none. A damaged one is set aside unchanged, if it
-    /// may be, and what verifies of it goes on.
+    /// Opens the file, or creates it for a new store. A damaged file is set aside unchanged, if the settings
+    /// allow, and a copy of the rows that verify goes on.
     pub fn open<D: Disk + Clone>(
         disk: &D,
         store: StoreId,
-        was: Before,
+        was: PriorContent,
         on_damage: OnDamage,
     ) -> Result<Definitions, DefinitionsError> {
         clear(disk)?;
         let is_there = disk.list()?.iter().any(|name| name == NAME);
         let content = match (is_there, was) {
             (true, _) => read_what_verifies(disk, NAME, store, on_damage)?,
-            (false, Before::Nothing) => Content::default(),
-            (false, Before::Definitions) => Content::nothing_left(format!("`{NAME}` is missing")),
+            (false, PriorContent::Nothing) => Content::default(),
+            (false, PriorContent::Definitions) => Content::nothing_left(format!("`{NAME}` is missing")),
         };
         if !content.damage.is_none() && on_damage == OnDamage::Refuse {
             return Err(DefinitionsError::Damaged(Box::new(content.damage)));
@@ -119,12 +119,12 @@ impl Definitions {
         let of_file = disk.clone();
         let opens: Opens = Box::new(move || redb_on(of_file.open(NAME)?));
         let database = match opens() {
-            Ok(database) => Held::Open(database),
+            Ok(database) => OpenState::Open(database),
             // What it has is known, and nothing has to be changed yet.
-            Err(error) if error.is_scarce() && is_there && damage.is_none() => Held::Seen(tables),
+            Err(error) if error.is_out_of_space() && is_there && damage.is_none() => OpenState::Seen(tables),
             Err(error) => return Err(error),
         };
-        if let Held::Open(database) = &database
+        if let OpenState::Open(database) = &database
             && (!is_there || !damage.is_none())
         {
             // The rows that are gone are not counted any more.
@@ -133,60 +133,64 @@ impl Definitions {
         Ok(Definitions { database, opens, store, head, damage })
     }
 
-    /// Opens the file anew after an error that [is a lack of space](DefinitionsError::is_scarce): what was begun of a
-    /// change is undone, as it is after the end of a process. Without space for that it stays as it is.
+    /// Opens the file again after an error that [is a lack of space](DefinitionsError::is_out_of_space). A
+    /// started change is undone, as after the end of a process. Without space for that, the store stays as it
+    /// is.
     ///
     /// # Errors
+    ///
     /// As [`Definitions::open`].
     pub fn reopened(self) -> Result<Definitions, DefinitionsError> {
         let Definitions { database, opens, store, head, damage } = self;
         // First, as two would change one file.
         let before = match database {
-            Held::Open(database) => {
+            OpenState::Open(database) => {
                 contained("closing it", || {
                     drop(database);
                     Ok(())
                 })?;
                 Vec::new()
             }
-            Held::Seen(tables) => tables,
+            OpenState::Seen(tables) => tables,
         };
         match opens() {
             Ok(database) => {
                 let head = contained("reading it", || rows::head(&database.begin_read()?, store))?;
-                Ok(Definitions { database: Held::Open(database), opens, store, head, damage })
+                Ok(Definitions { database: OpenState::Open(database), opens, store, head, damage })
             }
-            Err(error) if error.is_scarce() => {
-                Ok(Definitions { database: Held::Seen(before), opens, store, head, damage })
+            Err(error) if error.is_out_of_space() => {
+                Ok(Definitions { database: OpenState::Seen(before), opens, store, head, damage })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Tells whether rows were lost, of which not all is mended yet: now, or when it was opened before.
+    /// Tells whether lost rows still await [`Definitions::repair`], from this opening or an earlier one.
     ///
     /// # Errors
+    ///
     /// [`DefinitionsError`].
     pub fn lacks_rows(&self) -> Result<bool, DefinitionsError> {
         Ok(self.all(Table::Meta)?.iter().any(|(key, _)| key == ROWS_LOST))
     }
 
-    /// Makes these changes instead of what was lost: [`Definitions::lacks_rows`] is false from then on.
+    /// Applies these changes in place of lost rows; [`Definitions::lacks_rows`] is false afterwards.
     ///
     /// # Errors
+    ///
     /// As [`Definitions::apply`].
-    pub fn mend(&mut self, mut changes: Vec<Change>) -> Result<(), DefinitionsError> {
+    pub fn repair(&mut self, mut changes: Vec<Change>) -> Result<(), DefinitionsError> {
         changes.push(Change { table: Table::Meta, key: Bytes::from_static(ROWS_LOST), value: None });
         self.apply(self.applied(), &changes)
     }
 
-    /// The number of the journal through which all is applied; 0 if there was nothing yet.
+    /// The last journal number that is applied; 0 if none is.
     #[must_use]
     pub fn applied(&self) -> Lsn {
         self.head.applied
     }
 
-    /// What was found damaged when it was opened, and is gone.
+    /// The damage that was found at the opening.
     #[must_use]
     pub fn damage(&self) -> &DefinitionsDamage {
         &self.damage
@@ -195,8 +199,8 @@ impl Definitions {
     /// All rows of a table by rising key.
     pub fn all(&self, table: Table) -> Result<Vec<Row>, DefinitionsError> {
         let database = match &self.database {
-            Held::Open(database) => database,
-            Held::Seen(tables) => {
+            OpenState::Open(database) => database,
+            OpenState::Seen(tables) => {
                 let rows = tables.iter().find(|(seen, _)| *seen == table);
                 return Ok(rows.map(|(_, rows)| rows.clone()).unwrap_or_default());
             }
@@ -210,12 +214,12 @@ impl Definitions {
         Err(DefinitionsError::Damaged(Box::new(DefinitionsDamage { rows, ..DefinitionsDamage::default() })))
     }
 
-    /// Makes these changes and the number through which they go durable, all or none.
+    /// Applies these changes and the journal number `through` durably, all or none.
     ///
-    /// After an error nobody knows what the device holds, so that every later call is an error too, until it is
-    /// [opened anew](Definitions::reopened) where there was too little space.
+    /// After an error the content of the device is unknown, so that every later call fails too. After a lack
+    /// of space the file can be [opened again](Definitions::reopened).
     pub fn apply(&mut self, through: Lsn, changes: &[Change]) -> Result<(), DefinitionsError> {
-        let Held::Open(database) = &self.database else {
+        let OpenState::Open(database) = &self.database else {
             return Err(DefinitionsError::Disk(io::ErrorKind::StorageFull.into()));
         };
         let store = self.store;
@@ -238,9 +242,9 @@ impl Definitions {
     }
 }
 
-/// A transaction that is durable when its commit returns, at the price of a second sync: the first one
-/// makes the pages durable, the second the root that leads to them. So a root that is there and leads to
-/// pages that do not verify is damage, and redb never goes back to the root before.
+/// Begins a transaction that is durable when its commit returns, at the price of two syncs: pages first, then
+/// the root. So an existing root with pages that do not verify is damage, and redb never falls back to an
+/// older root.
 fn begin(database: &Database) -> Result<WriteTransaction, DefinitionsError> {
     let mut transaction = database.begin_write()?;
     // It commits in two phases, and keeps what redb otherwise has to read all pages for.
@@ -248,7 +252,7 @@ fn begin(database: &Database) -> Result<WriteTransaction, DefinitionsError> {
     Ok(transaction)
 }
 
-/// Takes away what was never whole, and ends what was begun of setting a file aside.
+/// Removes incomplete files, and completes the setting aside of a damaged file.
 fn clear<D: Disk>(disk: &D) -> Result<(), DefinitionsError> {
     let names = disk.list()?;
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
@@ -267,12 +271,12 @@ fn clear<D: Disk>(disk: &D) -> Result<(), DefinitionsError> {
     Ok(())
 }
 
-/// Makes a file of this content, and syncs it and its name.
+/// Creates a file with this content, and syncs the file and its name.
 fn make<D: Disk>(disk: &D, name: &str, store: StoreId, content: &Content) -> Result<(), DefinitionsError> {
     let database = redb_on(disk.create(name)?)?;
     contained("making it", || {
         let transaction = begin(&database)?;
-        let mut head = Head { rows: [0; TABLES], ..content.head.clone() };
+        let mut head = Header { rows: [0; TABLES], ..content.head.clone() };
         rows::write(&transaction, store, &mut head, &content.changes())?;
         transaction.commit()?;
         database.close()?;
@@ -297,7 +301,7 @@ fn set_aside<D: Disk>(disk: &D, store: StoreId, content: &Content) -> Result<(),
     Ok(())
 }
 
-/// Reads a file; one from which nothing can be read is empty, unless that is to be refused.
+/// Reads the rows that verify; an unreadable file counts as empty, unless the settings refuse damage.
 fn read_what_verifies<D: Disk>(
     disk: &D,
     name: &str,
@@ -312,7 +316,7 @@ fn read_what_verifies<D: Disk>(
     }
 }
 
-/// Reads all of a file and checks each page and each row. What does not verify is damage.
+/// Reads a whole file and checks each page and each row. A failed check is damage.
 fn read_whole<D: Disk>(disk: &D, name: &str, store: StoreId) -> Result<Content, DefinitionsError> {
     if disk.open(name)?.size()? == 0 {
         return Err(DefinitionsError::Unreadable("it is empty".to_string()));
@@ -352,7 +356,7 @@ fn redb_on<F: DiskFile>(file: F) -> Result<Database, DefinitionsError> {
     })
 }
 
-/// What redb says, or what it says when it panics, which it may on a damaged file.
+/// Turns a panic of redb, which a damaged file may cause, into an error.
 fn contained<T>(
     doing: &str,
     call: impl FnOnce() -> Result<T, DefinitionsError>,

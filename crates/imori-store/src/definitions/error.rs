@@ -1,4 +1,4 @@
-//! Why there are no definitions, in words.
+//! Why the definitions cannot be opened, in words.
 
 use std::fmt;
 use std::io;
@@ -7,38 +7,38 @@ use super::damage::DefinitionsDamage;
 use crate::disk;
 use crate::settings::OnDamage;
 
-/// What the file is called.
+/// Name of the file.
 pub const NAME: &str = "definitions.redb";
 
-/// Why there are no definitions.
+/// Why the definitions cannot be opened.
 #[derive(Debug)]
 pub enum DefinitionsError {
-    /// The disk does not let us. After it nothing is applied any more.
+    /// The disk returned an error; nothing is applied after it.
     Disk(io::Error),
     /// The file belongs to another store.
     Foreign,
-    /// The file is of a version that is not known here.
+    /// The file has an unknown version.
     Version(u32),
     /// Nothing can be read from the file.
     Unreadable(String),
-    /// There is damage, and the settings say that it is not to be opened then.
+    /// There is damage, and the settings refuse to open the file then.
     Damaged(Box<DefinitionsDamage>),
 }
 
 impl DefinitionsError {
-    /// Tells whether nothing is lacking but space, which can come back.
+    /// Tells whether only space is lacking, which can come back.
     #[must_use]
-    pub fn is_scarce(&self) -> bool {
-        matches!(self, DefinitionsError::Disk(error) if disk::is_scarce(error))
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self, DefinitionsError::Disk(error) if disk::is_out_of_resources(error))
     }
 }
 
-/// A sync failed, for whatever reason: never a lack of space that comes back.
+/// A failed sync, for whatever reason: never a lack of space that comes back.
 #[derive(Debug)]
 pub(crate) struct SyncFailed(io::Error);
 
 impl SyncFailed {
-    /// The error as redb is told of it, which says the same.
+    /// Wraps the error for redb with the same message.
     pub(crate) fn told(error: io::Error) -> io::Error {
         io::Error::other(SyncFailed(error))
     }

@@ -1,4 +1,4 @@
-//! The file below redb: a [`DiskFile`] whose changes are whole sectors, or one that is only looked at.
+//! The file below redb: a [`DiskFile`] that is changed in whole sectors, or one under inspection.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,13 +36,13 @@ impl<F: DiskFile> StorageBackend for ChangedFile<F> {
         self.0.set_len(len)
     }
 
-    /// A sync that fails is no lack of space that could come back: what it was to make durable may be gone.
+    /// Reports a failed sync as final: the unsynced content may be gone, even if space comes back.
     fn sync_data(&self) -> io::Result<()> {
         self.0.sync_data().map_err(SyncFailed::told)
     }
 
-    /// The head of the file, 320 bytes, is all that redb writes in less than pages: it is filled up to
-    /// its sector with what is there, because that is what a device writes at once.
+    /// Writes, and extends a write of the 320-byte file header to its whole sector. Redb writes all else in
+    /// pages, and a device writes a sector at once.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let (first, end) = (offset / SECTOR * SECTOR, (offset + data.len() as u64).next_multiple_of(SECTOR));
         if (first, end) == (offset, offset + data.len() as u64) {
@@ -58,10 +58,10 @@ impl<F: DiskFile> StorageBackend for ChangedFile<F> {
     }
 }
 
-/// A file that stays as it is: what redb writes is kept in memory and seen by redb alone.
+/// A file that stays unchanged: writes of redb stay in memory and are seen by redb alone.
 pub(crate) struct SeenFile<F> {
     file: F,
-    /// How many reads there may be: pages that lead in a circle come to an end.
+    /// Number of reads left: a cycle of pages comes to an end.
     reads_left: AtomicU64,
     changed: Mutex<Changed>,
 }
@@ -79,7 +79,7 @@ impl<F> fmt::Debug for SeenFile<F> {
 }
 
 impl<F: DiskFile> SeenFile<F> {
-    /// The file as it is, of which no more than so many reads are made.
+    /// An unchanged file that allows `reads_max` reads.
     pub(crate) fn new(file: F, reads_max: u64) -> SeenFile<F> {
         SeenFile { file, reads_left: AtomicU64::new(reads_max), changed: Mutex::default() }
     }
@@ -89,7 +89,7 @@ impl<F: DiskFile> SeenFile<F> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One sector as redb has it.
+    /// One sector as redb sees it.
     fn sector(&self, changed: &Changed, number: u64) -> io::Result<[u8; SECTOR_BYTES]> {
         if let Some(sector) = changed.sectors.get(&number) {
             return Ok(*sector);
@@ -172,7 +172,7 @@ mod tests {
 
     const LEN: usize = 3 * SECTOR_BYTES;
 
-    /// A disk with a file of three sectors in which no byte is as its neighbours, and what stands in it.
+    /// A disk with a file of three sectors in which neighbouring bytes differ, and their content.
     fn disk() -> (SimDisk, Vec<u8>) {
         let bytes: Vec<u8> = (0..LEN).map(|at| (at % 251) as u8).collect();
         let disk = SimDisk::default();

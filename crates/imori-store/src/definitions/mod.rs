@@ -1,6 +1,6 @@
-//! The store of definitions: what was declared, as of a checkpoint.
+//! The store of definitions: declared vhosts, exchanges, queues and bindings, as of a checkpoint.
 //!
-//! Rows of bytes in tables of `redb`; what they say is not interpreted.
+//! Rows of bytes in tables of `redb`, which are not interpreted.
 
 mod definitions;
 mod rows;
@@ -9,6 +9,6 @@ mod error;
 mod damage;
 
 pub use self::damage::{DefinitionsDamage, Table};
-pub use self::definitions::{Before, Definitions, DefinitionsLook, look};
+pub use self::definitions::{Definitions, DefinitionsInspection, PriorContent, inspect};
 pub use self::error::{DefinitionsError, NAME};
 pub use self::rows::{Change, Row};

@@ -1,7 +1,7 @@
-//! What stands in the tables of redb: each value behind a checksum of its table, its key and itself.
+//! The rows in the tables of redb: each value behind a checksum of its table, its key and itself.
 //!
-//! redb has checksums of pages, and looks at them only where it is told to. These travel with the value,
-//! so that no change below them, and no mistake of who keeps the pages, is served.
+//! Redb has checksums of pages, and checks them only on demand. These travel with the value, so that no
+//! change below them, and no mistake with pages, is ever served.
 
 use bytes::Bytes;
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, TableError, WriteTransaction};
@@ -11,24 +11,24 @@ use super::error::DefinitionsError;
 use crate::lsn::Lsn;
 use crate::seal::{Seal, StoreId};
 
-/// One row to be set, or taken away.
+/// A row to set or to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where it stands.
+    /// Table of the row.
     pub table: Table,
-    /// Under which key.
+    /// Key of the row.
     pub key: Bytes,
-    /// The value; `None` takes the row away.
+    /// The value; `None` removes the row.
     pub value: Option<Bytes>,
 }
 
 /// A key and its value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
-/// The version of the tables and of what stands in them but for the values.
+/// The version of the tables and their content, the values left out.
 pub(crate) const VERSION: u32 = 1;
 
-/// The table of what the file says of itself; its checksums are those of no store.
+/// The table of the file's own header; its checksums belong to no store.
 const HEAD: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("head");
 const NOBODY: StoreId = StoreId([0; 16]);
 
@@ -37,39 +37,39 @@ const STORE_KEY: &[u8] = b"store";
 const APPLIED_KEY: &[u8] = b"applied";
 const ROWS_KEY: &[u8] = b"rows";
 
-/// In the table of what is noted beside the rest: some rows were lost, and nothing was made in their place.
+/// Key in the table of notes: rows were lost and not replaced yet.
 pub(crate) const ROWS_LOST: &[u8] = b"rows lost";
 
-/// What the file says of itself.
+/// The header of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct Header {
     pub(crate) applied: Lsn,
-    /// How many rows each table has, so that some which are gone are missed.
+    /// Number of rows in each table, so that missing ones are noticed.
     pub(crate) rows: [u64; TABLES],
 }
 
-/// All of a file.
+/// The whole content of a file.
 #[derive(Debug)]
 pub(crate) struct Content {
-    pub(crate) head: Head,
+    pub(crate) head: Header,
     pub(crate) tables: Vec<(Table, Vec<Row>)>,
     pub(crate) damage: DefinitionsDamage,
 }
 
 impl Default for Content {
     fn default() -> Content {
-        let head = Head { applied: Lsn(0), rows: [0; TABLES] };
+        let head = Header { applied: Lsn(0), rows: [0; TABLES] };
         Content { head, tables: Vec::new(), damage: DefinitionsDamage::default() }
     }
 }
 
 impl Content {
-    /// What is left where nothing can be read.
+    /// The content of an unreadable file.
     pub(crate) fn nothing_left(why: String) -> Content {
         Content { damage: DefinitionsDamage { all: Some(why), ..Default::default() }, ..Content::default() }
     }
 
-    /// What makes an empty file have this content, and know that rows were lost.
+    /// The changes that give an empty file this content, with the note that rows were lost.
     pub(crate) fn changes(&self) -> Vec<Change> {
         let lost = Change {
             table: Table::Meta,
@@ -104,8 +104,8 @@ pub(crate) fn content(transaction: &ReadTransaction, store: StoreId) -> Result<C
     Ok(content)
 }
 
-/// Reads what the file says of itself; without that nothing else can be believed.
-pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Head, DefinitionsError> {
+/// Reads the header of the file, without which nothing else can be believed.
+pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Header, DefinitionsError> {
     let table = transaction.open_table(HEAD)?;
     let field = |key: &[u8]| {
         let unreadable = || DefinitionsError::Unreadable("it does not say what it is".to_string());
@@ -127,12 +127,12 @@ pub(crate) fn head(transaction: &ReadTransaction, store: StoreId) -> Result<Head
     for (count, bytes) in rows.iter_mut().zip(counted.as_chunks::<8>().0) {
         *count = u64::from_le_bytes(*bytes);
     }
-    Ok(Head { applied, rows })
+    Ok(Header { applied, rows })
 }
 
-/// Reads a table: the rows that verify, and the keys of those that do not.
+/// Reads a table: the rows that verify, and the keys of the others.
 ///
-/// Where a page cannot be read, the rows behind it are read from the other end.
+/// Behind an unreadable page, rows are read from the other end.
 pub(crate) fn rows(
     transaction: &ReadTransaction,
     table: Table,
@@ -172,11 +172,11 @@ pub(crate) fn rows(
     Ok((rows, damaged))
 }
 
-/// Makes the changes, counts the rows, and writes what the file says of itself.
+/// Applies the changes, counts the rows, and writes the header.
 pub(crate) fn write(
     transaction: &WriteTransaction,
     store: StoreId,
-    head: &mut Head,
+    head: &mut Header,
     changes: &[Change],
 ) -> Result<(), DefinitionsError> {
     for (table, count) in Table::ALL.into_iter().zip(&mut head.rows) {

@@ -1,6 +1,6 @@
-//! What the store needs of a disk, and the real one.
+//! The operations that the store needs of a disk, and the real disk.
 //!
-//! Everything is positioned, nothing is buffered, and a name is durable only after `sync_folder`.
+//! Every access names its offset, nothing is buffered, and a name is durable only after `sync_folder`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,62 +21,61 @@ pub trait Disk: Send + Sync + 'static {
     /// An open file.
     type File: DiskFile;
 
-    /// Makes an empty file; there is none of this name.
+    /// Creates an empty file; the name must be new.
     fn create(&self, name: &str) -> io::Result<Self::File>;
 
     /// Opens a file to read and write it.
     fn open(&self, name: &str) -> io::Result<Self::File>;
 
-    /// Opens a file to read it from the device, or through the cache; without a cache there is one place to read
-    /// from.
+    /// Opens a file to read from the device or through the cache. A disk without a cache ignores the choice.
     fn open_to_read(&self, name: &str, _from: ReadFrom) -> io::Result<Self::File> {
         self.open(name)
     }
 
-    /// Reads a file, or the first `bytes_max` of it; without a cache there is one place to read from.
+    /// Reads a file, or its first `bytes_max` bytes. A disk without a cache ignores `_from`.
     fn read(&self, name: &str, _from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
         let mut bytes = read_all(&self.open(name)?)?;
         bytes.truncate(bytes_max);
         Ok(Bytes::from(bytes))
     }
 
-    /// The bytes that files may still take, if there is an end to them.
+    /// Free bytes of the disk.
     fn free_bytes(&self) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 
-    /// Gives a file another name.
+    /// Renames a file.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Takes a file away.
+    /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// The names of all files, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes names durable: those of new files, changed ones, and that there are none.
+    /// Makes all changes of names durable: new, changed and removed ones.
     fn sync_folder(&self) -> io::Result<()>;
 }
 
 /// An open file; its calls may come from several threads.
 pub trait DiskFile: Send + Sync + 'static {
-    /// Reads at `offset`, perhaps less than `bytes` holds; 0 is the end.
+    /// Reads at `offset`, perhaps fewer bytes than `bytes` holds; 0 at the end.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes at `offset`, perhaps less than all, and says how much.
+    /// Writes at `offset`, perhaps not all, and returns the number of bytes.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Returns when all that was written is on the device (`fdatasync`).
+    /// Returns when all written bytes are on the device (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
 
     /// The length in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// Cuts it off, or adds zeros.
+    /// Sets the length: cuts the file, or adds zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Gives the space of a part of it back, which reads as zeros then; false where the disk has no such thing.
-    fn give_back(&self, _part: Range<u64>) -> io::Result<bool> {
+    /// Punches a hole, which reads as zeros; false where the disk has no holes.
+    fn punch_holes(&self, _part: Range<u64>) -> io::Result<bool> {
         Ok(false)
     }
 }
@@ -85,7 +84,7 @@ pub trait DiskFile: Send + Sync + 'static {
 #[derive(Debug, Clone)]
 pub struct RealDisk {
     folder: PathBuf,
-    /// The folder itself, opened once: it is synced when a process that has no descriptor left may have to.
+    /// The folder itself, opened once, so that it can be synced when the process has no descriptors left.
     handle: Arc<OnceLock<File>>,
 }
 
@@ -171,7 +170,7 @@ impl DiskFile for File {
         File::set_len(self, len)
     }
 
-    fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+    fn punch_holes(&self, part: Range<u64>) -> io::Result<bool> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match rustix::fs::fallocate(self, hole, part.start, part.end.saturating_sub(part.start)) {
             Ok(()) => Ok(true),
@@ -181,15 +180,15 @@ impl DiskFile for File {
     }
 }
 
-/// Tells whether something is lacking that can come back: space, or descriptors of the process.
+/// Tells whether a resource is exhausted that can come back: space, or descriptors of the process.
 #[must_use]
-pub fn is_scarce(error: &io::Error) -> bool {
+pub fn is_out_of_resources(error: &io::Error) -> bool {
     let descriptors = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
         || descriptors.contains(&error.raw_os_error())
 }
 
-/// Writes all of `bytes`; a write that goes no further is an error, one that was interrupted is not.
+/// Writes all of `bytes`. A write of zero bytes is an error, an interrupted one is repeated.
 pub(crate) fn write_all(file: &impl DiskFile, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, offset) {
@@ -205,7 +204,7 @@ pub(crate) fn write_all(file: &impl DiskFile, mut bytes: &[u8], mut offset: u64)
     Ok(())
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 pub(crate) fn read_all(file: &impl DiskFile) -> io::Result<Vec<u8>> {
     let size = usize::try_from(file.size()?).map_err(io::Error::other)?;
     let mut bytes = vec![0; size];
@@ -214,7 +213,7 @@ pub(crate) fn read_all(file: &impl DiskFile) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads until `bytes` is full or the file ends, and says how many there were.
+/// Reads until `bytes` is full or the file ends, and returns the number of bytes.
 pub(crate) fn read_up_to(file: &impl DiskFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut at = 0;
     while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
@@ -243,14 +242,14 @@ mod tests {
         file.sync_data().expect("the disk is well");
         let blocks = |file: &File| file.metadata().expect("it is there").blocks();
         let before = blocks(&file);
-        let is_given_back = file.give_back(8 << 10..40 << 10).expect("the disk is well");
+        let is_hole = file.punch_holes(8 << 10..40 << 10).expect("the disk is well");
         let mut bytes = vec![1; 64 << 10];
         read_up_to(&file, &mut bytes, 0).expect("the disk is well");
         std::fs::remove_dir_all(&folder).expect("it is there");
-        let byte = if is_given_back { 0 } else { 7 };
+        let byte = if is_hole { 0 } else { 7 };
         assert!(bytes[8 << 10..40 << 10].iter().all(|found| *found == byte));
         assert!(bytes[..8 << 10].iter().chain(&bytes[40 << 10..]).all(|found| *found == 7));
         assert_eq!(file.size().ok(), Some(64 << 10));
-        assert!(!is_given_back || blocks(&file) < before, "{} blocks of {before}", blocks(&file));
+        assert!(!is_hole || blocks(&file) < before, "{} blocks of {before}", blocks(&file));
     }
 }

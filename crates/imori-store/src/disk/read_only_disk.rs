@@ -1,4 +1,4 @@
-//! A folder that whoever looks at it cannot change.
+//! A folder that can be read and not changed.
 
 use std::fs::File;
 use std::io;

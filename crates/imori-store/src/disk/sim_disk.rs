@@ -1,8 +1,8 @@
-//! A disk in memory, for tests and the simulator: what is not synced may be lost, in part, in any order.
+//! A disk in memory, for tests and the simulator: unsynced content may be lost, in part, in any order.
 //!
-//! Each sector of 512 bytes keeps every version since the last sync; a crash chooses one of them for
-//! each by the seed. Names are kept up to some operation since the last `sync_folder`. Faults come at
-//! the n-th call of a kind. A failed sync throws the dirty sectors away, as Linux may.
+//! Each sector of 512 bytes keeps every version since the last sync; a crash chooses one by the seed. Names
+//! are kept up to some operation since the last `sync_folder`. A fault hits the n-th call of a kind. A failed
+//! sync drops the dirty sectors, as Linux may.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use super::whole_file::ReadFrom;
 
 const SECTOR: usize = 512;
 
-/// SplitMix64.
+/// Random numbers by SplitMix64.
 #[derive(Debug, Clone)]
 pub struct Random(
-    /// The seed, then where it has got to.
+    /// The state: at first the seed.
     pub u64,
 );
 
@@ -34,7 +34,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where that is 0.
+    /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() >> 11) as usize % end.max(1)
     }
@@ -51,12 +51,12 @@ pub enum Call {
     SyncFolder,
 }
 
-/// What becomes of a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
-    /// It has this errno.
+pub enum DiskFault {
+    /// The call fails with this errno.
     Error(i32),
-    /// It writes about half, and says so.
+    /// The call writes about half, and says so.
     Short,
 }
 
@@ -72,13 +72,13 @@ struct Inode {
     now: Arc<Vec<u8>>,
     durable: Arc<Vec<u8>>,
     dirty: Arc<BTreeMap<usize, Vec<Sector>>>,
-    /// Lengths that were set since the last sync: a crash leaves those up to one of them.
+    /// Lengths set since the last sync; a crash keeps those up to one of them.
     lens: Arc<Vec<usize>>,
-    /// A sync failed: `now` shows what will never be durable.
+    /// A sync failed: `now` shows content that will never be durable.
     has_lost: bool,
 }
 
-/// The highest number that was promised to survive.
+/// The highest numbers that were promised to survive an event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Promised {
     /// The end of the process.
@@ -93,7 +93,7 @@ enum NameChange {
     Unset(String),
 }
 
-/// All that a crash leaves something of.
+/// The whole state of a disk, to which a crash can be applied.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     inodes: BTreeMap<usize, Inode>,
@@ -101,9 +101,9 @@ pub struct State {
     durable_names: BTreeMap<String, usize>,
     changes: Vec<Vec<NameChange>>,
     next_inode: usize,
-    /// What `free_bytes` says.
+    /// The answer of `free_bytes`.
     pub(crate) free_bytes: u64,
-    /// What the owner of the disk has promised so far.
+    /// The promises of the disk's owner so far.
     pub promised: Promised,
 }
 
@@ -111,18 +111,18 @@ pub struct State {
 struct Shared {
     state: State,
     snapshots: Option<Vec<State>>,
-    trouble: Option<(Call, usize, Trouble)>,
-    /// A sync says that it is done and does nothing.
+    fault: Option<(Call, usize, DiskFault)>,
+    /// A sync succeeds and does nothing.
     lies: bool,
     calls: usize,
     trace: Vec<(Call, usize, u64, usize)>,
 }
 
-/// The disk.
+/// A simulated disk.
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk(Arc<Mutex<Shared>>);
 
-/// An open file of it.
+/// An open file of a simulated disk.
 #[derive(Debug, Clone)]
 pub struct SimFile {
     disk: SimDisk,
@@ -131,7 +131,7 @@ pub struct SimFile {
 }
 
 impl State {
-    /// What is left after a crash, as this seed has it.
+    /// Applies a power cut, with the outcome chosen by `random`.
     #[must_use]
     pub fn crash(&self, random: &mut Random) -> State {
         let next_inode = self.next_inode;
@@ -151,13 +151,13 @@ impl State {
         state
     }
 
-    /// Tells whether a sync failed, so that the cache shows what will never be durable.
+    /// Tells whether a sync failed, so that the cache shows content that will never be durable.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.inodes.values().any(|inode| inode.has_lost)
     }
 
-    /// Changes a file as the medium might.
+    /// Damages a file as the medium might.
     pub fn damage(&mut self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let inode = self.inodes.get_mut(&self.names[name]).expect("the file is there");
         change(Arc::make_mut(&mut inode.now));
@@ -170,14 +170,15 @@ impl State {
         self.names.keys().cloned().collect()
     }
 
-    /// What a file shows, which is there.
+    /// The content of an existing file, as the cache shows it.
     #[must_use]
     pub fn bytes(&self, name: &str) -> &[u8] {
         &self.inodes[&self.names[name]].now
     }
 }
 
-/// One version of each dirty sector, chosen alone; the length reaches to the last that is there.
+/// The content after a power cut: one version of each dirty sector, chosen independently, up to the last one
+/// that exists.
 fn torn(inode: &Inode, random: &mut Random) -> Vec<u8> {
     let mut bytes = inode.durable.to_vec();
     if !inode.lens.is_empty() {
@@ -232,58 +233,58 @@ impl SimDisk {
         self.0.lock().expect("no test panics under the lock")
     }
 
-    /// How it is now.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> State {
         self.lock().state.clone()
     }
 
-    /// Every state from now on, after each call that changes something.
+    /// Records the state after each later call that changes something.
     pub fn watch(&self) {
         self.lock().snapshots = Some(Vec::new());
     }
 
-    /// The states since this was asked last.
+    /// Takes the recorded states.
     #[must_use]
     pub fn take_snapshots(&self) -> Vec<State> {
         self.lock().snapshots.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Notes what is promised from now on.
+    /// Changes the promises.
     pub fn promise(&self, promise: impl FnOnce(&mut Promised)) {
         let mut shared = self.lock();
         promise(&mut shared.state.promised);
         shared.snapshot();
     }
 
-    /// Says from now on that so much is free, though nothing takes of it.
+    /// Sets the answer of `free_bytes`, from which nothing is subtracted.
     #[cfg(test)]
     pub(crate) fn set_free_bytes(&self, bytes: u64) {
         self.lock().state.free_bytes = bytes;
     }
 
-    /// The `nth` call of this kind from now on, from 0, has this trouble.
-    pub fn trouble(&self, call: Call, nth: usize, trouble: Trouble) {
-        self.lock().trouble = Some((call, nth, trouble));
+    /// Makes the `nth` later call of this kind fail, counted from 0.
+    pub fn inject(&self, call: Call, nth: usize, fault: DiskFault) {
+        self.lock().fault = Some((call, nth, fault));
     }
 
-    /// From now on a sync of a file says that it is done and does nothing, as bad devices do.
-    pub fn lie(&self) {
+    /// Makes later syncs of files succeed without effect, as bad devices do.
+    pub fn drop_syncs(&self) {
         self.lock().lies = true;
     }
 
-    /// No trouble comes any more.
-    pub fn heal(&self) {
-        self.lock().trouble = None;
+    /// Removes the fault that `inject` planned.
+    pub fn clear_faults(&self) {
+        self.lock().fault = None;
     }
 
-    /// Every call up to now: its kind, the file's number, where and how much.
+    /// Every call so far: kind, number of the file, offset and length.
     #[must_use]
     pub fn trace(&self) -> Vec<(Call, usize, u64, usize)> {
         self.lock().trace.clone()
     }
 
-    /// The calls since this was asked last.
+    /// Takes the calls since the last request.
     #[must_use]
     pub fn take_trace(&self) -> Vec<(Call, usize, u64, usize)> {
         std::mem::take(&mut self.lock().trace)
@@ -309,13 +310,13 @@ impl Shared {
     fn meet(&mut self, call: Call, inode: usize, at: u64, len: usize) -> io::Result<usize> {
         self.calls += 1;
         self.trace.push((call, inode, at, len));
-        match &mut self.trouble {
-            Some((kind, 0, trouble)) if *kind == call => {
-                let trouble = *trouble;
-                self.trouble = None;
-                match trouble {
-                    Trouble::Error(code) => Err(io::Error::from_raw_os_error(code)),
-                    Trouble::Short => Ok(len / 2 / SECTOR * SECTOR),
+        match &mut self.fault {
+            Some((kind, 0, fault)) if *kind == call => {
+                let fault = *fault;
+                self.fault = None;
+                match fault {
+                    DiskFault::Error(code) => Err(io::Error::from_raw_os_error(code)),
+                    DiskFault::Short => Ok(len / 2 / SECTOR * SECTOR),
                 }
             }
             Some((kind, left, _)) if *kind == call => {
@@ -350,7 +351,7 @@ impl Disk for SimDisk {
         Ok(SimFile { from, ..self.open(name)? })
     }
 
-    /// What the cache shows, or what the device holds once the cache has given it what is dirty.
+    /// Reads from the cache, or from the device after the cache was written back.
     fn read(&self, name: &str, from: ReadFrom, bytes_max: usize) -> io::Result<Bytes> {
         let shared = self.lock();
         let inode = shared.state.names.get(name).and_then(|inode| shared.state.inodes.get(inode));
@@ -446,7 +447,7 @@ impl DiskFile for SimFile {
         Ok(())
     }
 
-    fn give_back(&self, part: Range<u64>) -> io::Result<bool> {
+    fn punch_holes(&self, part: Range<u64>) -> io::Result<bool> {
         // As Linux does where there is nothing to be given back.
         if part.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -534,7 +535,7 @@ mod tests {
         let file = disk.create("a").expect("it takes a file");
         disk.sync_folder().expect("the disk is well");
         file.write_at(&[1; SECTOR], 0).expect("the disk is well");
-        disk.trouble(Call::Sync, 0, Trouble::Error(EIO));
+        disk.inject(Call::Sync, 0, DiskFault::Error(EIO));
         assert_eq!(file.sync_data().map_err(|error| error.raw_os_error()), Err(Some(EIO)));
         file.sync_data().expect("that is the trap");
         assert_eq!(disk.state().crash(&mut Random(0)).bytes("a").len(), 0);

@@ -1,7 +1,7 @@
 //! Reads a file past the page cache or through it.
 //!
-//! The page cache may show what never reached the device: after a failed sync the kernel shows pages that
-//! it dropped. Where nobody can say that this did not happen, the device is asked.
+//! The page cache may show content that never reached the device: after a failed sync the kernel shows pages
+//! that it dropped. Unless that is excluded, the device is read.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,14 +14,13 @@ use rustix::io::Errno;
 
 use crate::limits::{BLOCK_BYTES, READ_BYTES};
 
-/// Where bytes are read from.
+/// The place to read bytes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadFrom {
     /// The device, whatever the page cache shows.
     #[default]
     Device,
-    /// The page cache, and the device where it has nothing: for whoever knows that since the system
-    /// started no write and no sync failed.
+    /// The page cache, for callers who know that no write and no sync failed since the system started.
     Cache,
 }
 
@@ -42,13 +41,13 @@ pub(crate) fn read(path: &Path, from: ReadFrom, bytes_max: usize) -> io::Result<
     read_aligned(&open(path, from)?, bytes_max)
 }
 
-/// A file system that has no direct reads says so when it is opened or read.
+/// Tells whether a file system refuses direct reads, at the opening or at a read.
 fn is_refusal(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     [Errno::INVAL, Errno::NOTSUP].iter().any(|errno| code == Some(errno.raw_os_error()))
 }
 
-/// Has the page cache give its pages to the device and forget them.
+/// Opens a file after the page cache wrote its pages to the device and forgot them.
 fn open_uncached(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     file.sync_data()?;
@@ -61,7 +60,7 @@ fn read_aligned(file: &File, bytes_max: usize) -> io::Result<Bytes> {
     read_with(len, |bytes, at| file.read_at(bytes, at))
 }
 
-/// Reads into memory that begins at a block, as a direct read needs it, until so many bytes are there or no more.
+/// Reads into block-aligned memory, as a direct read needs it, until `len` bytes or the end of the file.
 pub(crate) fn read_with(
     len: usize,
     read_at: impl Fn(&mut [u8], u64) -> io::Result<usize>,

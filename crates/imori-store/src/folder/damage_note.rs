@@ -1,7 +1,7 @@
-//! The file `damage`: what was found damaged or missing in a store, until somebody says that he knows.
+//! The file `damage`: findings of damage in a store, until an operator acknowledges them.
 //!
-//! Text for people, a line for each finding. Nothing is decided by what it says, and everything by whether it is
-//! there; so it needs no checksum, and may be removed by hand.
+//! Text for people, a line for each finding. Only the existence of the file is ever decided on, so it needs
+//! no checksum and may be removed by hand.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::limits::DAMAGE_NOTE_BYTES_MAX;
 
-/// What the file is called.
+/// Name of the file.
 pub const NAME: &str = "damage";
 
 /// Tells whether there is a note in this data folder.
@@ -18,10 +18,11 @@ pub fn is_there(folder: &Path) -> bool {
     folder.join(NAME).exists()
 }
 
-/// What the note of this data folder says; nothing where there is none.
+/// Reads the lines of the note; none if there is no note.
 ///
 /// # Errors
-/// What the operating system says.
+///
+/// Any error of the operating system.
 pub fn read(folder: &Path) -> io::Result<Vec<String>> {
     let file = match File::open(folder.join(NAME)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -32,10 +33,11 @@ pub fn read(folder: &Path) -> io::Result<Vec<String>> {
     Ok(String::from_utf8_lossy(&bytes).lines().map(String::from).collect())
 }
 
-/// Adds what the note does not say yet, as far as there is room in it; it is durable when this returns.
+/// Adds new findings to the note, as far as there is room; durable on return.
 ///
 /// # Errors
-/// What the operating system says.
+///
+/// Any error of the operating system.
 pub fn add(folder: &Path, findings: &[String]) -> io::Result<()> {
     let known = read(folder)?;
     let mut len = known.iter().map(|line| line.len() + 1).sum::<usize>();
@@ -56,10 +58,11 @@ pub fn add(folder: &Path, findings: &[String]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Takes the note away, for somebody who knows what it said; gives that.
+/// Removes the note on behalf of an operator, and returns its lines.
 ///
 /// # Errors
-/// What the operating system says.
+///
+/// Any error of the operating system.
 pub fn acknowledge(folder: &Path) -> io::Result<Vec<String>> {
     let known = read(folder)?;
     if is_there(folder) {

@@ -1,7 +1,7 @@
-//! The folder that is a store, and whose it is.
+//! The data folder of a store.
 //!
-//! It holds `lock`, `store` (which store this is), `run` (how the last process ended), `damage` (what nobody has
-//! acknowledged), `definitions.redb` and the folders `journal/` and `segments/`.
+//! It holds `lock`, `store` (the store's id), `run` (how the last process ended), `damage` (findings that
+//! nobody acknowledged), `definitions.redb`, and the folders `journal/` and `segments/`.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -24,48 +24,48 @@ pub const JOURNAL: &str = "journal";
 /// The folder of segments.
 pub const SEGMENTS: &str = "segments";
 
-/// Where the kernel says which boot this is.
+/// The file in which the kernel identifies this boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Bits of a folder's mode that let others than its owner in.
+/// Mode bits that let others than the owner into a folder.
 const OTHERS: u32 = 0o077;
 
 /// Why a folder cannot be used as a store.
 #[derive(Debug)]
 pub enum FolderError {
-    /// The operating system does not let us.
+    /// The operating system returned an error.
     Disk {
-        /// What it is about.
+        /// The file or folder.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         error: io::Error,
     },
-    /// Another process has it.
+    /// Another process has the folder.
     Held {
         /// The folder.
         path: PathBuf,
-        /// The number of that process, if it wrote it down.
+        /// The id of that process, if known.
         process: Option<u32>,
     },
     /// The folder does not say which store it holds.
     Identity {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: IdentityError,
     },
-    /// There is something of a store, and nothing that says which.
+    /// Files of a store exist, and its id is missing.
     NoIdentity {
         /// The folder.
         path: PathBuf,
-        /// What is there.
+        /// A file that exists.
         found: String,
     },
-    /// A folder of a store is gone, and the settings say that it is not to be opened then. Nothing was changed.
+    /// A folder of the store is missing, and the settings refuse to open the store then. Nothing was changed.
     Missing {
         /// The folder.
         path: PathBuf,
-        /// What is not there.
+        /// The missing folders.
         names: Vec<&'static str>,
     },
     /// There is no store.
@@ -73,7 +73,7 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
-    /// The disk failed in this run, so that it cannot end cleanly.
+    /// The disk failed in this run, so that the run cannot end cleanly.
     DiskFailed,
 }
 
@@ -131,7 +131,7 @@ impl std::error::Error for FolderError {
     }
 }
 
-/// A folder that is a store, and that this process alone has.
+/// The folder of a store, held by this process alone.
 #[derive(Debug)]
 pub struct StoreFolder {
     path: PathBuf,
@@ -147,10 +147,10 @@ pub struct StoreFolder {
 }
 
 impl StoreFolder {
-    /// Takes the folder, which is made where there is none, and marks durably that it is in use.
+    /// Takes the folder, creates it if necessary, and marks durably that it is in use.
     ///
-    /// Whoever ends without [`StoreFolder::end_clean`] is taken for killed, or worse. Of a store that was there
-    /// before, folders are made anew only where the settings say to go on without what is damaged.
+    /// A process that ends without [`StoreFolder::end_clean`] counts as killed. Missing folders of an
+    /// existing store are created only if the settings allow to go on after damage.
     pub fn open(path: &Path, on_damage: OnDamage) -> Result<StoreFolder, FolderError> {
         let disk = |error| FolderError::Disk { path: path.to_owned(), error };
         make(path).map_err(disk)?;
@@ -207,7 +207,7 @@ impl StoreFolder {
         &self.path
     }
 
-    /// The files that stand in it, the definitions among them.
+    /// The files in the folder itself, the definitions among them.
     #[must_use]
     pub fn root(&self) -> RealDisk {
         RealDisk::new(self.path.clone())
@@ -225,7 +225,7 @@ impl StoreFolder {
         self.segments.clone()
     }
 
-    /// Which store it is.
+    /// The id of the store.
     #[must_use]
     pub fn store(&self) -> StoreId {
         self.store
@@ -237,19 +237,19 @@ impl StoreFolder {
         self.last_end
     }
 
-    /// The folders that the store had and that were gone: they are empty now.
+    /// Folders that were missing at the opening; they are empty now.
     #[must_use]
     pub fn missing(&self) -> &[&'static str] {
         &self.missing
     }
 
-    /// Tells whether others than the owner may look into it, which is worth a warning.
+    /// Tells whether others than the owner may read the folder, which deserves a warning.
     #[must_use]
     pub fn is_open_to_others(&self) -> bool {
         self.is_open_to_others
     }
 
-    /// Marks, durably, that all is written; the last thing before the process gives the folder back.
+    /// Marks durably that all is written, as the last step before the process gives the folder back.
     pub fn end_clean(&self) -> Result<(), FolderError> {
         if self.has_failed.load(Ordering::Acquire) {
             return Err(FolderError::DiskFailed);
@@ -258,22 +258,22 @@ impl StoreFolder {
         marked.map_err(|error| FolderError::Disk { path: self.path.clone(), error })
     }
 
-    /// Marks, as well as that goes, that a write or a sync failed; it may take as long as the disk does.
+    /// Marks, as far as possible, that a write or a sync failed. The call may take as long as the disk does.
     ///
-    /// Safety cannot hang on a mark that a failing disk has to take, and does not:
+    /// Safety must not depend on a mark that a failing disk has to store, and it does not:
     ///
-    /// - The page cache lives as long as the boot. In another boot no mark but a clean one is believed,
-    ///   and once this was called no clean one is written.
+    /// - The page cache lives as long as the boot. In another boot only a clean mark is believed, and
+    ///   after this call no clean mark is written.
     /// - In this boot the next process reads the mark through the same page cache, so that the write is
-    ///   enough; the sync only keeps it when the cache lets it go.
-    /// - If the sector cannot be written, the mark is taken away, and none is as good as a power loss.
-    /// - If that fails too, the file system refuses every change, and the next process cannot take the
-    ///   folder before it is mounted anew, which drops the cache. One that was only made writable again
-    ///   keeps it, and there alone [`LastEnd::Killed`] is told although a sync failed. Therefore that
-    ///   word allows to read through the page cache, and never to leave as it is what was read from where
-    ///   the last process wrote: opening a journal writes the last file and those that were ready anew
-    ///   and syncs them, a segment has its name only after its sync, and the definitions change their
-    ///   root only after a sync of what it points to.
+    ///   enough. The sync only keeps the mark when the cache drops it.
+    /// - If the sector cannot be written, the mark is removed; a missing mark counts as a power loss.
+    /// - If that fails too, the file system refuses every change. The next process cannot take the
+    ///   folder before a new mount, which drops the cache. A file system that was only made writable
+    ///   again keeps the cache, and only there [`LastEnd::Killed`] follows a failed sync.
+    ///
+    /// Therefore that end allows to read through the page cache, and never to trust the last writes. An
+    /// opening writes and syncs the last journal file and the ready ones again. A segment gets its name after
+    /// its sync. The definitions change their root after a sync of the pages below.
     pub fn disk_failed(&self) -> io::Result<()> {
         self.has_failed.store(true, Ordering::Release);
         let marked = self.mark.disk_failed();
@@ -284,38 +284,38 @@ impl StoreFolder {
     }
 }
 
-/// A folder that is looked at and not changed, while no process has it.
+/// A folder under inspection: unchanged, and held by no other process.
 #[derive(Debug)]
-pub struct FolderLook {
-    /// Which store it is.
+pub struct FolderInspection {
+    /// The id of the store.
     pub store: StoreId,
-    /// How the last process ended that had it.
+    /// How the last process ended.
     pub last_end: LastEnd,
-    /// The folders that the store had and that are gone.
+    /// Folders of the store that are missing.
     pub missing: Vec<&'static str>,
-    /// Others than the owner may look into it.
+    /// Others than the owner may read the folder.
     pub is_open_to_others: bool,
     _lock: Option<FolderLock>,
 }
 
-impl FolderLook {
-    /// Keeps others out of the folder and reads whose it is.
-    pub fn open(path: &Path) -> Result<FolderLook, FolderError> {
+impl FolderInspection {
+    /// Keeps other processes out of the folder and reads its id.
+    pub fn open(path: &Path) -> Result<FolderInspection, FolderError> {
         let disk = |error| FolderError::Disk { path: path.to_owned(), error };
         if !path.is_dir() {
             return Err(FolderError::Absent { path: path.to_owned() });
         }
-        let lock = FolderLock::take_to_look(path).map_err(|error| held(path, error))?;
+        let lock = FolderLock::take_to_inspect(path).map_err(|error| held(path, error))?;
         let Some(store) = identity_in(path)? else {
             return Err(FolderError::Absent { path: path.to_owned() });
         };
         let last_end = run_mark::read(&ReadOnlyDisk::new(path.to_owned()), boot()).map_err(disk)?;
         let is_open_to_others = is_open_to_others(path).map_err(disk)?;
-        Ok(FolderLook { store, last_end, missing: missing(path), is_open_to_others, _lock: lock })
+        Ok(FolderInspection { store, last_end, missing: missing(path), is_open_to_others, _lock: lock })
     }
 }
 
-/// The identity of a folder; that of one with files of a store must not be missing.
+/// The id of a folder, which must exist if there are files of a store.
 fn identity_in(path: &Path) -> Result<Option<StoreId>, FolderError> {
     let identity = identity::read(&ReadOnlyDisk::new(path.to_owned()));
     let identity = identity.map_err(|error| FolderError::Identity { path: path.to_owned(), error })?;
@@ -349,7 +349,7 @@ fn missing(path: &Path) -> Vec<&'static str> {
     [JOURNAL, SEGMENTS].into_iter().filter(|name| !path.join(name).is_dir()).collect()
 }
 
-/// Makes a folder for its owner alone, and those above it; their names are durable.
+/// Creates a folder for its owner alone, and its parents; their names are durable.
 fn make(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

@@ -5,25 +5,25 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// What the file is called. It stays when nobody holds the lock.
+/// Name of the lock file, which stays when nobody holds the lock.
 pub(crate) const NAME: &str = "lock";
 
-/// Nobody else has the folder as long as this is there.
+/// The lock of a folder, held until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     file: File,
 }
 
-/// Why there is no lock.
+/// Why the lock cannot be taken.
 #[derive(Debug)]
 pub(crate) enum LockError {
     Disk(io::Error),
-    /// Another process has it; its number if it wrote that down.
+    /// Another process holds the lock; its id, if known.
     Held(Option<u32>),
 }
 
 impl FolderLock {
-    /// Takes the lock of a folder, which exists, and writes down who has it.
+    /// Takes the lock of an existing folder and writes the id of this process into it.
     pub(crate) fn take(folder: &Path) -> Result<FolderLock, LockError> {
         let path = folder.join(NAME);
         let options =
@@ -36,9 +36,9 @@ impl FolderLock {
         Ok(FolderLock { file })
     }
 
-    /// Takes the lock without changing anything; `None` where there is no file to lock, so that nobody
-    /// can hold it.
-    pub(crate) fn take_to_look(folder: &Path) -> Result<Option<FolderLock>, LockError> {
+    /// Takes the lock without changing anything; `None` if there is no lock file, so that no process can hold
+    /// it.
+    pub(crate) fn take_to_inspect(folder: &Path) -> Result<Option<FolderLock>, LockError> {
         let path = folder.join(NAME);
         match File::open(&path) {
             Ok(file) => lock(&file, &path).map(|()| Some(FolderLock { file })),

@@ -1,7 +1,7 @@
-//! The file `store`: which store a folder holds, and in which version.
+//! The file `store`: the id of the store in a folder, and the version of the folder.
 //!
-//! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. It is written once, before
-//! anything else, and every other file of the store is bound to its number.
+//! One sector: `magic 8, version u32, store 16, 0 u32, crc32c u32`, then zeros. The file is written once,
+//! before all others, and every other file carries the same id.
 
 use std::fmt;
 use std::io;
@@ -11,23 +11,23 @@ use crate::disk::Disk;
 use crate::limits::SECTOR_BYTES;
 use crate::seal::StoreId;
 
-/// What the file is called.
+/// Name of the file.
 pub const NAME: &str = "store";
 
-/// The version of the folder: which files it has and what they are called.
+/// The version of the folder's layout: its files and their names.
 pub const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"imoristo";
 const USED_BYTES: usize = 36;
 
-/// Why a folder does not say which store it holds.
+/// Why the id of a folder cannot be read.
 #[derive(Debug)]
 pub enum IdentityError {
-    /// The disk does not let us.
+    /// The disk returned an error.
     Disk(io::Error),
     /// The file does not verify.
     Damaged,
-    /// It verifies, and is of a version that is not known here.
+    /// The file verifies and has an unknown version.
     Version(u32),
 }
 
@@ -65,12 +65,12 @@ impl From<io::Error> for IdentityError {
     }
 }
 
-/// Which store the folder holds; `None` if nothing says so.
+/// Reads the id of the store; `None` if the file is missing.
 pub fn read<D: Disk>(disk: &D) -> Result<Option<StoreId>, IdentityError> {
     replace::content(disk, NAME)?.map(|bytes| decode(&bytes)).transpose()
 }
 
-/// Makes the folder hold this store.
+/// Writes the id of a new store.
 pub fn write<D: Disk>(disk: &D, store: StoreId) -> io::Result<()> {
     replace::replace(disk, NAME, &encode(store)).map(drop)
 }

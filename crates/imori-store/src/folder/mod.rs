@@ -1,4 +1,4 @@
-//! The data folder: which store it is, who has it, how the last process ended, and which damage was found.
+//! The data folder: its id, its lock, the end of the last process, and the damage that was found.
 
 mod folder;
 mod folder_lock;
@@ -7,4 +7,4 @@ pub mod run_mark;
 pub mod identity;
 mod replace;
 
-pub use self::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS, StoreFolder};
+pub use self::folder::{FolderError, FolderInspection, JOURNAL, SEGMENTS, StoreFolder};

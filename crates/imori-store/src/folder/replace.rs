@@ -1,11 +1,11 @@
-//! Small files that are replaced whole: after a crash there is the old one or the new one.
+//! Small files that are replaced whole: a crash leaves the old one or the new one.
 
 use std::io;
 
 use crate::disk::{self, Disk, DiskFile as _};
 use crate::limits::SECTOR_BYTES;
 
-/// Gives the file `name` this content, durably, and leaves it open.
+/// Replaces the content of the file `name` durably, and returns the file.
 pub(crate) fn replace<D: Disk>(disk: &D, name: &str, content: &[u8; SECTOR_BYTES]) -> io::Result<D::File> {
     let new = format!("{name}.new");
     // One that was never whole is left from an earlier end.
@@ -20,7 +20,7 @@ pub(crate) fn replace<D: Disk>(disk: &D, name: &str, content: &[u8; SECTOR_BYTES
     Ok(file)
 }
 
-/// Reads such a file; `None` if there is none.
+/// Reads a small file; `None` if it is missing.
 pub(crate) fn content<D: Disk>(disk: &D, name: &str) -> io::Result<Option<Vec<u8>>> {
     match disk.open(name) {
         Ok(file) => {

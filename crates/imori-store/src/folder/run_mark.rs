@@ -1,10 +1,8 @@
-//! The file `run`: how the last process that had the store ended.
+//! The file `run`: how the last process with this store ended.
 //!
-//! It matters for one question: may what the page cache shows be taken for what is on the device? After
-//! a kill it may, for the kernel went on and writes it. After a power loss there is no page cache. After
-//! a failed sync it may not: the kernel dropped the pages as if they were written, and shows them still.
-//!
-//! [`RunMark::disk_failed`] says in `folder.rs` why safety does not hang on this file.
+//! The mark answers whether the page cache may be trusted. After a kill it may, for the kernel still writes
+//! it. After a power loss there is no cache. After a failed sync it may not: the kernel dropped the pages and
+//! shows them still. [`RunMark::disk_failed`] and `folder.rs` say why safety does not depend on this file.
 
 use std::fmt;
 use std::io;
@@ -13,7 +11,7 @@ use super::replace;
 use crate::disk::{self, Disk, DiskFile};
 use crate::limits::SECTOR_BYTES;
 
-/// What the file is called.
+/// Name of the file.
 pub const NAME: &str = "run";
 
 const MAGIC: [u8; 8] = *b"imorirun";
@@ -23,15 +21,15 @@ const USED_BYTES: usize = 36;
 /// How the last process that had the store ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastEnd {
-    /// There was none: the store is new.
+    /// No process before: the store is new.
     First,
-    /// By itself, when all was written.
+    /// Cleanly, after all was written.
     Clean,
-    /// Without a word, while the operating system went on and the disk was well.
+    /// Killed, while the operating system went on and the disk was well.
     Killed,
-    /// Together with the operating system, or nobody knows how.
+    /// With the operating system, or in an unknown way.
     PowerLost,
-    /// After a write or sync that failed: what files show need not be what the device holds.
+    /// After a failed write or sync: files may show content that the device does not hold.
     DiskFailed,
 }
 
@@ -47,11 +45,11 @@ impl fmt::Display for LastEnd {
     }
 }
 
-/// The number that the kernel chose when it started; `None` where there is none to be had.
+/// The random id of a boot, chosen by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BootId(pub [u8; 16]);
 
-/// What stands in the mark.
+/// The content of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Running = 1,
@@ -77,10 +75,10 @@ pub fn read<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<LastEnd> {
     })
 }
 
-/// Marks, durably, that a process has the store.
+/// Marks durably that a process has the store.
 ///
-/// A failed disk of this very boot stays marked while this process runs: the page cache is still the one
-/// that lied, and who is killed now would otherwise leave a mark that says it can be believed.
+/// A failed disk of this boot stays marked meanwhile. The page cache is still the same one, and a kill now
+/// would otherwise leave a mark that trusts it.
 pub fn begin<D: Disk>(disk: &D, boot: Option<BootId>) -> io::Result<RunMark<D::File>> {
     let before = replace::content(disk, NAME)?.as_deref().and_then(decode);
     let is_same_failure = before.is_some_and(|(word, then)| word == Word::DiskFailed && then == boot);
@@ -106,8 +104,8 @@ impl<F: DiskFile> RunMark<F> {
     }
 }
 
-/// Writes over the sector that is there: no name, no space and no other sector is needed for it, so that a store on a
-/// full disk can be opened and drained. After a crash there is the old mark, the new one, or one that says nothing.
+/// Overwrites the existing sector, which needs no name and no space: a store on a full disk can be opened. A
+/// crash leaves the old mark, the new one, or an unreadable one.
 fn overwrite(file: &impl DiskFile, content: &[u8; SECTOR_BYTES]) -> io::Result<()> {
     disk::write_all(file, content, 0)?;
     file.sync_data()
@@ -144,12 +142,12 @@ fn decode(bytes: &[u8]) -> Option<(Word, Option<BootId>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::sim_disk::{Call, EIO, Random, SimDisk, Trouble};
+    use crate::disk::sim_disk::{Call, DiskFault, EIO, Random, SimDisk};
 
     const HERE: Option<BootId> = Some(BootId([1; 16]));
     const ELSEWHERE: Option<BootId> = Some(BootId([2; 16]));
 
-    /// What happens to the mark, in one word each.
+    /// Applies steps to the mark, one word each.
     fn marked(steps: &str) -> SimDisk {
         let disk = SimDisk::default();
         let mut mark = None;
@@ -252,7 +250,7 @@ mod tests {
     fn a_mark_that_cannot_be_synced_is_an_error_and_is_seen_in_this_boot() {
         let disk = SimDisk::default();
         let mark = begin(&disk, HERE).expect("the disk is well");
-        disk.trouble(Call::Sync, 0, Trouble::Error(EIO));
+        disk.inject(Call::Sync, 0, DiskFault::Error(EIO));
         assert_eq!(mark.disk_failed().map_err(|error| error.raw_os_error()), Err(Some(EIO)));
         assert_eq!(read(&disk, HERE).expect("it can be read"), LastEnd::DiskFailed);
     }

@@ -1,9 +1,9 @@
-//! The threads of a journal: one that commits, and one that keeps files ready.
+//! The threads of a journal: one commits, one keeps files ready.
 //!
-//! The committer takes everything queued, writes it by one call, syncs once and releases it. There is
-//! no timer: what comes meanwhile is the next batch. After a failed write or sync nothing is ever
-//! released again and that file is not synced again; whoever listens ends the process. A disk without
-//! space for a new file is no failure: the committer waits for one.
+//! The committer takes everything queued, writes it by one call, syncs once and releases it. There is no
+//! timer: records that arrive meanwhile are the next batch. After a failed write or sync nothing is ever
+//! released again, and that file is not synced again; the listener ends the process. A disk without space for
+//! a new file is no failure: the committer waits for one.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -25,31 +25,31 @@ use crate::lsn::{Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::records::RecordType;
 
-/// Who is told what became of records; called on the store's threads, and does not block them.
+/// Receives the fate of records. The store's threads call it, so it must not block.
 pub trait Listener: Send + Sync + 'static {
-    /// The write of all records up to this one returned: they survive the end of this process.
+    /// The write of all records up to `through` returned: they survive the end of this process.
     fn written(&self, through: Lsn);
 
-    /// All records up to this one are durable.
+    /// All records up to `through` are durable.
     fn released(&self, through: Lsn);
 
-    /// A batch was released; for those who count. Comes after `released`.
+    /// A batch was released. Called after `released`, for statistics.
     fn committed(&self, _commit: &Commit) {}
 
-    /// The disk failed: what was not released will never be. Comes once.
+    /// The disk failed: records that were not released never will be. Called once.
     fn poisoned(&self, cause: &io::Error);
 }
 
-/// What a batch took.
+/// Size and duration of one committed batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Commit {
-    /// Its records.
+    /// Number of records in the batch.
     pub records: usize,
-    /// The bytes of its records.
+    /// Bytes of those records.
     pub bytes: usize,
-    /// How long its write took.
+    /// Duration of the write.
     pub write: Duration,
-    /// How long its sync took.
+    /// Duration of the sync.
     pub sync: Duration,
 }
 
@@ -64,9 +64,9 @@ struct Shared<D: Disk> {
     listener: Box<dyn Listener>,
     file_bytes: usize,
     state: Mutex<State<D::File>>,
-    /// Something is queued, a file is ready, or it ends.
+    /// Signalled when a record is queued, a file is ready, or the journal ends.
     work: Condvar,
-    /// A file is free, one was taken, or it ends.
+    /// Signalled when a file is free, a file was taken, or the journal ends.
     room: Condvar,
     queued_bytes: AtomicUsize,
     released: AtomicU64,
@@ -79,12 +79,12 @@ struct State<F> {
     pool: Pool<F>,
     live_files: usize,
     oldest_sealed: Option<Lsn>,
-    /// Bytes that the file still takes which is written to.
+    /// Bytes left in the active file.
     room: usize,
     /// The committer waits for `work`, and nobody has woken it yet.
     is_waiting: bool,
     is_ending: bool,
-    /// All is committed that ever will be, and no file is needed any more.
+    /// The last batch is committed, and no further file is needed.
     is_committed: bool,
     is_poisoned: bool,
 }
@@ -130,7 +130,7 @@ impl<D: Disk> Committer<D> {
         Ok(())
     }
 
-    /// Queues records, each for itself; an array or a `Vec`.
+    /// Queues independent records, given as an array or a `Vec`.
     pub fn append<R>(&self, records: R) -> Result<LsnRange, AppendError>
     where
         R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
@@ -138,7 +138,7 @@ impl<D: Disk> Committer<D> {
         self.shared.append(Admitted::each(records, self.shared.file_bytes)?)
     }
 
-    /// Queues records of which after a crash all are there or none.
+    /// Queues an atomic group: after a crash all of its records are there or none.
     pub fn append_group<R>(&self, records: R) -> Result<LsnRange, AppendError>
     where
         R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
@@ -146,7 +146,7 @@ impl<D: Disk> Committer<D> {
         self.shared.append(Admitted::group(records, self.shared.file_bytes)?)
     }
 
-    /// Queues a checkpoint: once it is durable, files are free that have nothing at or above `floor`.
+    /// Queues a checkpoint. Once durable, it frees each file without a record at or above `floor`.
     pub fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Result<Lsn, AppendError> {
         let mut bytes = BytesMut::with_capacity(8 + payload.len());
         bytes.put_u64_le(floor.0);
@@ -155,8 +155,8 @@ impl<D: Disk> Committer<D> {
         self.append([record]).map(|range| range.last)
     }
 
-    /// The bytes of records that are not released yet. Nothing that is appended is refused for want of
-    /// room: who lets publishers in stops them while this is above a mark.
+    /// Bytes of records that are not released yet. The journal refuses no record for want of room: its owner
+    /// stops publishers while this number is above a mark.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.shared.queued_bytes.load(Ordering::Relaxed)
@@ -168,33 +168,32 @@ impl<D: Disk> Committer<D> {
         self.shared.lock().intake.next_lsn()
     }
 
-    /// All records up to this one are durable.
+    /// Returns the last durable record: this one and all before it are on disk.
     #[must_use]
     pub fn released_through(&self) -> Lsn {
         Lsn(self.shared.released.load(Ordering::Acquire))
     }
 
-    /// Since when the write or sync is under way, if one is; a thread that watches for stalls asks.
+    /// When the write or sync under way began, if there is one; the watch for stalls asks.
     #[must_use]
     pub fn flush_since(&self) -> Option<Instant> {
         *self.shared.flush_since.lock().expect("nothing panics while it holds this")
     }
 
-    /// Tells whether a file could not be made for want of space.
+    /// Tells whether a file could not be created for want of space.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         self.shared.is_stalled.load(Ordering::Relaxed)
     }
 
-    /// Looks at how much space is left, and makes files again if they could not be made before and there
-    /// is space now. What is queued when this becomes high should be less than a file: the one behind it
-    /// is for settles.
-    pub fn look_at_space(&self, space: &mut Space) -> io::Result<Watermark> {
+    /// Measures free space, and creates files again if that failed before and there is space now. When the
+    /// watermark turns high, less than one file should be queued: the file behind it is reserved for settles.
+    pub fn check_space(&self, space: &mut Space) -> io::Result<Watermark> {
         let free_bytes = self.shared.disk.free_bytes()?;
         let mut state = self.shared.lock();
         let is_stalled = state.pool.is_stalled();
-        let watermark = space.look(free_bytes, is_stalled);
-        state.pool.be_short(watermark == Watermark::High);
+        let watermark = space.update(free_bytes, is_stalled);
+        state.pool.set_short_of_space(watermark == Watermark::High);
         if is_stalled && space.has_room(free_bytes) {
             state.pool.retry();
             self.shared.note_stall(&state);
@@ -205,8 +204,8 @@ impl<D: Disk> Committer<D> {
         Ok(watermark)
     }
 
-    /// Bytes that may be appended of what moves messages, so that files are left for settles, and for the checkpoint by
-    /// which files go: it stands behind all that is queued.
+    /// Bytes of records that move messages, as dead letters do, that may be appended now. The rest of the
+    /// disk stays reserved for settles and for the checkpoint, which stands behind all that is queued.
     pub fn room_for_moves(&self) -> io::Result<usize> {
         let free_bytes = self.shared.disk.free_bytes()?;
         let (ready, room) = {
@@ -216,14 +215,14 @@ impl<D: Disk> Committer<D> {
         Ok(room_for_moves(self.shared.file_bytes, (ready, free_bytes), room, self.queued_bytes()))
     }
 
-    /// The files in which something is needed, with the one that is written to.
+    /// Number of files that hold a needed record, the active file included.
     #[must_use]
     pub fn live_files(&self) -> usize {
         self.shared.lock().live_files
     }
 
-    /// The highest number in the oldest file of those that are needed and not written to: with a floor
-    /// above it, a checkpoint frees that file.
+    /// The highest number in the oldest sealed file, which nobody writes to any more. A checkpoint with a
+    /// floor above this number frees that file.
     #[must_use]
     pub fn oldest_sealed(&self) -> Option<Lsn> {
         self.shared.lock().oldest_sealed
@@ -231,7 +230,7 @@ impl<D: Disk> Committer<D> {
 }
 
 impl<F: DiskFile> State<F> {
-    /// Notes what others ask of the journal, which the committer's thread has.
+    /// Copies the figures that other threads ask for: the journal itself belongs to the committer's thread.
     fn note(&mut self, journal: &Journal<F>) {
         (self.live_files, self.oldest_sealed) = (journal.live_files(), journal.oldest_sealed());
         self.room = journal.room();
@@ -239,8 +238,8 @@ impl<F: DiskFile> State<F> {
 }
 
 impl<D: Disk> Committer<D> {
-    /// Commits what is queued, unless there is no space for it, and ends the threads. What is appended later
-    /// is never released.
+    /// Commits all queued records, unless there is no space for them, and ends the threads. Records that are
+    /// appended later are never released.
     pub fn finish(&self) {
         self.shared.lock().is_ending = true;
         self.shared.work.notify_all();
@@ -253,7 +252,7 @@ impl<D: Disk> Committer<D> {
     }
 }
 
-/// As [`Committer::finish`].
+/// Ends the threads as [`Committer::finish`] does.
 impl<D: Disk> Drop for Committer<D> {
     fn drop(&mut self) {
         self.finish();
@@ -285,7 +284,7 @@ impl<D: Disk> Shared<D> {
         appended
     }
 
-    /// The committer's thread.
+    /// Runs the committer's thread.
     fn commit(&self, mut journal: Journal<D::File>) {
         while let Some(batch) = self.next_batch(&mut journal) {
             match self.commit_batch(&mut journal, &batch) {
@@ -324,7 +323,7 @@ impl<D: Disk> Shared<D> {
         journal.take_batch()
     }
 
-    /// Waits until this is so; nothing if the journal is poisoned.
+    /// Waits until the condition holds; `None` if the journal is poisoned.
     fn wait(&self, mut is_so: impl FnMut(&mut State<D::File>) -> bool) -> Option<()> {
         let mut state = self.lock();
         loop {
@@ -359,7 +358,7 @@ impl<D: Disk> Shared<D> {
         Ok(Commit { records, bytes, write: write.get(), sync: sync.get() })
     }
 
-    /// Says to those who append whether files are missing, without the lock that they would need.
+    /// Publishes whether files are missing, so that appenders can ask without the lock.
     fn note_stall(&self, state: &State<D::File>) {
         self.is_stalled.store(state.pool.is_stalled(), Ordering::Relaxed);
     }
@@ -386,7 +385,7 @@ impl<D: Disk> Shared<D> {
         self.listener.released(released.through);
     }
 
-    /// The thread that makes files ready.
+    /// Runs the thread that keeps files ready.
     fn fill(&self) {
         let mut guard = self.lock();
         loop {
@@ -425,7 +424,7 @@ impl<D: Disk> Shared<D> {
     }
 }
 
-/// One batch: written, synced, released, in this order.
+/// Commits one batch: write, sync, release, in this order.
 pub(crate) fn commit<F: DiskFile>(
     batch: &Batch<F>,
     written: impl Fn(),
@@ -445,8 +444,8 @@ pub(crate) fn commit<F: DiskFile>(
     Ok(())
 }
 
-/// The same: so many files are ready, with space for others; `room` is left of the one that is written to, and `queued`
-/// bytes come first.
+/// Computes [`Committer::room_for_moves`] from the ready files, free space, the `room` of the active file and
+/// the bytes queued before the move.
 fn room_for_moves(file_bytes: usize, (ready, free_bytes): (usize, u64), room: usize, queued: usize) -> usize {
     let more_files = free_bytes / file_bytes as u64;
     let may_begin = ready >= SHORT_FILES_MAX || ready as u64 + more_files >= MOVE_FILES_MIN;

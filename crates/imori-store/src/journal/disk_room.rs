@@ -1,4 +1,4 @@
-//! Whether a disk has the room that a journal of these settings takes, beside what waits in segments.
+//! Measures whether a disk has room for a journal with given settings, beside its segments.
 
 use std::io;
 
@@ -6,25 +6,27 @@ use crate::disk::{Disk, DiskFile};
 use crate::limits::{READY_FILES, SPACE_HIGH_FILES};
 use crate::records::journal_file;
 
-/// Journal files beyond those that may be in use: one more while the oldest is made free, those that are ready, and
-/// those for which there has to be space, or publishers are stopped.
+/// Journal files beyond the live ones: one more while the oldest is freed, the ready ones, and the space
+/// without which publishers are stopped.
 const FILES_BESIDE: u64 = 1 + READY_FILES as u64 + SPACE_HIGH_FILES;
 
-/// What a journal takes of a disk, and what it can have.
+/// The bytes that a journal needs of a disk, and the bytes available to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRoom {
-    /// Bytes that it takes, and those that are left to others.
+    /// Bytes of all journal files, and the reserve left to others.
     pub needed_bytes: u64,
-    /// Bytes that are free, or its own already.
+    /// Bytes that are free or belong to the journal already.
     pub available_bytes: u64,
 }
 
 impl DiskRoom {
-    /// Looks at the disk of a journal that may have so many files in use and leaves so much to others.
+    /// Measures the disk of a journal with at most `files_max` live files of `file_bytes` each, which leaves
+    /// `reserve_bytes` to others.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn look<D: Disk>(
+    ///
+    /// Any error of the operating system.
+    pub fn measure<D: Disk>(
         journal: &D,
         files_max: u64,
         file_bytes: u64,
@@ -41,13 +43,13 @@ impl DiskRoom {
         Ok(DiskRoom { needed_bytes, available_bytes })
     }
 
-    /// Tells whether it can have what it takes.
+    /// Tells whether the disk has room for the journal.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.available_bytes >= self.needed_bytes
     }
 
-    /// Bytes that a file may have at most so that it would be enough.
+    /// The largest size of a journal file, in bytes, for which the disk would have room.
     #[must_use]
     pub fn file_bytes_max(&self, files_max: u64, reserve_bytes: u64) -> u64 {
         self.available_bytes.saturating_sub(reserve_bytes) / files_max.saturating_add(FILES_BESIDE)
@@ -78,7 +80,7 @@ mod tests {
             file.set_len(len).expect("it takes a hole");
         }
         let free_bytes = disk.free_bytes().expect("it has an end");
-        let room = DiskRoom::look(&disk, 4, 10, 7).expect("it is there");
+        let room = DiskRoom::measure(&disk, 4, 10, 7).expect("it is there");
         std::fs::remove_dir_all(&folder).expect("it is there");
         assert_eq!((room.needed_bytes, room.is_enough()), (107, true));
         let own_bytes = room.available_bytes - free_bytes.min(room.available_bytes);

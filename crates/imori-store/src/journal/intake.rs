@@ -1,8 +1,9 @@
-//! What was appended and is not taken yet. Numbers are given here; nothing is encoded or checked.
+//! The queue of appended records that no batch has taken yet. Numbers are given here; nothing is encoded or
+//! checked.
 //!
-//! It refuses nothing because there is much of it: what arrived has to go somewhere. Who lets records
-//! arrive looks at `queued_bytes` and stops its publishers above a mark of its own, while what frees
-//! space, as settles and checkpoints do, goes on.
+//! The intake refuses nothing because it is long: a record that arrived has to go somewhere. The owner
+//! watches `queued_bytes` and stops publishers above a mark. Settles and checkpoints, which free space, go
+//! on.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,25 +18,25 @@ use crate::records::record::{self, FLAG_IN_GROUP, Record, RecordType};
 /// A record that has no number yet.
 #[derive(Debug, Clone)]
 pub struct NewRecord {
-    /// What it is about.
+    /// The kind of the record.
     pub kind: RecordType,
-    /// What it says.
+    /// The payload, which the journal does not interpret.
     pub payload: Bytes,
 }
 
-/// Why records are not taken.
+/// Why records are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppendError {
-    /// There are none.
+    /// No record was given.
     Nothing,
-    /// They are larger than a journal file.
+    /// The records are larger than a journal file.
     TooLarge {
-        /// What they would take.
+        /// Bytes that they would take.
         bytes: usize,
-        /// What there is at most.
+        /// Bytes that a file has room for.
         bytes_max: usize,
     },
-    /// A write or a sync failed, and this journal never promises anything again.
+    /// A write or sync failed; this journal never promises anything again.
     Poisoned,
 }
 
@@ -55,7 +56,7 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
-/// Records that were looked at before any lock is taken: each fits into a file.
+/// Records whose size was checked before any lock was taken: each fits into a file.
 #[derive(Debug)]
 pub struct Admitted<R> {
     records: R,
@@ -64,7 +65,7 @@ pub struct Admitted<R> {
 }
 
 impl<R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>> Admitted<R> {
-    /// Records that are each for itself, for files of `file_bytes`.
+    /// Independent records, for files of `file_bytes`.
     pub fn each(records: R, file_bytes: usize) -> Result<Admitted<R>, AppendError> {
         let sizes = records.as_ref().iter().map(encoded_bytes);
         let (bytes, largest) = sizes.fold((0, 0), |(all, largest), one| (all + one, one.max(largest)));
@@ -72,7 +73,7 @@ impl<R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>> Admitted<R> {
         Ok(Admitted { records, is_group: false, bytes })
     }
 
-    /// Records of which after a crash all are there or none.
+    /// An atomic group: after a crash all of its records are there or none.
     pub fn group(records: R, file_bytes: usize) -> Result<Admitted<R>, AppendError> {
         let inner: usize = records.as_ref().iter().map(encoded_bytes).sum();
         let ends = if inner > 0 { 2 * record::encoded_bytes(0) } else { 0 };
@@ -80,14 +81,14 @@ impl<R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>> Admitted<R> {
         Ok(Admitted { records, is_group: true, bytes: inner + ends })
     }
 
-    /// The bytes that they take.
+    /// Encoded bytes of the records.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// A record that waits; one that stands for lost numbers accounts for more than its own.
+/// A waiting record, and the first number it accounts for: a pad stands for a range of lost numbers.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) first: Lsn,
@@ -103,12 +104,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// An empty one, whose next record has this number.
+    /// An empty intake whose next record gets this number.
     pub(crate) fn new(next: Lsn) -> Intake {
         Intake { next, entries: VecDeque::new(), is_poisoned: false }
     }
 
-    /// Takes records and gives their numbers, those of a group's begin and end included.
+    /// Appends records and returns their numbers, those of a group's begin and end included.
     pub fn append<R>(&mut self, admitted: Admitted<R>) -> Result<LsnRange, AppendError>
     where
         R: AsRef<[NewRecord]> + IntoIterator<Item = NewRecord>,
@@ -136,13 +137,13 @@ impl Intake {
         self.next
     }
 
-    /// Ends it: nothing is taken any more, and what is here is dropped.
+    /// Refuses every record from now on, and drops the waiting ones.
     pub fn poison(&mut self) {
         self.is_poisoned = true;
         self.entries.clear();
     }
 
-    /// Exchanges what is here for `empty`, however much it is.
+    /// Hands all waiting records over in exchange for an empty queue.
     pub(crate) fn hand_over(&mut self, empty: &mut VecDeque<Entry>) {
         debug_assert!(empty.is_empty(), "what was handed over before is taken first");
         std::mem::swap(&mut self.entries, empty);

@@ -1,17 +1,16 @@
-//! The committing side of the journal, without threads: batches out, and what is released once they are
-//! synced.
+//! The committing side of the journal, without threads: batches out, releases once they are synced.
 //!
 //! ```text
 //! intake -> staged -> take_batch -> taken -> batch_written -> written -> batch_synced -> released
 //! ```
-//! One batch is under way at a time, so that at most one is not synced after a crash.
+//! One batch is under way at a time, so that a crash leaves at most one unsynced.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 use super::intake::{Entry, Intake};
-use super::pool::{Pool, Wanted};
+use super::pool::{FileRequest, Pool};
 use crate::disk::{self, DiskFile};
 use crate::limits::{BATCH_BYTES_GOAL, BLOCK_BYTES};
 use crate::lsn::{Lsn, LsnRange};
@@ -22,16 +21,16 @@ use crate::records::record::{self, Record, RecordType};
 use crate::seal::Seal;
 use crate::settings::Settings;
 
-/// What a synced batch sets free.
+/// The outcome of a synced batch.
 #[derive(Debug)]
 pub struct Released<F> {
     /// All records up to this one are durable.
     pub through: Lsn,
-    /// Files in which a durable checkpoint says that nothing is needed.
+    /// Files that a durable checkpoint no longer needs.
     pub freed: Vec<JournalFile<F>>,
 }
 
-/// Records that are written by one write and made durable by one sync.
+/// Records that one write stores and one sync makes durable.
 #[derive(Debug)]
 pub struct Batch<F> {
     file: Arc<F>,
@@ -39,7 +38,7 @@ pub struct Batch<F> {
     lsns: LsnRange,
     record_count: usize,
     record_bytes: usize,
-    /// What is written: all of it, and before the first batch of a file its header.
+    /// The bytes to write: the records, and before the first batch of a file its header.
     bytes: Vec<u8>,
     seal: Seal,
 }
@@ -50,12 +49,12 @@ pub struct Journal<F> {
     settings: Settings,
     staged: VecDeque<Entry>,
     under_way: UnderWay,
-    /// The file that is written to, last, and those before it in which something is needed.
+    /// Live files, oldest first; the last one is the active file.
     live: VecDeque<Live<F>>,
     has_active: bool,
-    /// What it has to write is what recovery found: without that nothing is ever free.
+    /// True until recovered records are written again: no file can be freed before that.
     is_opening: bool,
-    /// Of the last batch, for the next.
+    /// The buffer of the last batch, reused by the next.
     buffer: Vec<u8>,
 }
 
@@ -80,28 +79,27 @@ struct Flight {
 }
 
 impl<F: DiskFile> Journal<F> {
-    /// A journal with nothing to write; in `live` are files that are not written to any more, each with
-    /// its highest number.
+    /// A journal with nothing to write; `live` holds sealed files, each with its highest number.
     pub(crate) fn new(settings: Settings, live: Vec<(JournalFile<F>, Lsn)>) -> Journal<F> {
         let live = live.into_iter().map(|(file, last)| Live { file, last, end: 0 }).collect();
         let (staged, under_way, buffer) = (VecDeque::new(), UnderWay::Nothing, Vec::new());
         Journal { settings, staged, under_way, live, has_active: false, is_opening: true, buffer }
     }
 
-    /// Takes what was appended, unless something is left of what was taken before.
+    /// Stages all appended records, unless staged ones are left from before.
     pub fn stage(&mut self, intake: &mut Intake) {
         if self.staged.is_empty() {
             intake.hand_over(&mut self.staged);
         }
     }
 
-    /// As [`Journal::roll`], but where no file is to be had what was appended meanwhile is taken too: a checkpoint among
-    /// it may get one.
+    /// Rolls as [`Journal::roll`] does. If no file is available, newly appended records are staged too: a
+    /// checkpoint among them may get one.
     pub fn roll_for(&mut self, intake: &mut Intake, pool: &mut Pool<F>) -> bool {
         self.roll(pool) || self.stage_more(intake) && self.roll(pool)
     }
 
-    /// Takes what was appended behind what is left, if there is any.
+    /// Stages newly appended records behind those that are left; tells whether there were any.
     fn stage_more(&mut self, intake: &mut Intake) -> bool {
         let mut more = VecDeque::new();
         intake.hand_over(&mut more);
@@ -110,24 +108,24 @@ impl<F: DiskFile> Journal<F> {
         has_more
     }
 
-    /// Takes what recovery found; `first` is below the record's own number where those between are lost.
+    /// Stages a recovered record; `first` is below its own number where the numbers between are lost.
     pub(crate) fn stage_again(&mut self, first: Lsn, record: Record) {
         self.staged.push_back(Entry { first, record });
     }
 
-    /// Tells whether something waits to be written.
+    /// Tells whether a staged record waits to be written.
     #[must_use]
     pub fn has_staged(&self) -> bool {
         !self.staged.is_empty()
     }
 
-    /// Tells whether the file that is written to has no room for what is next.
+    /// Tells whether the active file has no room for the next record.
     #[must_use]
     pub fn needs_file(&self) -> bool {
         self.has_staged() && self.fit(self.room(), 0).0 == 0
     }
 
-    /// Goes on to a file that is ready; false if there is none.
+    /// Makes a ready file the active one; false if none is ready.
     pub fn roll(&mut self, pool: &mut Pool<F>) -> bool {
         if self.settings.seal.planted.has(Fault::ReuseNotFree) && self.live.len() > 1 {
             pool.free(self.live.pop_front().expect("there are two").file);
@@ -143,8 +141,8 @@ impl<F: DiskFile> Journal<F> {
         true
     }
 
-    /// Takes what the next write holds, and encodes it; none if there is nothing, no room in the file, or
-    /// a batch under way.
+    /// Takes and encodes the next batch. `None` if nothing is staged, the file has no room, or a batch is
+    /// under way.
     pub fn take_batch(&mut self) -> Option<Batch<F>> {
         let (count, record_bytes) = self.fit(self.room(), BATCH_BYTES_GOAL);
         if count == 0 || !matches!(self.under_way, UnderWay::Nothing) {
@@ -178,14 +176,14 @@ impl<F: DiskFile> Journal<F> {
         Some(Batch { file, at, lsns, record_count: count, record_bytes, bytes, seal })
     }
 
-    /// Notes that the batch under way is written; no file is freed by that.
+    /// Notes that the batch under way is written, which frees no file.
     pub fn batch_written(&mut self) {
         if let UnderWay::Taken(flight) = self.under_way {
             self.under_way = UnderWay::Written(flight);
         }
     }
 
-    /// Releases the batch under way, which is synced; nothing if none is written.
+    /// Releases the batch under way after its sync; `None` if no batch was written.
     pub fn batch_synced(&mut self) -> Option<Released<F>> {
         let UnderWay::Written(flight) = self.under_way else { return None };
         self.under_way = UnderWay::Nothing;
@@ -193,7 +191,7 @@ impl<F: DiskFile> Journal<F> {
         Some(Released { through: flight.last, freed })
     }
 
-    /// Takes back what a batch was written from, for the next.
+    /// Takes back the buffer of a batch, for the next.
     pub fn recycle(&mut self, batch: Batch<F>) {
         self.buffer = batch.bytes;
         // One record that was larger than all others does not hold its memory for ever.
@@ -201,13 +199,13 @@ impl<F: DiskFile> Journal<F> {
         self.buffer.shrink_to(2 * BATCH_BYTES_GOAL);
     }
 
-    /// The files in which something is needed, with the one that is written to.
+    /// Number of files that hold a needed record, the active file included.
     #[must_use]
     pub fn live_files(&self) -> usize {
         self.live.len()
     }
 
-    /// The highest number in the oldest file of those that are needed and not written to.
+    /// The highest number in the oldest sealed file, if there is one.
     #[must_use]
     pub fn oldest_sealed(&self) -> Option<Lsn> {
         let is_sealed = self.live.len() > usize::from(self.has_active);
@@ -218,14 +216,14 @@ impl<F: DiskFile> Journal<F> {
         self.settings.file_bytes
     }
 
-    /// Bytes that the file which is written to still takes.
+    /// Bytes left in the active file.
     pub(crate) fn room(&self) -> usize {
         let active = self.live.back().filter(|_| self.has_active);
         active.map_or(0, |live| live.file.bytes.saturating_sub(live.end))
     }
 
-    /// What is asked of the next file.
-    fn wanted(&self) -> Wanted {
+    /// The size that the next file must have.
+    fn wanted(&self) -> FileRequest {
         let unit_bytes = batch_bytes(self.fit(usize::MAX, 0).1);
         let is_checkpoint = |entry: &Entry| entry.record.floor().is_some();
         let is_last = |entry: &Entry| is_checkpoint(entry) || self.is_opening;
@@ -235,16 +233,16 @@ impl<F: DiskFile> Journal<F> {
             // Numbers with a gap between them do not share a batch, and others come to their ends.
             batch_bytes(bytes) + 4 * BLOCK_BYTES
         });
-        Wanted { unit_bytes, freeing_bytes: through.map(|bytes| bytes.max(unit_bytes)) }
+        FileRequest { unit_bytes, freeing_bytes: through.map(|bytes| bytes.max(unit_bytes)) }
     }
 
-    /// It is opened, and goes on as soon as all is written that recovery found.
+    /// Marks the journal as open: all recovered records are staged.
     pub(crate) fn opened(&mut self) {
         self.is_opening = false;
     }
 
-    /// How many records fit into `room` bytes of a file, groups whole and numbers without a gap, and
-    /// the bytes they take; beyond `goal` no more than one record or group.
+    /// Counts the records that fit into `room` bytes of a file, and their bytes. Groups stay whole and
+    /// numbers have no gap. Beyond `goal` bytes at most one record or group is taken.
     fn fit(&self, room: usize, goal: usize) -> (usize, usize) {
         let (mut count, mut bytes) = (0, 0);
         let (mut unit, mut all) = (0, 0);
@@ -281,25 +279,25 @@ impl<F: DiskFile> Journal<F> {
 }
 
 impl<F: DiskFile> Batch<F> {
-    /// The numbers that it accounts for.
+    /// The numbers that the batch accounts for.
     #[must_use]
     pub fn lsns(&self) -> LsnRange {
         self.lsns
     }
 
-    /// How many records it has.
+    /// Number of records in the batch.
     #[must_use]
     pub fn record_count(&self) -> usize {
         self.record_count
     }
 
-    /// The bytes that its records take.
+    /// Bytes of those records.
     #[must_use]
     pub fn record_bytes(&self) -> usize {
         self.record_bytes
     }
 
-    /// Writes it whole.
+    /// Writes the whole batch.
     pub fn write(&self) -> io::Result<()> {
         if self.seal.planted.has(Fault::ShortWriteIgnored) {
             return self.file.write_at(&self.bytes, self.at as u64).map(drop);
@@ -307,8 +305,8 @@ impl<F: DiskFile> Batch<F> {
         disk::write_all(&*self.file, &self.bytes, self.at as u64)
     }
 
-    /// Makes it durable. After an error it is never called again: the pages may be gone, and another
-    /// sync that succeeds would say nothing of them.
+    /// Makes the batch durable. After an error there is no second try: the kernel may have dropped the pages,
+    /// and a later success would prove nothing.
     pub fn sync(&self) -> io::Result<()> {
         let synced = match self.seal.planted.has(Fault::SkipSync) {
             true => Ok(()),

@@ -1,7 +1,7 @@
-//! From what a crash left to a journal that can be written to.
+//! Opens a journal after any end, so that it can be written to again.
 //!
-//! What stood in the last file and in damaged ones is written anew and synced before the old is used
-//! again or set aside, so that this can be cut off at any point and done again.
+//! Needed records of the last file and of damaged files are first written anew and synced. Only then are the
+//! old files reused or set aside. So an opening can be cut off at any point and repeated.
 
 use std::fmt;
 use std::io;
@@ -13,16 +13,16 @@ use crate::disk::{Disk, DiskFile as _};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 use crate::records::journal_file::{self, JournalFile};
-use crate::recovery::recover::{self, Fate};
+use crate::recovery::recover::{self, FileAction};
 use crate::recovery::{Messages, RecoverError, Recovered};
 use crate::settings::Settings;
 
 /// Why a journal cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// It cannot be read.
+    /// The journal cannot be read.
     Recover(RecoverError),
-    /// It was read, and cannot be written.
+    /// The journal was read and cannot be written.
     Disk(io::Error),
     /// A record does not fit into files as small as the settings have them.
     FilesTooSmall,
@@ -65,26 +65,26 @@ impl From<io::Error> for OpenError {
 /// A journal that is ready to go on.
 #[derive(Debug)]
 pub struct Opened<F> {
-    /// Takes records.
+    /// The end to which records are appended.
     pub intake: Intake,
-    /// Makes batches of them.
+    /// The side that makes batches of records.
     pub journal: Journal<F>,
-    /// Has the files for them.
+    /// The files for those batches.
     pub pool: Pool<F>,
-    /// What was there.
+    /// The records and the report of recovery.
     pub recovered: Recovered,
 }
 
-/// A journal that is ready to go on, and the messages that it has.
+/// A journal that is ready to go on, and the messages that stayed in its files.
 pub type OpenedApart<F> = (Opened<F>, Messages<F>);
 
-/// Recovers a journal, or makes one in an empty folder; with all that it has in memory.
+/// Opens a journal with all of its records in memory, or creates one in an empty folder.
 pub fn open<D: Disk>(disk: &D, settings: &Settings) -> Result<Opened<D::File>, OpenError> {
     let (opened, messages) = open_apart(disk, settings)?;
     Ok(Opened { recovered: opened.recovered.with(&messages).map_err(RecoverError::Disk)?, ..opened })
 }
 
-/// The same, but messages stay where they are: there may be more of them than memory.
+/// Opens a journal and leaves messages in its files: there may be more of them than memory.
 pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<D::File>, OpenError> {
     for name in disk.list()?.iter().filter(|name| journal_file::is_unfinished(name)) {
         disk.remove(name)?;
@@ -94,14 +94,14 @@ pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<
     let (mut live, mut used, mut set_aside, mut ready) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (file, fate) in findings.files {
         match fate {
-            Fate::Stay(last) => live.push((file, last)),
-            Fate::Sync(last) => {
+            FileAction::Stay(last) => live.push((file, last)),
+            FileAction::Sync(last) => {
                 file.file.sync_data()?;
                 live.push((file, last));
             }
-            Fate::Rewrite => used.push(file),
-            Fate::SetAside => set_aside.push(file),
-            Fate::Ready => ready.push(file),
+            FileAction::Rewrite => used.push(file),
+            FileAction::SetAside => set_aside.push(file),
+            FileAction::Ready => ready.push(file),
         }
     }
     live.sort_by_key(|(_, last): &(JournalFile<D::File>, Lsn)| *last);
@@ -138,7 +138,7 @@ pub fn open_apart<D: Disk>(disk: &D, settings: &Settings) -> Result<OpenedApart<
     Ok((Opened { intake, journal, pool, recovered }, findings.messages))
 }
 
-/// Writes all that is queued.
+/// Writes all queued records.
 fn write<D: Disk>(
     disk: &D,
     journal: &mut Journal<D::File>,

@@ -1,7 +1,7 @@
-//! Files that are ready to be written to: full length, all of it allocated and written once, and synced.
+//! The pool of journal files that are ready: allocated in full, written once, and synced.
 //!
-//! A value: it says what is to be done next ([`Job`]), whoever owns it does that without holding it,
-//! and hands the file back. One job at a time, so that generations rise in the order of use.
+//! A value without threads: [`Job`] names the next step, its owner performs that without a lock and hands the
+//! file back. One job at a time, so that generations rise in the order of use.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +17,7 @@ use crate::planted::Fault;
 use crate::records::journal_file::{JournalFile, NEW, name};
 use crate::settings::Settings;
 
-/// The files that are ready, and those that can be made so.
+/// Ready files, and free ones that can be made ready.
 #[derive(Debug)]
 pub struct Pool<F> {
     settings: Settings,
@@ -26,31 +26,31 @@ pub struct Pool<F> {
     next_generation: u32,
     next_number: u32,
     is_working: bool,
-    /// It works on a file that somebody waits for.
+    /// The job under way makes a file that the journal waits for.
     is_working_urgently: bool,
-    /// The disk was full when a file was to be made; none is until somebody says that there is space.
+    /// The disk was full when a file was to be created; no file is created until space is reported.
     is_stalled: bool,
-    /// Space is scarce: no more files are kept than settles need.
-    is_short: bool,
-    /// Somebody waits for a file, and none is ready.
-    wanted: Option<Wanted>,
-    /// A small one may be made for that without a checkpoint: one between two looks at the space, or what is synced one
-    /// by one would take all of it before the keeper can free some.
+    /// Space is short: only as many files are kept as settles need.
+    is_short_of_space: bool,
+    /// The file that the journal waits for, if none is ready.
+    wanted: Option<FileRequest>,
+    /// One small file may be created without a checkpoint between two checks of the space. More of them would
+    /// take all space before the checkpointer frees some.
     may_be_small: bool,
-    /// There was no space even for that one.
+    /// There was no space even for the file that the journal waits for.
     is_hopeless: bool,
 }
 
-/// What somebody asks of a file who waits for one.
+/// The size that a requested file must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// Bytes that it takes at least, beside its header.
+pub(crate) struct FileRequest {
+    /// Bytes of the next record or group, without the file's header.
     pub(crate) unit_bytes: usize,
-    /// Bytes up to the end of a checkpoint, if one waits too: with that written other files are free.
+    /// Bytes up to the end of a waiting checkpoint, if there is one: once written, it frees other files.
     pub(crate) freeing_bytes: Option<usize>,
 }
 
-/// Something to do so that a file is ready.
+/// One step that makes a file ready, or removes it.
 #[derive(Debug)]
 pub struct Job<F> {
     settings: Settings,
@@ -60,24 +60,24 @@ pub struct Job<F> {
 
 #[derive(Debug)]
 enum JobKind<F> {
-    Make { number: u32, wanted: Option<Wanted>, may_be_small: bool },
+    Make { number: u32, wanted: Option<FileRequest>, may_be_small: bool },
     Renew(JournalFile<F>),
     Remove(u32),
 }
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Debug)]
-pub enum Made<F> {
-    /// This file is ready.
+pub enum JobOutcome<F> {
+    /// The file is ready.
     Ready(JournalFile<F>),
-    /// A file is gone that was one too many or of another length than asked for today.
+    /// A file was removed: surplus, or of another length than the settings ask for.
     Removed,
-    /// There is no space for a new file, or nobody wants one any more.
+    /// No file was created: there is no space, or it is no longer wanted.
     NoSpace,
 }
 
 impl<F: DiskFile> Pool<F> {
-    /// An empty pool, whose next file has these.
+    /// An empty pool that continues these generations and file numbers.
     pub(crate) fn new(settings: Settings, next_generation: u32, next_number: u32) -> Pool<F> {
         let (ready, free) = (VecDeque::new(), VecDeque::new());
         Pool {
@@ -89,20 +89,20 @@ impl<F: DiskFile> Pool<F> {
             is_working: false,
             is_working_urgently: false,
             is_stalled: false,
-            is_short: false,
+            is_short_of_space: false,
             wanted: None,
             may_be_small: true,
             is_hopeless: false,
         }
     }
 
-    /// Takes a file that nothing needs any more.
+    /// Adds a file that nothing needs any more.
     pub fn free(&mut self, file: JournalFile<F>) {
         self.free.push_back(file);
     }
 
-    /// Gives a file that is ready for what is wanted; whoever gets none waits for one.
-    pub(crate) fn take(&mut self, wanted: impl Fn() -> Wanted) -> Option<JournalFile<F>> {
+    /// Takes a ready file that is large enough; without one the request stays noted.
+    pub(crate) fn take(&mut self, wanted: impl Fn() -> FileRequest) -> Option<JournalFile<F>> {
         let is_whole = |file: &JournalFile<F>| file.bytes >= self.settings.file_bytes;
         let is_enough = |file: &JournalFile<F>| file.bytes >= wanted().unit_bytes + BLOCK_BYTES;
         while let Some(small) = self.ready.pop_front_if(|file| !is_whole(file) && !is_enough(file)) {
@@ -110,13 +110,13 @@ impl<F: DiskFile> Pool<F> {
         }
         let file = self.ready.pop_front();
         let before = std::mem::replace(&mut self.wanted, file.is_none().then(wanted));
-        let frees = |wanted: Option<Wanted>| wanted.is_some_and(|wanted| wanted.freeing_bytes.is_some());
+        let frees = |wanted: Option<FileRequest>| wanted.is_some_and(|wanted| wanted.freeing_bytes.is_some());
         // For a checkpoint there may be the space that there was not for what is before it.
         self.is_hopeless &= self.wanted.is_some() && frees(before) == frees(self.wanted);
         file
     }
 
-    /// How many files are ready.
+    /// Number of ready files.
     pub(crate) fn ready(&self) -> usize {
         self.ready.len()
     }
@@ -131,41 +131,41 @@ impl<F: DiskFile> Pool<F> {
         !self.ready.is_empty()
     }
 
-    /// Tells whether there was no space for a file. What is freed meanwhile is for settles: were publishers let on
-    /// by it, what is copied to segments so that it is free would take the rest of the disk.
+    /// Tells whether there was no space for a file. Files freed meanwhile are reserved for settles: if
+    /// publishers went on, copies into segments would fill the disk.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.is_stalled
     }
 
-    /// Tells whether there is no space even for a file that somebody waits for.
+    /// Tells whether there is no space even for the file that the journal waits for.
     #[must_use]
     pub fn is_hopeless(&self) -> bool {
         self.is_stalled() && self.is_hopeless
     }
 
-    /// Tries again to make files, because there may be space.
+    /// Allows files to be created again, because there may be space.
     pub fn retry(&mut self) {
         self.is_stalled = false;
     }
 
-    /// Tries again to make the one that somebody waits for.
+    /// Allows one more try for the file that the journal waits for.
     pub fn retry_urgently(&mut self) {
         (self.is_hopeless, self.may_be_small) = (false, true);
     }
 
-    /// Says whether space is scarce: what is ready beyond what settles need is then given up.
-    pub fn be_short(&mut self, is_short: bool) {
-        self.is_short = is_short;
+    /// Sets whether space is short: ready files beyond those that settles need are then given up.
+    pub fn set_short_of_space(&mut self, is_short_of_space: bool) {
+        self.is_short_of_space = is_short_of_space;
     }
 
-    /// Says what is to be done next: what is free is renewed, or removed if there is more than enough,
-    /// and if too few are ready one is made.
+    /// Returns the next step: free files are renewed, or removed if there are enough; if too few are ready,
+    /// one is created.
     pub fn next_job(&mut self) -> Option<Job<F>> {
         if self.is_working {
             return None;
         }
-        let (ready_min, spare_max) = match self.is_short || self.is_stalled {
+        let (ready_min, spare_max) = match self.is_short_of_space || self.is_stalled {
             true => (SHORT_FILES_MAX, SHORT_FILES_MAX),
             false => (READY_FILES, SPARE_FILES_MAX),
         };
@@ -192,22 +192,24 @@ impl<F: DiskFile> Pool<F> {
         Some(Job { settings: self.settings, generation, kind })
     }
 
-    /// Takes what came of a job.
-    pub fn done(&mut self, made: Made<F>) {
+    /// Records the outcome of a job.
+    pub fn done(&mut self, made: JobOutcome<F>) {
         let was_urgent = std::mem::take(&mut self.is_working_urgently);
         self.is_working = false;
         match made {
-            Made::Ready(file) => self.ready.push_back(file),
-            Made::Removed => {}
-            Made::NoSpace => (self.is_stalled, self.is_hopeless) = (true, self.is_hopeless || was_urgent),
+            JobOutcome::Ready(file) => self.ready.push_back(file),
+            JobOutcome::Removed => {}
+            JobOutcome::NoSpace => {
+                (self.is_stalled, self.is_hopeless) = (true, self.is_hopeless || was_urgent)
+            }
         }
     }
 }
 
 impl<F: DiskFile> Job<F> {
-    /// Does it. That the disk is full, or the process has no descriptor left, is no failure: nothing was
-    /// promised about a file that is not there. A new file is given up as soon as it `is_wanted` no more.
-    pub fn run<D: Disk<File = F>>(self, disk: &D, is_wanted: &dyn Fn() -> bool) -> io::Result<Made<F>> {
+    /// Performs the job. A full disk or a lack of descriptors is no failure, as nothing was promised about a
+    /// missing file. Creation stops as soon as `is_wanted` is false.
+    pub fn run<D: Disk<File = F>>(self, disk: &D, is_wanted: &dyn Fn() -> bool) -> io::Result<JobOutcome<F>> {
         if self.generation == u32::MAX {
             return Err(io::Error::other(
                 "the generations of journal files are used up; drain into a new store",
@@ -216,18 +218,25 @@ impl<F: DiskFile> Job<F> {
         match self.kind {
             JobKind::Make { number, wanted, may_be_small } => {
                 let bytes = length(disk.free_bytes()?, &self.settings, wanted, may_be_small);
-                let Some(bytes) = bytes else { return Ok(Made::NoSpace) };
+                let Some(bytes) = bytes else { return Ok(JobOutcome::NoSpace) };
                 match make(disk, &self.settings, (number, self.generation, bytes), is_wanted) {
-                    Ok(None) => give_up(disk, number).map(|()| Made::NoSpace),
+                    Ok(None) => give_up(disk, number).map(|()| JobOutcome::NoSpace),
                     Err(error)
-                        if disk::is_scarce(&error)
+                        if disk::is_out_of_resources(&error)
                             && self.settings.seal.planted.has(Fault::UseUnfinishedFile) =>
                     {
                         let file = Arc::new(disk.open(&format!("{}{NEW}", name(number)))?);
-                        Ok(Made::Ready(JournalFile { file, number, generation: self.generation, bytes }))
+                        Ok(JobOutcome::Ready(JournalFile {
+                            file,
+                            number,
+                            generation: self.generation,
+                            bytes,
+                        }))
                     }
-                    Err(error) if disk::is_scarce(&error) => give_up(disk, number).map(|()| Made::NoSpace),
-                    Ok(Some(file)) => Ok(Made::Ready(file)),
+                    Err(error) if disk::is_out_of_resources(&error) => {
+                        give_up(disk, number).map(|()| JobOutcome::NoSpace)
+                    }
+                    Ok(Some(file)) => Ok(JobOutcome::Ready(file)),
                     Err(error) => Err(error),
                 }
             }
@@ -267,16 +276,21 @@ fn make<D: Disk>(
     Ok(Some(JournalFile { file: Arc::new(file), number, generation, bytes }))
 }
 
-/// How long a new file may be. It leaves to others what is theirs, unless somebody waits for it: then it leaves to the
-/// keeper the space of one that it copies from. Where there is no more than that it is small, and leaves what a
-/// checkpoint takes; to a checkpoint, with what is before it, it leaves nothing, as that gives space back.
-fn length(free_bytes: u64, settings: &Settings, wanted: Option<Wanted>, may_be_small: bool) -> Option<usize> {
+/// Decides how long a new file may be. An ordinary file leaves the reserve alone. A requested file leaves
+/// room for one copy by the checkpointer, or else is small and leaves room for a checkpoint. A request with a
+/// checkpoint may take all, as the checkpoint gives space back.
+fn length(
+    free_bytes: u64,
+    settings: &Settings,
+    wanted: Option<FileRequest>,
+    may_be_small: bool,
+) -> Option<usize> {
     let file_bytes = settings.file_bytes as u64;
     let space = Space::new(settings.reserve_bytes, file_bytes);
     if settings.reserve_bytes == 0 || space.has_room(free_bytes) {
         return Some(settings.file_bytes);
     }
-    let Wanted { unit_bytes, freeing_bytes } = wanted?;
+    let FileRequest { unit_bytes, freeing_bytes } = wanted?;
     if free_bytes >= 2 * file_bytes {
         return Some(settings.file_bytes);
     }
@@ -288,7 +302,7 @@ fn length(free_bytes: u64, settings: &Settings, wanted: Option<Wanted>, may_be_s
     freeing_bytes.map(whole).filter(|bytes| free_bytes >= *bytes as u64)
 }
 
-/// Takes away what there is of a file for which there was no space.
+/// Removes the rest of a file for which there was no space.
 fn give_up<D: Disk>(disk: &D, number: u32) -> io::Result<()> {
     match disk.remove(&format!("{}{NEW}", name(number))) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -296,10 +310,10 @@ fn give_up<D: Disk>(disk: &D, number: u32) -> io::Result<()> {
     }
 }
 
-fn remove<D: Disk>(disk: &D, number: u32) -> io::Result<Made<D::File>> {
+fn remove<D: Disk>(disk: &D, number: u32) -> io::Result<JobOutcome<D::File>> {
     disk.remove(&name(number))?;
     disk.sync_folder()?;
-    Ok(Made::Removed)
+    Ok(JobOutcome::Removed)
 }
 
 fn renew<D: Disk>(
@@ -307,7 +321,7 @@ fn renew<D: Disk>(
     settings: &Settings,
     file: JournalFile<D::File>,
     generation: u32,
-) -> io::Result<Made<D::File>> {
+) -> io::Result<JobOutcome<D::File>> {
     if file.file.size()? != settings.file_bytes as u64 {
         return remove(disk, file.number);
     }
@@ -316,7 +330,7 @@ fn renew<D: Disk>(
     let bytes = settings.file_bytes;
     disk::write_all(&*file.file, &settings.header(bytes, generation, None).encode(), 0)?;
     file.file.sync_data()?;
-    Ok(Made::Ready(JournalFile { generation, bytes, ..file }))
+    Ok(JobOutcome::Ready(JournalFile { generation, bytes, ..file }))
 }
 
 #[cfg(test)]

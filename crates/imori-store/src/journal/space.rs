@@ -1,20 +1,20 @@
-//! Whether there is space to go on: high means that publishers to durable queues wait.
+//! Whether there is space to go on: above the high watermark publishers to durable queues wait.
 //!
-//! A value that whoever asks keeps; there is no thread for it. Between the marks it stays what it was,
-//! so that publishers are not stopped and let go by every file.
+//! A value without a thread; its owner asks. Between the two marks the answer stays as it was, so that
+//! publishers are not stopped and released by every file.
 
 use crate::limits::{SPACE_HIGH_FILES, SPACE_LOW_FILES};
 
-/// What becomes of publishers.
+/// Whether publishers go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watermark {
-    /// They go on.
+    /// Publishers go on.
     Low,
-    /// They wait; settles, checkpoints and transient traffic go on.
+    /// Publishers wait; settles, checkpoints and transient traffic go on.
     High,
 }
 
-/// The space of a store.
+/// Free space of a store, with its watermark.
 #[derive(Debug, Clone, Copy)]
 pub struct Space {
     reserve_bytes: u64,
@@ -23,14 +23,15 @@ pub struct Space {
 }
 
 impl Space {
-    /// Space of which `reserve_bytes` are kept for others, for journal files of `file_bytes`.
+    /// Space with `reserve_bytes` left to others, for journal files of `file_bytes`.
     #[must_use]
     pub fn new(reserve_bytes: u64, file_bytes: u64) -> Space {
         Space { reserve_bytes, file_bytes, watermark: Watermark::Low }
     }
 
-    /// Looks at how much is left; `is_stalled` says that a journal file could not be made.
-    pub fn look(&mut self, free_bytes: u64, is_stalled: bool) -> Watermark {
+    /// Updates the watermark from the free bytes; `is_stalled` means that a journal file could not be
+    /// created.
+    pub fn update(&mut self, free_bytes: u64, is_stalled: bool) -> Watermark {
         if is_stalled || free_bytes < self.mark(SPACE_HIGH_FILES) {
             self.watermark = Watermark::High;
         } else if free_bytes >= self.mark(SPACE_LOW_FILES) {
@@ -39,13 +40,13 @@ impl Space {
         self.watermark
     }
 
-    /// Tells whether there is space for one more file, and for segments of what it replaces.
+    /// Tells whether there is space for one more file, and for segments of the file it replaces.
     #[must_use]
     pub fn has_room(&self, free_bytes: u64) -> bool {
         free_bytes >= self.mark(SPACE_HIGH_FILES)
     }
 
-    /// The space in which so many files find room, and what is kept for others.
+    /// Free bytes at which so many files find room, the reserve included.
     #[must_use]
     pub fn mark(&self, files: u64) -> u64 {
         self.reserve_bytes.saturating_add(self.file_bytes.saturating_mul(files))
@@ -69,7 +70,7 @@ mod tests {
             (0, false, Watermark::High),
             (u64::MAX, false, Watermark::Low),
         ] {
-            assert_eq!(space.look(free_bytes, is_stalled), expected, "{free_bytes} {is_stalled}");
+            assert_eq!(space.update(free_bytes, is_stalled), expected, "{free_bytes} {is_stalled}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A batch: what one write and one sync make durable. It begins with a header and is a multiple of 4 KiB.
+//! A batch: the records that one write and one sync make durable, behind a header, in multiples of 4 KiB.
 //!
 //! The header is `magic u32, crc32c u32, generation u32, records u32, first u64, last u64, bytes u32, 0 u32`.
-//! Its numbers reach from `first` to `last`; those of them without a record are known to be lost.
+//! Its numbers reach from `first` to `last`; those without a record are known to be lost.
 
 use super::record::{self, ALIGN_BYTES, HEADER_BYTES as RECORD_HEADER_BYTES, Record, RecordType, RecordView};
 use crate::limits::BLOCK_BYTES;
@@ -14,16 +14,16 @@ pub const HEADER_BYTES: usize = 40;
 
 const MAGIC: [u8; 4] = *b"imba";
 
-/// What a batch says of itself.
+/// The header of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
-    /// The generation of the file it was written for.
+    /// The generation of the file that the batch was written for.
     pub generation: u32,
-    /// The numbers that it accounts for.
+    /// The numbers that the batch accounts for.
     pub lsns: LsnRange,
-    /// Its length, this header and the pad included.
+    /// Length in bytes, this header and the pad included.
     pub batch_bytes: usize,
-    /// How many records it has without the pad.
+    /// Number of records, the pad left out.
     pub record_count: u32,
 }
 
@@ -34,17 +34,17 @@ pub enum BatchError {
     Header,
     /// The header verifies and belongs to another use of the file.
     Generation(u32),
-    /// The header verifies, and not all that it announces does.
+    /// The header verifies, and some of the announced records do not.
     Records(BatchHeader),
 }
 
-/// The bytes of a batch whose records take `record_bytes`.
+/// Length of a batch, in bytes, whose records take `record_bytes`.
 #[must_use]
 pub fn batch_bytes(record_bytes: usize) -> usize {
     (HEADER_BYTES + record_bytes).next_multiple_of(BLOCK_BYTES)
 }
 
-/// Writes a batch that accounts for `lsns` behind what is in `out`, which is aligned.
+/// Appends a batch that accounts for `lsns` to `out`, which is aligned.
 pub fn push<'a>(
     out: &mut Vec<u8>,
     seal: Seal,
@@ -108,7 +108,7 @@ pub fn decode_header(bytes: &[u8], seal: Seal) -> Option<BatchHeader> {
     is_sound.then_some(BatchHeader { generation: word(8)?, lsns, batch_bytes, record_count })
 }
 
-/// Reads a batch of this generation at the beginning of `bytes`, and its records if each verifies.
+/// Decodes a batch of this generation at the beginning of `bytes`, with its records if all verify.
 pub fn decode(
     bytes: &[u8],
     seal: Seal,

@@ -1,7 +1,7 @@
 //! The first 4 KiB of a journal file.
 //!
-//! Everything stands in the first 512 bytes, the rest is zero and stays so: a header that is written
-//! anew is the old one or the new one after a crash, and never a mixture.
+//! All fields stand in the first 512 bytes and the rest stays zero. A header that is rewritten is therefore
+//! the old or the new one after a crash, and never a mixture.
 
 use std::fmt;
 
@@ -15,27 +15,27 @@ pub const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"imorijnl";
 const USED_BYTES: usize = 56;
 
-/// What a journal file says of itself.
+/// The header of a journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileHeader {
-    /// The store that it belongs to.
+    /// The store that the file belongs to.
     pub store: StoreId,
     /// The shard of that store.
     pub shard: u32,
-    /// Counts the uses of files: bytes with another one are of an earlier use. Never 0.
+    /// Counts the uses of files: bytes with another generation are of an earlier use. Never 0.
     pub generation: u32,
-    /// The number of its first record, once there is one.
+    /// The number of the file's first record, once there is one.
     pub first: Option<Lsn>,
-    /// How long the file is: one that is shorter was cut off, which its end alone does not tell.
+    /// Length of the file in bytes; a shorter file was cut off, which its end alone does not tell.
     pub file_bytes: u64,
 }
 
 /// Why 4 KiB are not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
-    /// They do not verify.
+    /// The checksum does not match.
     Damaged,
-    /// They verify, and are of a version that is not known here.
+    /// The header verifies and has an unknown version.
     Version(u32),
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for HeaderError {
 }
 
 impl FileHeader {
-    /// The block that stands for the header.
+    /// Encodes the header as one block.
     #[must_use]
     pub fn encode(&self) -> [u8; BLOCK_BYTES] {
         let mut block = [0; BLOCK_BYTES];
@@ -103,7 +103,7 @@ impl FileHeader {
     }
 }
 
-/// The checksum of a block without its own place.
+/// The checksum of a block, its own field left out.
 fn sum(block: &[u8; BLOCK_BYTES]) -> u32 {
     let (fields, rest) = block.split_at(USED_BYTES - 4);
     let zeros = rest.split_at(4).1;

@@ -1,34 +1,34 @@
-//! One file of the journal: what it is called, and what its header said last.
+//! One file of the journal: its names, and the last content of its header.
 
 use std::sync::Arc;
 
-/// What a file is called that is not yet whole.
+/// Suffix of a file that is not complete yet.
 pub(crate) const NEW: &str = ".new";
 
-/// A file of the journal, whatever stands in it.
+/// A file of the journal, whatever it holds.
 #[derive(Debug)]
 pub struct JournalFile<F> {
     pub(crate) file: Arc<F>,
     pub(crate) number: u32,
-    /// What its header said last.
+    /// The generation that its header has.
     pub(crate) generation: u32,
-    /// How long it is.
+    /// Length in bytes.
     pub(crate) bytes: usize,
 }
 
-/// What the file of this number is called.
+/// The name of the file with this number.
 pub(crate) fn name(number: u32) -> String {
     format!("journal-{number:010}")
 }
 
-/// The number in the name of a journal file, its suffix left out, and whether it had none.
+/// Parses the name of a journal file: its number, and whether it has no suffix.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
     let rest = name.strip_prefix("journal-")?;
     let (digits, suffix) = rest.split_at_checked(10)?;
     Some((digits.parse().ok()?, suffix.is_empty()))
 }
 
-/// Tells whether this is what is left of a file that was never whole.
+/// Tells whether the name is of a file that was never complete.
 pub(crate) fn is_unfinished(file_name: &str) -> bool {
     parse_name(file_name).is_some() && file_name.ends_with(NEW)
 }

@@ -1,7 +1,6 @@
-//! Records, the batches in which they are written, and the files that hold those, as bytes.
+//! Records, batches and journal files as bytes.
 //!
-//! Encoding and decoding only: who reads a file and judges what stands in it is `recovery/`, who writes one is
-//! `journal/`.
+//! Encoding and decoding only: `recovery/` reads files and judges them, `journal/` writes them.
 
 pub(crate) mod journal_file;
 mod file_header;

@@ -1,8 +1,8 @@
-//! One record: `len u32, crc32c u32, type u8, flags u8, generation u32, lsn u64`, payload, all little
-//! endian, and zeros up to a multiple of 8.
+//! One record: a header, the payload, and zeros up to a multiple of 8, all little endian.
 //!
-//! The checksum covers the length and all behind itself, the generation and the number included, so
-//! that bytes of an earlier use of a file do not verify as ones of this.
+//! The header is `len u32, crc32c u32, type u8, flags u8, generation u32, lsn u64`. The checksum covers the
+//! length and everything behind the checksum. Generation and number are included, so that bytes of an earlier
+//! use of a file do not verify.
 
 use bytes::Bytes;
 
@@ -19,7 +19,7 @@ pub const ALIGN_BYTES: usize = 8;
 /// Set on every record of an atomic group, its begin and its end included.
 pub const FLAG_IN_GROUP: u8 = 1;
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordType {
     /// The body of a message, once for all queues.
@@ -28,7 +28,7 @@ pub enum RecordType {
     Enqueue = 2,
     /// Messages that are settled.
     Settle = 3,
-    /// A delivery that came back.
+    /// A delivery that was returned to its queue.
     Count = 4,
     /// An atomic group begins.
     GroupBegin = 5,
@@ -38,11 +38,11 @@ pub enum RecordType {
     Checkpoint = 7,
     /// The beginning of a stream is gone.
     StreamTrim = 8,
-    /// Nothing: it fills a batch, or stands for numbers that are known to be lost.
+    /// No content: fills a batch, or stands for numbers that are known to be lost.
     Pad = 9,
-    /// Something was declared, bound or deleted.
+    /// A declaration, a binding or a deletion.
     Definition = 10,
-    /// Ids of messages that a queue took, told again: the records of the messages may be freed.
+    /// Message ids that a queue took, written again so that the records of those messages may be freed.
     Seen = 11,
 }
 
@@ -68,18 +68,18 @@ impl RecordType {
 /// A record that owns its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its number.
+    /// Number of the record.
     pub lsn: Lsn,
-    /// What it is about.
+    /// Kind of the record.
     pub kind: RecordType,
     /// [`FLAG_IN_GROUP`] or 0.
     pub flags: u8,
-    /// What it says.
+    /// Payload, which the journal does not interpret.
     pub payload: Bytes,
 }
 
 impl Record {
-    /// Tells whether it belongs to an atomic group.
+    /// Tells whether the record belongs to an atomic group.
     #[must_use]
     pub fn is_in_group(&self) -> bool {
         self.flags & FLAG_IN_GROUP != 0
@@ -102,20 +102,20 @@ pub(crate) fn floor(lsn: Lsn, kind: RecordType, payload: &[u8]) -> Option<Lsn> {
 /// A record in the buffer that it was read into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordView<'a> {
-    /// Its number.
+    /// Number of the record.
     pub lsn: Lsn,
-    /// What it is about.
+    /// Kind of the record.
     pub kind: RecordType,
     /// [`FLAG_IN_GROUP`] or 0.
     pub flags: u8,
-    /// The generation of the file it was written for.
+    /// Generation of the file that the record was written for.
     pub generation: u32,
-    /// What it says.
+    /// Payload, which the journal does not interpret.
     pub payload: &'a [u8],
 }
 
 impl RecordView<'_> {
-    /// The record with memory of its own.
+    /// Copies the record into memory of its own.
     #[must_use]
     pub fn to_record(&self) -> Record {
         let payload = Bytes::copy_from_slice(self.payload);
@@ -126,21 +126,21 @@ impl RecordView<'_> {
 /// Why bytes are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordError {
-    /// They end before the record does.
+    /// The bytes end before the record does.
     Truncated,
-    /// The checksum is another one.
+    /// The checksum does not match.
     Checksum,
-    /// The checksum is right, and there is no such type, flag or number.
+    /// The checksum matches, and the type, flag or number is unknown.
     Unknown,
 }
 
-/// The bytes that a record takes with a payload of `len` bytes.
+/// Encoded length, in bytes, of a record with a payload of `len` bytes.
 #[must_use]
 pub fn encoded_bytes(len: usize) -> usize {
     (HEADER_BYTES + len).next_multiple_of(ALIGN_BYTES)
 }
 
-/// Writes a record behind what is in `out`, which is aligned; its payload is below 4 GiB.
+/// Appends a record to `out`, which is aligned; the payload is below 4 GiB.
 pub fn push(out: &mut Vec<u8>, seal: Seal, record: &RecordView<'_>) {
     let start = out.len();
     let len =
@@ -160,7 +160,7 @@ pub fn push(out: &mut Vec<u8>, seal: Seal, record: &RecordView<'_>) {
     out.resize(start + encoded_bytes(record.payload.len()), 0);
 }
 
-/// Reads the record at the beginning of `bytes`, and says how many it takes.
+/// Decodes the record at the beginning of `bytes`, and returns how many bytes it takes.
 pub fn decode(bytes: &[u8], seal: Seal) -> Result<(RecordView<'_>, usize), RecordError> {
     let (len, behind) = bytes.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
     let (expected, behind) = behind.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;

@@ -1,5 +1,4 @@
-//! What the batches of a file account for, by their headers alone: enough to know that nothing of it is needed,
-//! without reading what stands between them.
+//! The numbers in a file, read from batch headers alone: enough to know that no record of the file is needed.
 
 use std::io;
 
@@ -9,8 +8,8 @@ use crate::lsn::LsnRange;
 use crate::records::batch::{self, BatchHeader};
 use crate::seal::Seal;
 
-/// The numbers of the batches of this generation if they follow each other from the first block on and none stands
-/// behind a gap; nothing of a file that only a scan can judge.
+/// Reads the numbers of all batches of this generation. `None` if the batches do not follow each other from
+/// the first block on: then only a scan can judge the file.
 pub(crate) fn numbers<F: DiskFile>(
     file: &F,
     bytes: u64,

@@ -1,35 +1,35 @@
-//! What of a journal is damage, what is only its torn end, and what stood in it and is not there.
+//! Tells damage from the torn end of a journal, and finds missing numbers.
 //!
-//! Numbers follow each other from the floor, or from the first of the store: what is missing between is
-//! lost. Behind the last of them it takes the length that a file's header tells to see that it was cut off.
+//! Numbers are consecutive from the floor, or from the first of the store; a missing one is lost. Behind the
+//! last number the length in a file's header shows whether the file was cut off.
 
-use super::read_files::Found;
+use super::read_files::ScannedFile;
 use super::report::DamagedFile;
 use crate::lsn::{self, Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::records::{journal_file, record};
 use crate::settings::Settings;
 
-/// What was found out.
-pub(crate) struct Judged {
-    /// What was being written at the end and is not there.
+/// The verdict on a journal.
+pub(crate) struct Verdict {
+    /// Numbers that were being written at the end and are not there.
     pub(crate) torn: Vec<LsnRange>,
     pub(crate) damaged: Vec<DamagedFile>,
-    /// What no file has.
+    /// Lost numbers that belong to no file.
     pub(crate) absent: Vec<LsnRange>,
     /// The first number that was never given to a record that is kept, nor to one that may be lost.
     pub(crate) next: Lsn,
 }
 
-/// Judges files by rising generation; `whole` is what whole batches account for, and `accounted` that
-/// and single records.
+/// Judges files, given by rising generation. `whole` holds the numbers of whole batches; `accounted` adds
+/// those of single records.
 pub(crate) fn judge<F>(
-    found: &[Found<F>],
+    found: &[ScannedFile<F>],
     whole: &[LsnRange],
     accounted: &[LsnRange],
     floor: Option<Lsn>,
     settings: &Settings,
-) -> Judged {
+) -> Verdict {
     let file_bytes = found.iter().filter_map(|found| found.scan.header.ok()).map(|header| header.file_bytes);
     let file_bytes = file_bytes.max().unwrap_or(0);
     let short: Vec<u64> = match settings.seal.planted.has(Fault::LengthNotCompared) {
@@ -70,7 +70,7 @@ pub(crate) fn judge<F>(
     };
     let absent = lsn::join(absent);
     let mut damaged = Vec::new();
-    for (index, (Found { number, scan, .. }, missing)) in found.iter().zip(owned).enumerate() {
+    for (index, (ScannedFile { number, scan, .. }, missing)) in found.iter().zip(owned).enumerate() {
         let has_lost_header = scan.header.is_err();
         let salvaged = scan.salvaged.iter().map(|record| LsnRange::one(record.lsn));
         let mut unverified = salvaged.chain(scan.broken.iter().copied()).filter_map(needed);
@@ -83,19 +83,19 @@ pub(crate) fn judge<F>(
             damaged.push(DamagedFile { name, missing, has_lost_header, shortened_by, lost_from });
         }
     }
-    Judged { torn, damaged, absent, next }
+    Verdict { torn, damaged, absent, next }
 }
 
-/// The highest number that was durable by what whole batches account for, or by what others know: behind it is what
-/// was being written at the end.
+/// The highest number known to be durable, from whole batches or from segments. Later numbers were being
+/// written at the end.
 pub(crate) fn last_durable(whole: &[LsnRange], settings: &Settings) -> Option<Lsn> {
     whole.last().map(|range| range.last).max(settings.durable_through)
 }
 
-/// The highest number of which it is known that it was durable. What stands before a file is so before its
-/// header tells where it begins, which counts only where the file was cut off behind that: else it may be
-/// of an opening that did not come to its end, and that began at a floor which was torn away.
-fn acknowledged<F>(found: &[Found<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
+/// The highest number known to be acknowledged. A header names the first number of its file, and numbers
+/// before that were durable. The header counts only where its file was cut off behind it. Otherwise it may
+/// belong to an opening that was interrupted, with a floor that was torn away.
+fn acknowledged<F>(found: &[ScannedFile<F>], short: &[u64], last_durable: Option<Lsn>) -> Option<Lsn> {
     let cut = found.iter().zip(short).filter(|(_, by)| **by > 0);
     let firsts = cut.filter_map(|(found, _)| found.scan.header.ok()?.first);
     // Before the first number of all stands 0, which is as good as none.
@@ -103,14 +103,14 @@ fn acknowledged<F>(found: &[Found<F>], short: &[u64], last_durable: Option<Lsn>)
     last_durable.max(before)
 }
 
-/// The numbers that something was acknowledged under and that are not there.
+/// Acknowledged numbers that are missing.
 fn lost(accounted: &[LsnRange], floor: Option<Lsn>, acknowledged: Option<Lsn>) -> Vec<LsnRange> {
     let first = floor.unwrap_or(Lsn::FIRST).max(Lsn::FIRST);
     acknowledged.map_or(Vec::new(), |last| lsn::holes(LsnRange { first, last }, accounted))
 }
 
-/// The same, but a range ends where a file begins: what is missing on both sides of that stood in two.
-fn parted<F>(found: &[Found<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
+/// Splits lost ranges where a file begins: the two parts stood in two files.
+fn parted<F>(found: &[ScannedFile<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
     let mut begins: Vec<Lsn> = found.iter().filter_map(|found| found.scan.lowest()).collect();
     begins.sort_unstable();
     let mut parts = Vec::new();
@@ -126,8 +126,8 @@ fn parted<F>(found: &[Found<F>], lost: Vec<LsnRange>) -> Vec<LsnRange> {
     parts
 }
 
-/// What was being written at the end and is not there, as far as its headers tell.
-fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
+/// Numbers of the torn end, as far as batch headers announce them.
+fn torn<F>(found: &[ScannedFile<F>], accounted: &[LsnRange], last_durable: Option<Lsn>) -> Vec<LsnRange> {
     let first = last_durable.map_or(Lsn::FIRST, Lsn::next);
     let announced = found.iter().flat_map(|found| &found.scan.broken).filter(|range| range.last >= first);
     let holes = announced
@@ -135,9 +135,9 @@ fn torn<F>(found: &[Found<F>], accounted: &[LsnRange], last_durable: Option<Lsn>
     lsn::join(holes.collect())
 }
 
-/// The bytes that a file lacks in which something acknowledged may have stood: a header that tells no
-/// number is of a file to which nothing was written. One without a header was as long as the others.
-fn shortened_by<F>(found: &Found<F>, file_bytes: u64) -> u64 {
+/// Missing bytes of a file that may have held acknowledged records. A header without a first number is of a
+/// file that was never written to. A file without a header is assumed to be as long as the others.
+fn shortened_by<F>(found: &ScannedFile<F>, file_bytes: u64) -> u64 {
     match found.scan.header {
         Ok(header) if header.first.is_none() => 0,
         Ok(header) => header.file_bytes.saturating_sub(found.bytes),
@@ -145,21 +145,22 @@ fn shortened_by<F>(found: &Found<F>, file_bytes: u64) -> u64 {
     }
 }
 
-/// Tells whether no file begins behind this one, so that nothing tells where it ended.
-fn is_last<F>(found: &[Found<F>], index: usize) -> bool {
+/// Tells whether this file is the last, so that no other file shows where it ended.
+fn is_last<F>(found: &[ScannedFile<F>], index: usize) -> bool {
     let lowest = found.get(index).and_then(|found| found.scan.lowest());
     lowest.is_none() || found.iter().all(|other| other.scan.lowest() <= lowest)
 }
 
-/// The lowest number behind those acknowledged that nothing accounts for.
+/// The lowest number behind the acknowledged ones that no batch or record accounts for.
 fn first_unknown(acknowledged: Option<Lsn>, accounted: &[LsnRange]) -> Lsn {
     let next = acknowledged.map_or(Lsn::FIRST, Lsn::next);
     let around = accounted.iter().find(|range| (range.first..=range.last).contains(&next));
     around.map_or(next, |range| range.last.next())
 }
 
-/// The file in which a lost range stood: the one that begins closest before it; none if that is not there.
-fn owner<F>(found: &[Found<F>], range: &LsnRange, short: &[u64]) -> Option<usize> {
+/// The file in which a lost range stood: the one that begins closest before it. `None` if that file is
+/// missing.
+fn owner<F>(found: &[ScannedFile<F>], range: &LsnRange, short: &[u64]) -> Option<usize> {
     let begins = found.iter().enumerate().filter_map(|(index, found)| Some((found.scan.lowest()?, index)));
     let before = begins.filter(|(lowest, _)| *lowest <= range.first).max().map(|(_, index)| index);
     let owner = before
@@ -170,9 +171,8 @@ fn owner<F>(found: &[Found<F>], range: &LsnRange, short: &[u64]) -> Option<usize
     })
 }
 
-/// Tells whether a range begins behind all that this file has, ends where another file begins, and there
-/// was a file between these.
-fn is_between<F>(found: &[Found<F>], index: usize, range: &LsnRange) -> bool {
+/// Tells whether a range lies between this file and the next, with a missing file in between.
+fn is_between<F>(found: &[ScannedFile<F>], index: usize, range: &LsnRange) -> bool {
     let Some(before) = found.get(index) else { return false };
     let scan = &before.scan;
     let salvaged = scan.salvaged.iter().map(|record| record.lsn);

@@ -1,4 +1,4 @@
-//! Messages that recovery found and left where they are: there may be more of them than memory.
+//! Messages that recovery left in their files: there may be more of them than memory.
 
 use std::fmt;
 use std::io;
@@ -11,32 +11,33 @@ use crate::lsn::Lsn;
 use crate::records::record::{self, HEADER_BYTES, Record, RecordType, RecordView};
 use crate::seal::Seal;
 
-/// Where the messages of a journal are that are needed, by rising number. They can be read until something is
-/// written to the journal; those in files that stay, until these are used again.
+/// Locations of the needed messages of a journal, by rising number. Readable until the journal is written to;
+/// in files that stay, until those are reused.
 pub struct Messages<F> {
-    /// Those in which there are some: a file that is open keeps its room on the disk, also when it is removed.
+    /// Files with messages. Others are closed, as an open file keeps its room on the disk after it is
+    /// removed.
     files: Vec<Option<Arc<F>>>,
-    /// Which of the files are not written anew.
+    /// Tells for each file whether it stays, or is written anew.
     staying: Vec<bool>,
-    places: Vec<Place>,
+    places: Vec<RecordLocation>,
     seal: Seal,
 }
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordLocation {
     pub(crate) lsn: Lsn,
-    /// Which of the files.
+    /// Index of the file.
     pub(crate) file: u32,
     pub(crate) at: usize,
 }
 
-/// Why messages are not read to their end.
+/// Why reading messages ended early.
 #[derive(Debug)]
 pub enum ReadError<E> {
-    /// The disk does not let us.
+    /// The disk returned an error.
     Disk(io::Error),
-    /// Whoever takes them has had enough.
+    /// The caller's closure returned an error.
     Taker(E),
 }
 
@@ -64,34 +65,36 @@ impl<F> fmt::Debug for Messages<F> {
 }
 
 impl<F: DiskFile> Messages<F> {
-    pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<Place>, seal: Seal) -> Messages<F> {
+    pub(crate) fn new(files: Vec<Arc<F>>, places: Vec<RecordLocation>, seal: Seal) -> Messages<F> {
         let files = files.into_iter().map(Some).collect();
         Messages { files, staying: Vec::new(), places, seal }
     }
 
-    /// Says of each file whether it stays.
+    /// Sets for each file whether it stays.
     pub(crate) fn stay(&mut self, staying: impl Iterator<Item = bool>) {
         self.staying = staying.collect();
     }
 
-    pub(crate) fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[RecordLocation] {
         &self.places
     }
 
-    /// Gives each to `take`, by rising number, in memory that is used for the next.
+    /// Passes each message to `take` by rising number, in memory that the next one reuses.
     ///
     /// # Errors
-    /// What `take` says; or the file cannot be read, or not as it was read before.
+    ///
+    /// The error of `take`; or the file cannot be read, or changed since recovery.
     pub fn each<E>(&self, take: impl FnMut(&RecordView<'_>) -> Result<(), E>) -> Result<(), ReadError<E>> {
         self.read(self.places.iter().copied(), WINDOW_BYTES, take)
     }
 
-    /// Gives each to `take`, and which file it is in if it stays there, and forgets those of which that does not say that
-    /// they are to be read again.
+    /// Passes each message to `take`, with its file if that stays. Messages for which `take` returns false
+    /// are forgotten.
     ///
     /// # Errors
+    ///
     /// As [`Messages::each`].
-    pub fn sift<E>(
+    pub fn retain<E>(
         &mut self,
         mut take: impl FnMut(&RecordView<'_>, Option<u32>) -> Result<bool, E>,
     ) -> Result<(), ReadError<E>> {
@@ -114,7 +117,7 @@ impl<F: DiskFile> Messages<F> {
         self.files.iter().flatten().count()
     }
 
-    /// Closes the files in which none is.
+    /// Closes files without messages.
     fn close_files(&mut self) {
         let mut is_needed = vec![false; self.files.len()];
         for place in &self.places {
@@ -125,21 +128,23 @@ impl<F: DiskFile> Messages<F> {
         }
     }
 
-    /// Gives those with these numbers to `take`, in the order in which they are asked for.
+    /// Passes the messages with these numbers to `take`, in the given order.
     ///
     /// # Errors
-    /// As [`Messages::each`]; where one is not there, because its file is used again, the file changed.
-    pub fn some<E>(
+    ///
+    /// As [`Messages::each`]; a missing message, whose file was reused, counts as a changed file.
+    pub fn read_records<E>(
         &self,
         lsns: impl Iterator<Item = Lsn>,
         take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
     ) -> Result<(), ReadError<E>> {
         let find = |lsn| self.places.binary_search_by_key(&lsn, |place| place.lsn);
-        let places: Option<Vec<Place>> = lsns.map(|lsn| self.places.get(find(lsn).ok()?).copied()).collect();
+        let places: Option<Vec<RecordLocation>> =
+            lsns.map(|lsn| self.places.get(find(lsn).ok()?).copied()).collect();
         self.read(places.ok_or_else(changed)?.into_iter(), SMALL_WINDOW_BYTES, take)
     }
 
-    /// Forgets those below this number.
+    /// Forgets messages below this number.
     pub fn forget_below(&mut self, floor: Lsn) {
         let below = self.places.partition_point(|place| place.lsn < floor);
         if below > 0 {
@@ -151,10 +156,10 @@ impl<F: DiskFile> Messages<F> {
         }
     }
 
-    /// The same of some of them.
+    /// Passes the messages at these locations to `take`, as [`Messages::each`] does.
     pub(crate) fn read<E>(
         &self,
-        places: impl Iterator<Item = Place>,
+        places: impl Iterator<Item = RecordLocation>,
         window_bytes: usize,
         mut take: impl FnMut(&RecordView<'_>) -> Result<(), E>,
     ) -> Result<(), ReadError<E>> {
@@ -184,8 +189,8 @@ impl<F: DiskFile> Messages<F> {
         Ok(())
     }
 
-    /// Reads all of them into memory, or those that are asked for.
-    pub(crate) fn load(&self, places: impl Iterator<Item = Place>) -> io::Result<Vec<Record>> {
+    /// Reads the messages at these locations into memory.
+    pub(crate) fn load(&self, places: impl Iterator<Item = RecordLocation>) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         let read = self.read(places, WINDOW_BYTES, |view| {
             records.push(view.to_record());

@@ -1,7 +1,7 @@
-//! Reading a journal back: at a start, for an operator who looks, and while messages stay in it.
+//! Reading a journal back: at a start, for an operator, and while messages stay in its files.
 //!
-//! What is found is judged against what must be there; damage is told and set aside. Nothing is written but what
-//! a cut off end has to become.
+//! Records are held against the numbers that must be there; damage is reported and set aside. Recovery itself
+//! writes nothing: `journal/open.rs` does.
 
 pub(crate) mod recover;
 mod messages;
@@ -15,7 +15,7 @@ pub mod walk;
 #[cfg(test)]
 mod written;
 #[cfg(test)]
-mod faltering;
+mod interrupted_reads;
 
 pub use self::messages::{Messages, ReadError};
 pub use self::recover::{RecoverError, Recovered, recover, recover_apart};

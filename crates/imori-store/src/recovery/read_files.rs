@@ -1,7 +1,7 @@
 //! Reads and scans the files of a journal, several at a time and the latest first.
 //!
-//! The latest holds the last checkpoint: of a file of which nothing is needed the bytes are dropped as
-//! soon as it is scanned, or are not read at all where the headers of its batches tell that.
+//! The latest file holds the last checkpoint. The records of a file below its floor are dropped right after
+//! the scan. Where batch headers prove that early, the file is not read at all.
 
 use std::io;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::settings::Settings;
 /// The header of a file and of its first batch.
 const FIRST_BYTES: usize = 2 * BLOCK_BYTES;
 
-/// A file, and what stands in it.
-pub(crate) struct Found<F> {
+/// A file and the result of its scan.
+pub(crate) struct ScannedFile<F> {
     pub(crate) file: Arc<F>,
-    /// The same, to read it from where the settings say.
+    /// The file, opened to read from where the settings say.
     pub(crate) reading: Arc<F>,
     pub(crate) name: String,
     pub(crate) number: u32,
-    /// How long it is.
+    /// Length in bytes.
     pub(crate) bytes: u64,
     pub(crate) scan: FileScan,
 }
@@ -40,14 +40,14 @@ struct Unread<F> {
     number: u32,
     bytes: u64,
     header: Result<FileHeader, HeaderError>,
-    /// Where the file begins that was written to after it.
+    /// The first number of the file that was written next.
     next: Option<Lsn>,
-    /// Nothing of it was ever acknowledged.
+    /// No record of the file was ever acknowledged.
     is_untouched: bool,
 }
 
 impl<F> Unread<F> {
-    /// What the header says, as far as it can be read; only the order hangs on it.
+    /// The generation in the header, or 0 if that is unreadable; only the order depends on it.
     fn generation(&self) -> u32 {
         self.header.map_or(0, |header| header.generation)
     }
@@ -58,7 +58,7 @@ pub(crate) fn read_files<D: Disk>(
     folder: &D,
     settings: &Settings,
     names: Vec<(String, u32)>,
-) -> io::Result<Vec<Found<D::File>>> {
+) -> io::Result<Vec<ScannedFile<D::File>>> {
     let (mut unread, mut bytes) = (Vec::new(), 0);
     for (name, number) in names {
         let file = Arc::new(folder.open(&name)?);
@@ -102,7 +102,7 @@ pub(crate) fn read_files<D: Disk>(
     scans.sort_by(|(one, _), (other, _)| one.cmp(other));
     unread.sort_by(|one, other| one.name.cmp(&other.name));
     let pairs = unread.into_iter().zip(scans);
-    let found = pairs.map(|(Unread { file, reading, name, number, bytes, .. }, (_, scan))| Found {
+    let found = pairs.map(|(Unread { file, reading, name, number, bytes, .. }, (_, scan))| ScannedFile {
         file,
         reading,
         name,
@@ -113,18 +113,16 @@ pub(crate) fn read_files<D: Disk>(
     Ok(found.collect())
 }
 
-/// Tells whether no batch of a file was ever synced: the header of a file is written anew together with
-/// its first batch. What there is of that one was never acknowledged, and the file is used again under
-/// another generation.
+/// Tells whether no batch of a file was ever synced. The header is written together with the first batch. So
+/// an unsynced first batch was never acknowledged, and the file is used again under another generation.
 fn is_untouched(header: &Result<FileHeader, HeaderError>, start: &[u8], seal: Seal) -> bool {
     let is_ready = header.as_ref().is_ok_and(|header| header.first.is_none());
     let first = start.get(BLOCK_BYTES..).and_then(|block| batch::decode_header(block, seal));
     is_ready && header.as_ref().ok().map(|header| header.generation) != first.map(|batch| batch.generation)
 }
 
-/// What is told of a file of which nothing is needed: all of its batches are below the floor and end where the next
-/// file begins. That file may have been begun by an opening that wrote anew what stood in this one, and did
-/// not come to its end: then it begins before the end of this one, and both are read.
+/// Skips a file whose batches are all below the floor and end where the next file begins. An interrupted
+/// opening may have begun the next file earlier, with records of this one; then both are read.
 fn passed_over<F: DiskFile>(
     unread: &Unread<F>,
     settings: &Settings,

@@ -1,8 +1,7 @@
-//! What is left in a journal after any end: reads everything and changes nothing.
+//! Recovers the records of a journal after any end: reads everything and changes nothing.
 //!
-//! A batch header says which numbers its batch accounts for. What no whole batch accounts for is the
-//! torn end if it lies behind all whole batches, for only one batch was ever under way, and damage
-//! if one lies behind it.
+//! A batch header names the numbers of its batch. Numbers without a whole batch are the torn end if they lie
+//! behind all whole batches, as one batch is under way at a time. Otherwise they are damage.
 
 use std::fmt;
 use std::io;
@@ -12,8 +11,8 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::damage;
-use super::messages::{Messages, Place};
-use super::read_files::{Found, read_files};
+use super::messages::{Messages, RecordLocation};
+use super::read_files::{ScannedFile, read_files};
 use super::report::Report;
 use super::scan::Scanned;
 use crate::disk::{Disk, DiskFile, ReadFrom};
@@ -26,21 +25,21 @@ use crate::settings::{OnDamage, Settings};
 /// Why a journal cannot be read.
 #[derive(Debug)]
 pub enum RecoverError {
-    /// The disk does not let us.
+    /// The disk returned an error.
     Disk(io::Error),
-    /// A file verifies and is of another store or shard.
+    /// A file belongs to another store or shard.
     Foreign {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// A file is of a version that is not known here.
+    /// A file has an unknown version.
     Version {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Its version.
+        /// Version of the file.
         version: u32,
     },
-    /// There is damage, and the settings say that it is not to be opened then.
+    /// There is damage, and the settings refuse to open the journal then.
     Damaged(Box<Report>),
 }
 
@@ -80,51 +79,51 @@ impl From<io::Error> for RecoverError {
     }
 }
 
-/// What a journal holds.
+/// The content of a journal.
 #[derive(Debug)]
 pub struct Recovered {
     /// All records that are needed, by rising number.
     pub records: Vec<Record>,
-    /// What was found.
+    /// The report for people.
     pub report: Report,
     /// The first number that was never given to a record that is kept.
     pub next: Lsn,
 }
 
-/// What becomes of a file.
+/// The action that an opening takes on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It is clean and stays as it is; this is its highest number.
+pub(crate) enum FileAction {
+    /// The file is clean and stays; its highest number.
     Stay(Lsn),
-    /// The same, but its end may be in the page cache alone.
+    /// The file is clean and stays after a sync, as its end may be in the page cache alone.
     Sync(Lsn),
-    /// What is needed of it is written anew, and it is used again.
+    /// Needed records are written anew, and the file is reused.
     Rewrite,
-    /// The same, and it is set aside.
+    /// Needed records are written anew, and the file is set aside.
     SetAside,
-    /// Nothing was written to it.
+    /// The file was never written to.
     Ready,
 }
 
-/// All that is needed to go on.
-pub(crate) struct Findings<F> {
-    /// What there is, but for messages.
+/// Everything that an opening needs to go on.
+pub(crate) struct RecoveryPlan<F> {
+    /// The recovered records, messages left out.
     pub(crate) recovered: Recovered,
     pub(crate) messages: Messages<F>,
-    pub(crate) files: Vec<(JournalFile<F>, Fate)>,
-    /// What is to be written anew, each with the first number that it accounts for.
+    pub(crate) files: Vec<(JournalFile<F>, FileAction)>,
+    /// Records to write anew, each with the first number that it accounts for.
     pub(crate) rewrites: Vec<(Lsn, Record)>,
     pub(crate) next_generation: u32,
     pub(crate) next_number: u32,
 }
 
-/// Reads a journal into memory and changes nothing, as an operator does who wants to know how it is.
+/// Reads a journal into memory and changes nothing, for an operator who inspects it.
 pub fn recover<D: Disk>(disk: &D, settings: &Settings) -> Result<Recovered, RecoverError> {
     let (recovered, messages) = recover_apart(disk, settings)?;
     Ok(recovered.with(&messages)?)
 }
 
-/// The same, but messages stay where they are: there may be more of them than memory.
+/// Recovers a journal and leaves messages in its files: there may be more of them than memory.
 pub fn recover_apart<D: Disk>(
     disk: &D,
     settings: &Settings,
@@ -133,7 +132,7 @@ pub fn recover_apart<D: Disk>(
 }
 
 impl Recovered {
-    /// Takes messages in.
+    /// Adds the messages, read into memory.
     pub(crate) fn with<F: DiskFile>(mut self, messages: &Messages<F>) -> io::Result<Recovered> {
         self.records.extend(messages.load(messages.places().iter().copied())?);
         self.records.sort_by_key(|record| record.lsn);
@@ -141,7 +140,7 @@ impl Recovered {
     }
 }
 
-pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D::File>, RecoverError> {
+pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<RecoveryPlan<D::File>, RecoverError> {
     let begin = Instant::now();
     let (mut names, mut report, mut next_number) = (Vec::new(), Report::default(), 1);
     for name in disk.list()? {
@@ -187,9 +186,9 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
         return Err(RecoverError::Damaged(Box::new(report)));
     }
 
-    let fates: Vec<Fate> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
+    let fates: Vec<FileAction> = found.iter().map(|found| fate(found, &report, next, settings)).collect();
     let (records, mut messages) = parted(&found, records, settings);
-    messages.stay(fates.iter().map(|fate| matches!(fate, Fate::Stay(_) | Fate::Sync(_))));
+    messages.stay(fates.iter().map(|fate| matches!(fate, FileAction::Stay(_) | FileAction::Sync(_))));
     let rewrites = rewrites(&found, &fates, (&records, &messages), (floor, next))?;
     let files = found.into_iter().zip(fates).map(|(found, fate)| {
         let generation = found.scan.generation.unwrap_or(0);
@@ -198,10 +197,10 @@ pub(crate) fn find<D: Disk>(disk: &D, settings: &Settings) -> Result<Findings<D:
     });
     let files = files.collect();
     let recovered = Recovered { records, report, next };
-    Ok(Findings { recovered, messages, files, rewrites, next_generation, next_number })
+    Ok(RecoveryPlan { recovered, messages, files, rewrites, next_generation, next_number })
 }
 
-fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverError> {
+fn check_owner<F>(found: &ScannedFile<F>, settings: &Settings) -> Result<(), RecoverError> {
     let name = found.name.clone();
     match &found.scan.header {
         Ok(header) if header.store != settings.store || header.shard != settings.shard => {
@@ -212,9 +211,9 @@ fn check_owner<F>(found: &Found<F>, settings: &Settings) -> Result<(), RecoverEr
     }
 }
 
-/// The records of all files by rising number, each with the file that has it. Where two files have the same, one
-/// was written anew from the other: the later counts.
-fn merged<F>(found: &mut [Found<F>]) -> Vec<(u32, Scanned)> {
+/// The records of all files by rising number, each with its file. If two files have the same record, the
+/// later copy counts.
+fn merged<F>(found: &mut [ScannedFile<F>]) -> Vec<(u32, Scanned)> {
     let mut records: Vec<(u32, Scanned)> = Vec::new();
     for (file, found) in (0..).zip(found) {
         records.extend(found.scan.salvaged.iter().map(|record| (file, record.clone())));
@@ -232,16 +231,16 @@ fn merged<F>(found: &mut [Found<F>]) -> Vec<(u32, Scanned)> {
     records
 }
 
-/// Parts messages, which stay where they are, from all else.
+/// Separates messages, which stay in their files, from all other records.
 fn parted<F: DiskFile>(
-    found: &[Found<F>],
+    found: &[ScannedFile<F>],
     all: Vec<(u32, Scanned)>,
     settings: &Settings,
 ) -> (Vec<Record>, Messages<F>) {
     let (mut records, mut places) = (Vec::new(), Vec::new());
     for (file, Scanned { lsn, kind, flags, at, payload }) in all {
         match kind {
-            RecordType::Message => places.push(Place { lsn, file, at }),
+            RecordType::Message => places.push(RecordLocation { lsn, file, at }),
             _ => records.push(Record { lsn, kind, flags, payload: Bytes::from(payload) }),
         }
     }
@@ -249,37 +248,38 @@ fn parted<F: DiskFile>(
     (records, Messages::new(files, places, settings.seal))
 }
 
-/// What whole batches account for, and single records that verify.
-fn accounted<F>(whole: &[LsnRange], found: &[Found<F>]) -> Vec<LsnRange> {
+/// The numbers of whole batches and of single records that verify.
+fn accounted<F>(whole: &[LsnRange], found: &[ScannedFile<F>]) -> Vec<LsnRange> {
     let salvaged = found.iter().flat_map(|found| &found.scan.salvaged);
     lsn::join(whole.iter().copied().chain(salvaged.map(|record| LsnRange::one(record.lsn))).collect())
 }
 
-fn fate<F>(found: &Found<F>, report: &Report, next: Lsn, settings: &Settings) -> Fate {
+fn fate<F>(found: &ScannedFile<F>, report: &Report, next: Lsn, settings: &Settings) -> FileAction {
     let scan = &found.scan;
     if report.damaged.iter().any(|damaged| damaged.name == journal_file::name(found.number)) {
-        return Fate::SetAside;
+        return FileAction::SetAside;
     }
     let is_clean = scan.salvaged.is_empty() && scan.broken.is_empty();
     match scan.whole.iter().map(|range| range.last).max() {
-        None if scan.lowest().is_none() => Fate::Ready,
-        Some(highest) if is_clean && highest.next() < next => Fate::Stay(highest),
-        Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => Fate::Stay(highest),
+        None if scan.lowest().is_none() => FileAction::Ready,
+        Some(highest) if is_clean && highest.next() < next => FileAction::Stay(highest),
+        Some(highest) if is_clean && settings.seal.planted.has(Fault::TailStays) => FileAction::Stay(highest),
         // What a device that failed or lost its power shows is written anew, not trusted once more.
-        Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => Fate::Sync(highest),
-        _ => Fate::Rewrite,
+        Some(highest) if is_clean && settings.read_from == ReadFrom::Cache => FileAction::Sync(highest),
+        _ => FileAction::Rewrite,
     }
 }
 
-/// The records of files that do not stay, and a pad for each range of numbers that is gone for good, so
-/// that they are not missed again and are not given again.
+/// The records of files that do not stay, and a pad for each range of lost numbers. A pad prevents that the
+/// numbers are missed or given again.
 fn rewrites<F: DiskFile>(
-    found: &[Found<F>],
-    fates: &[Fate],
+    found: &[ScannedFile<F>],
+    fates: &[FileAction],
     (records, messages): (&[Record], &Messages<F>),
     (floor, next): (Option<Lsn>, Lsn),
 ) -> io::Result<Vec<(Lsn, Record)>> {
-    let staying = found.iter().zip(fates).filter(|(_, fate)| matches!(fate, Fate::Stay(_) | Fate::Sync(_)));
+    let staying =
+        found.iter().zip(fates).filter(|(_, fate)| matches!(fate, FileAction::Stay(_) | FileAction::Sync(_)));
     let staying = lsn::join(staying.flat_map(|(found, _)| found.scan.whole.iter().copied()).collect());
     let stays = |lsn: Lsn| staying.iter().any(|range| (range.first..=range.last).contains(&lsn));
     let mut moving = messages.load(messages.places().iter().filter(|place| !stays(place.lsn)).copied())?;

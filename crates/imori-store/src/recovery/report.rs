@@ -1,4 +1,4 @@
-//! What recovery found, for people.
+//! The findings of recovery, in words.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use crate::limits::REPORTED_RANGES_MAX;
 use crate::lsn::{Lsn, LsnRange};
 
-/// A file with damage inside of what was acknowledged.
+/// A file with damage among acknowledged records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedFile {
-    /// Its name before it is set aside.
+    /// Name of the file before it is set aside.
     pub name: String,
-    /// The numbers of which nothing verifies.
+    /// Lost numbers.
     pub missing: Vec<LsnRange>,
-    /// Its header does not verify.
+    /// The header does not verify.
     pub has_lost_header: bool,
-    /// Bytes that it lacks at its end.
+    /// Missing bytes at the end of the file.
     pub shortened_by: u64,
-    /// It was the last, so that nothing tells what stood in those: numbers from this one on, perhaps.
+    /// Set for the last file, whose end no other file shows: numbers from this one on may be lost.
     pub lost_from: Option<Lsn>,
 }
 
-/// What was found in a journal.
+/// The findings in a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Files of the journal.
@@ -32,7 +32,7 @@ pub struct Report {
     pub records: Option<LsnRange>,
     /// Records below this one were not needed any more.
     pub floor: Option<Lsn>,
-    /// Numbers at the torn end of which nothing verifies: never confirmed, unless the medium is damaged.
+    /// Numbers of the torn end: never confirmed, unless the medium is damaged.
     pub torn: Vec<LsnRange>,
     /// Files with damage inside.
     pub damaged: Vec<DamagedFile>,
@@ -40,12 +40,12 @@ pub struct Report {
     pub absent: Vec<LsnRange>,
     /// Files that were set aside by an earlier recovery and are still there.
     pub set_aside: Vec<String>,
-    /// How long it took to read.
+    /// Duration of the reading.
     pub took: Duration,
 }
 
 impl Report {
-    /// Tells whether something is damaged or missing inside of what was acknowledged.
+    /// Tells whether acknowledged records are damaged or missing.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         !self.damaged.is_empty() || !self.absent.is_empty()

@@ -1,6 +1,6 @@
-//! What stands in the bytes of one journal file: batches that verify, and single records between them.
+//! Scans one journal file: batches that verify, and single records between them.
 //!
-//! What messages say is left where it stands: there may be more of it than memory.
+//! Payloads of messages are left in the file: there may be more of them than memory.
 
 use std::io;
 
@@ -14,20 +14,20 @@ use crate::records::record::{self, ALIGN_BYTES, FLAG_IN_GROUP, HEADER_BYTES, Rec
 use crate::records::{FileHeader, HeaderError};
 use crate::seal::Seal;
 
-/// What was found in a file.
+/// The result of scanning a file.
 #[derive(Debug)]
 pub(crate) struct FileScan {
-    /// What the file says of itself.
+    /// The header of the file.
     pub(crate) header: Result<FileHeader, HeaderError>,
-    /// The use of the file that was looked for, if it is known.
+    /// The generation that was searched for, if known.
     pub(crate) generation: Option<u32>,
-    /// What whole batches account for.
+    /// Numbers of whole batches.
     pub(crate) whole: Vec<LsnRange>,
-    /// Their records.
+    /// Records of whole batches.
     pub(crate) records: Vec<Scanned>,
     /// Records that verify in batches that do not.
     pub(crate) salvaged: Vec<Scanned>,
-    /// What batches account for of which the header alone verifies.
+    /// Numbers of batches of which the header alone verifies.
     pub(crate) broken: Vec<LsnRange>,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct Scanned {
     pub(crate) lsn: Lsn,
     pub(crate) kind: RecordType,
     pub(crate) flags: u8,
-    /// Where it stands in its file.
+    /// Offset in the file.
     pub(crate) at: usize,
-    /// What it says, but for messages.
+    /// The payload; empty for messages.
     pub(crate) payload: Box<[u8]>,
 }
 
@@ -59,7 +59,7 @@ impl Scanned {
     }
 }
 
-/// Reads a file whole. Without a header it is of the latest use of which there is a batch.
+/// Scans a whole file. Without a header the latest generation with a batch is assumed.
 pub(crate) fn scan<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io::Result<FileScan> {
     let header = FileHeader::decode(window.get(0, BLOCK_BYTES)?);
     let generation = match &header {
@@ -98,7 +98,7 @@ pub(crate) fn scan<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io::R
 }
 
 impl FileScan {
-    /// A file of which nothing is needed, and that is not read for that.
+    /// The result for a skipped file, of which no record is needed.
     pub(crate) fn passed_over(header: FileHeader, numbers: LsnRange) -> FileScan {
         FileScan {
             header: Ok(header),
@@ -110,14 +110,14 @@ impl FileScan {
         }
     }
 
-    /// The lowest and the highest number that it has something to do with.
+    /// The lowest number that the header, a batch or a record of the file names.
     pub(crate) fn lowest(&self) -> Option<Lsn> {
         let header = self.header.as_ref().ok().and_then(|header| header.first);
         let ranges = self.whole.iter().chain(&self.broken).map(|range| range.first);
         ranges.chain(self.salvaged.iter().map(|record| record.lsn)).chain(header).min()
     }
 
-    /// Looks for records in a piece in which no batch verifies, and keeps atomic groups that are whole.
+    /// Searches for records where no batch verifies, and keeps atomic groups that are whole.
     fn salvage<F: DiskFile>(
         &mut self,
         window: &mut Window<'_, F>,
@@ -165,7 +165,7 @@ fn latest_generation<F: DiskFile>(window: &mut Window<'_, F>, seal: Seal) -> io:
     Ok(latest)
 }
 
-/// Leaves out what belongs to a group of which the begin, the end or something between is missing.
+/// Drops records of a group whose begin, end or some part is missing.
 fn whole_groups(found: Vec<Scanned>, seal: Seal) -> Vec<Scanned> {
     if seal.planted.has(Fault::KeepPartOfGroup) {
         return found;

@@ -1,7 +1,6 @@
-//! Every place in the bytes of one journal file at which something stands, for people who look.
+//! Visits every piece of one journal file, for an operator.
 //!
-//! It judges nothing: which of it recovery needs, and what of it is damage inside of what was
-//! acknowledged, takes all files together.
+//! Nothing is judged: whether a record is needed, or damage matters, depends on all files together.
 
 use std::io;
 use std::ops::Range;
@@ -14,42 +13,42 @@ use crate::records::record::{self, ALIGN_BYTES, HEADER_BYTES, RecordType, Record
 use crate::records::{FileHeader, HeaderError, journal_file};
 use crate::seal::{Seal, StoreId};
 
-/// What stands at a place.
+/// One piece of a journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
-    /// The header of the file, and it does not verify or is of another version.
+pub enum JournalPiece<'a> {
+    /// A file header that does not verify, or of another version.
     Header(HeaderError),
-    /// The header of the file, and it is of another store, whose records do not verify in this one.
+    /// A file header of another store; its records are not read.
     Foreign,
     /// A record that verifies.
     Record {
         /// The record.
         record: RecordView<'a>,
-        /// The batch around it does not verify, or there is none.
+        /// No batch around the record verifies.
         is_alone: bool,
     },
-    /// A batch whose header verifies and announces more than there is.
+    /// A batch whose header verifies and whose records do not all.
     Broken {
-        /// The numbers that it accounts for.
+        /// Numbers of the batch.
         lsns: LsnRange,
-        /// The bytes that it takes.
+        /// Length of the batch in bytes.
         bytes: usize,
     },
-    /// Bytes of such a batch in which no record verifies.
+    /// Bytes of a broken batch in which no record verifies.
     Unverified {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
 
-/// The names of the files of a journal, also of those that were set aside.
+/// The names of all journal files, those set aside included.
 pub fn files<D: Disk>(disk: &D) -> io::Result<Vec<String>> {
     let mut names = disk.list()?;
     names.retain(|name| journal_file::parse_name(name).is_some() && !journal_file::is_unfinished(name));
     Ok(names)
 }
 
-/// Reads a file whole; a journal's is no longer than recovery holds in memory.
+/// Reads a whole file; a journal file fits into memory.
 pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
     let file = disk.open(name)?;
     match file.size()? {
@@ -60,18 +59,18 @@ pub fn read<D: Disk>(disk: &D, name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Tells `visit` of each place and its offset, in the order of the file, until it has had enough.
+/// Passes each piece and its offset to `visit`, in the order of the file, until that returns an error.
 pub fn walk<E>(
     bytes: &[u8],
     store: StoreId,
-    visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+    visit: &mut impl FnMut(u64, JournalPiece<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let seal = Seal::new(store);
     let generation = match FileHeader::decode(bytes) {
-        Ok(header) if header.store != store => return visit(0, Place::Foreign),
+        Ok(header) if header.store != store => return visit(0, JournalPiece::Foreign),
         Ok(header) => Some(header.generation),
         Err(error) => {
-            visit(0, Place::Header(error))?;
+            visit(0, JournalPiece::Header(error))?;
             latest_generation(bytes, seal)
         }
     };
@@ -86,7 +85,7 @@ pub fn walk<E>(
                 search.run(begin..at, broken_until, visit)?;
                 let mut offset = at + batch::HEADER_BYTES;
                 for record in records {
-                    visit(offset as u64, Place::Record { record, is_alone: false })?;
+                    visit(offset as u64, JournalPiece::Record { record, is_alone: false })?;
                     offset += record::encoded_bytes(record.payload.len());
                 }
                 unverified = None;
@@ -95,7 +94,7 @@ pub fn walk<E>(
             }
             Err(BatchError::Records(header)) => {
                 search.run(begin..at, broken_until, visit)?;
-                visit(at as u64, Place::Broken { lsns: header.lsns, bytes: header.batch_bytes })?;
+                visit(at as u64, JournalPiece::Broken { lsns: header.lsns, bytes: header.batch_bytes })?;
                 (unverified, broken_until) = (Some(at + batch::HEADER_BYTES), at + header.batch_bytes);
             }
             Err(BatchError::Header | BatchError::Generation(_)) => unverified = Some(begin),
@@ -113,12 +112,12 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Tells of the records in a piece, and of what does not verify in it before `broken_until`.
+    /// Reports the records in a gap, and unverified bytes before `broken_until`.
     fn run<E>(
         &self,
         piece: Range<usize>,
         broken_until: usize,
-        visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+        visit: &mut impl FnMut(u64, JournalPiece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mark = self.generation.to_le_bytes();
         let Range { start: mut at, end } = piece;
@@ -133,7 +132,7 @@ impl Search<'_> {
             self.gap(gap..at, broken_until, visit)?;
             // What fills a batch up to its end says nothing.
             if record.kind != RecordType::Pad {
-                visit(at as u64, Place::Record { record, is_alone: true })?;
+                visit(at as u64, JournalPiece::Record { record, is_alone: true })?;
             }
             at += consumed.next_multiple_of(ALIGN_BYTES);
             gap = at;
@@ -145,12 +144,12 @@ impl Search<'_> {
         &self,
         gap: Range<usize>,
         broken_until: usize,
-        visit: &mut impl FnMut(u64, Place<'_>) -> Result<(), E>,
+        visit: &mut impl FnMut(u64, JournalPiece<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let end = gap.end.min(broken_until);
         match self.bytes.get(gap.start..end) {
             Some(unverified) if unverified.iter().any(|byte| *byte != 0) => {
-                visit(gap.start as u64, Place::Unverified { bytes: unverified.len() })
+                visit(gap.start as u64, JournalPiece::Unverified { bytes: unverified.len() })
             }
             _ => Ok(()),
         }
@@ -198,14 +197,14 @@ mod tests {
 
     fn places(bytes: &[u8], store: StoreId) -> Vec<String> {
         let mut places = Vec::new();
-        let mut note = |offset: u64, place: Place<'_>| {
+        let mut note = |offset: u64, place: JournalPiece<'_>| {
             places.push(match place {
-                Place::Header(error) => format!("{offset} {error}"),
-                Place::Foreign => format!("{offset} foreign"),
-                Place::Record { record, is_alone: false } => format!("{offset} {}", record.lsn),
-                Place::Record { record, is_alone: true } => format!("{offset} {} alone", record.lsn),
-                Place::Broken { lsns, bytes } => format!("{offset} broken {lsns} {bytes}"),
-                Place::Unverified { bytes } => format!("{offset} unverified {bytes}"),
+                JournalPiece::Header(error) => format!("{offset} {error}"),
+                JournalPiece::Foreign => format!("{offset} foreign"),
+                JournalPiece::Record { record, is_alone: false } => format!("{offset} {}", record.lsn),
+                JournalPiece::Record { record, is_alone: true } => format!("{offset} {} alone", record.lsn),
+                JournalPiece::Broken { lsns, bytes } => format!("{offset} broken {lsns} {bytes}"),
+                JournalPiece::Unverified { bytes } => format!("{offset} unverified {bytes}"),
             });
             Ok::<(), ()>(())
         };

@@ -1,50 +1,50 @@
-//! A file that is read from its beginning to its end through little memory.
+//! Reads a file from beginning to end through a window of limited memory.
 
 use std::io;
 
 use crate::disk::DiskFile;
 use crate::limits::{BLOCK_BYTES, WINDOW_BYTES};
 
-/// The bytes of a file around where somebody reads.
+/// The bytes of a file around the current position.
 #[derive(Debug)]
 pub(crate) struct Window<'a, F> {
     file: &'a F,
-    /// Bytes of the file that are looked at.
+    /// Bytes of the file that may be read.
     size: usize,
-    /// Where what is in memory begins in the file, a multiple of a block; and how much of it there is.
+    /// Offset in the file of the bytes in memory, a multiple of a block, and their number.
     begin: usize,
     len: usize,
-    /// Longer than it has to be by a block, as a direct read goes to an aligned place.
+    /// The buffer, one block longer than needed, as a direct read goes to an aligned address.
     memory: Vec<u8>,
     align: usize,
-    /// Bytes that are read at once, or more.
+    /// Bytes of one read, at least.
     bytes: usize,
 }
 
 impl<'a, F: DiskFile> Window<'a, F> {
-    /// Looks at the first bytes of a file, or at all of it.
+    /// A window over the first `bytes_max` bytes of a file.
     pub(crate) fn new(file: &'a F, bytes_max: usize) -> io::Result<Window<'a, F>> {
         Window::of_bytes(file, bytes_max, WINDOW_BYTES)
     }
 
-    /// The same, and reads so many bytes at once.
+    /// A window that reads at least `bytes` bytes at once.
     pub(crate) fn of_bytes(file: &'a F, bytes_max: usize, bytes: usize) -> io::Result<Window<'a, F>> {
         let size = usize::try_from(file.size()?).map_err(io::Error::other)?.min(bytes_max);
         Ok(Window { file, size, begin: 0, len: 0, memory: Vec::new(), align: 0, bytes })
     }
 
-    /// Goes on with another file, in the same memory.
+    /// A window over another file that reuses this memory.
     pub(crate) fn of(self, file: &'a F) -> io::Result<Window<'a, F>> {
         let Window { memory, align, bytes, .. } = self;
         Ok(Window { memory, align, ..Window::of_bytes(file, usize::MAX, bytes)? })
     }
 
-    /// How many bytes there are to look at.
+    /// Number of bytes that can be read.
     pub(crate) fn size(&self) -> usize {
         self.size
     }
 
-    /// The bytes from `at` on, as many as are asked for or as there are.
+    /// The bytes from `at` on: `len` of them, or up to the end.
     pub(crate) fn get(&mut self, at: usize, len: usize) -> io::Result<&[u8]> {
         let end = at.saturating_add(len).min(self.size);
         if at < self.begin || end > self.begin + self.len {
@@ -56,7 +56,7 @@ impl<'a, F: DiskFile> Window<'a, F> {
         Ok(self.memory.get(there).unwrap_or_default())
     }
 
-    /// The bytes from `at` on, at least as many as are asked for, and as many as it costs nothing to give.
+    /// The bytes from `at` on: at least `least` of them, and all that are in memory anyway.
     pub(crate) fn get_more(&mut self, at: usize, least: usize) -> io::Result<&[u8]> {
         let least = self.get(at, least)?.len();
         let there = self.begin + self.len;

@@ -1,4 +1,4 @@
-//! Journals as tests want them: which records stand in which batch, and which of them are hurt.
+//! Journals for tests: which records stand in which batch, and which are damaged.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::journal::crash::settings;
 use crate::journal::{self, Admitted, NewRecord, Opened};
 use crate::records::RecordType;
 
-/// A record whose bytes say which one it is.
+/// A message whose bytes are its mark.
 pub(crate) fn message(mark: u8, len: usize) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![mark; len]) }
 }
@@ -19,13 +19,13 @@ pub(crate) fn checkpoint(floor: u64) -> NewRecord {
     NewRecord { kind: RecordType::Checkpoint, payload: Bytes::copy_from_slice(&floor.to_le_bytes()) }
 }
 
-/// What is written at once: records that are each for itself, or a group.
+/// The records of one batch: independent ones, or a group.
 pub(crate) enum Unit {
     Each(Vec<NewRecord>),
     Group(Vec<NewRecord>),
 }
 
-/// A disk on which each of these is a batch, and three small ones fill a file.
+/// A disk on which each unit is a batch, with three small batches a file.
 pub(crate) fn written(units: Vec<Unit>) -> State {
     let (disk, file_bytes) = (SimDisk::default(), settings(None).file_bytes);
     let opened = journal::open(&disk, &settings(None)).expect("the disk is well");
@@ -50,7 +50,7 @@ pub(crate) fn written(units: Vec<Unit>) -> State {
     disk.state()
 }
 
-/// Flips a bit of the record with this mark, wherever it stands; 9 is that of the store.
+/// Flips a bit of the record with this mark. Mark 9 is taken by the store's id.
 pub(crate) fn hurt(state: &mut State, mark: u8) {
     let names = state.names();
     let place = names.iter().find_map(|name| {
@@ -61,7 +61,7 @@ pub(crate) fn hurt(state: &mut State, mark: u8) {
     state.damage(&name, |bytes| bytes[at] ^= 1);
 }
 
-/// What stands in a file.
+/// Scans a file.
 pub(crate) fn scan(state: &State, name: &str) -> FileScan {
     let file = SimDisk::new(state.clone()).open(name).expect("it is there");
     let mut window = Window::new(&file, usize::MAX).expect("it is there");

@@ -1,38 +1,31 @@
-//! Random lives of segments on the simulated disk, with a crash after every call that changes it.
+//! Random lives of segments on the simulated disk, with a crash after every call that changes the disk.
 //!
-//! The ledger knows which pages were written and discarded, and what the last checkpoint knew. After each
-//! crash, also one in the middle of opening: no page that is needed is lost, none that a checkpoint knew
-//! as gone comes back, every byte is the one that was written, no damage is seen, and no number that a
-//! checkpoint knew is given again. Each planted fault has to be caught.
+//! A ledger knows which pages were written and discarded, and the last manifest. After each crash, also one
+//! during an opening: no needed page is lost, and no discarded one comes back. No byte is changed, no damage
+//! is reported, no known number is given again. Each planted fault has to be caught.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::census::Census;
 use super::file::Durability;
+use super::manifest::Manifest;
 use super::page::{NewPage, PageEntry};
 use super::row::{PageFacts, PageRef};
 use super::segments::Segments;
 use super::settings::SegmentSettings;
-use crate::disk::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, State, Trouble};
+use crate::disk::crash_runs::{CRASHES, STORE, assert_all_caught, plan_fault, run_all, seal, seeds, tell};
+use crate::disk::sim_disk::{Random, SimDisk, State};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
-use crate::seal::{Seal, StoreId};
 use crate::settings::OnDamage;
-
-/// Ways in which each state is left by a crash.
-const CRASHES: usize = 4;
 
 const STEPS: usize = 30;
 const LIVES: usize = 3;
 
 pub(super) fn settings(fault: Option<Fault>) -> SegmentSettings {
-    let store = StoreId([9; 16]);
-    let mut seal = Seal::new(store);
-    seal.planted.0 = fault;
     // Most segments take more than one write of this.
-    SegmentSettings { store, on_damage: OnDamage::Quarantine, write_bytes: 4096, seal }
+    SegmentSettings { store: STORE, on_damage: OnDamage::Quarantine, write_bytes: 4096, seal: seal(fault) }
 }
 
 type Pages = BTreeMap<PageRef, NewPage>;
@@ -44,12 +37,12 @@ struct Ledger {
     /// Pages that may come back: discarded after the checkpoint, or of writes that failed.
     doubtful: Pages,
     transient: Pages,
-    census: Census,
+    manifest: Manifest,
 }
 
 impl Ledger {
     fn check(&self, state: State, settings: &SegmentSettings) -> Result<(), String> {
-        let opened = Segments::open(SimDisk::new(state), settings, &self.census);
+        let opened = Segments::open(SimDisk::new(state), settings, &self.manifest);
         let (segments, facts, report) = opened.map_err(|error| error.to_string())?;
         let known = |page: &PageRef| self.durable.get(page).or_else(|| self.doubtful.get(page));
         if let Some(phantom) = facts.iter().find(|facts| known(&facts.page).is_none()) {
@@ -68,7 +61,7 @@ impl Ledger {
         let page = NewPage { owner: 1, level: 1, entries: vec![entry(1, 10)] };
         let written = segments.write(&[page], Durability::Durable).map_err(|error| error.to_string())?;
         let is_known = |number: u32| {
-            number < self.census.next_segment || facts.iter().any(|facts| facts.page.segment() == number)
+            number < self.manifest.next_segment || facts.iter().any(|facts| facts.page.segment() == number)
         };
         match written.iter().find(|facts| is_known(facts.page.segment())) {
             Some(facts) => Err(format!("again: {:?}", facts.page)),
@@ -108,27 +101,27 @@ struct Run {
     settings: SegmentSettings,
     next_lsn: u64,
     points: u64,
-    given_back: u64,
+    hole_bytes: u64,
 }
 
 impl Run {
-    /// Lives one after the other, each ended by a crash; says how many crashes were looked at, and how many bytes were
-    /// given back.
+    /// Runs lives one after the other, each ended by a crash; returns the crashes checked and the bytes of
+    /// holes.
     fn run(seed: u64, fault: Option<Fault>) -> Result<(u64, u64), String> {
         let (random, ledger) = (Random(seed), Ledger::default());
         let mut run =
-            Run { random, ledger, settings: settings(fault), next_lsn: 1, points: 0, given_back: 0 };
+            Run { random, ledger, settings: settings(fault), next_lsn: 1, points: 0, hole_bytes: 0 };
         let mut state = State::default();
         for _ in 0..LIVES {
             let disk = SimDisk::new(state);
             disk.watch();
-            let opened = Segments::open(disk.clone(), &run.settings, &run.ledger.census);
+            let opened = Segments::open(disk.clone(), &run.settings, &run.ledger.manifest);
             run.crash_everywhere(&disk)?;
             let (segments, facts, _) = opened.map_err(|error| error.to_string())?;
             run.ledger.check(disk.state(), &run.settings)?;
             run.adopt(&facts);
             if run.random.below(2) == 0 {
-                run.plan_trouble(&disk);
+                plan_fault(&disk, &mut run.random);
             }
             for _ in 0..STEPS {
                 run.step(&disk, &segments)?;
@@ -136,27 +129,16 @@ impl Run {
             state = disk.state().crash(&mut run.random);
             run.ledger.check(state.clone(), &run.settings)?;
         }
-        Ok((run.points, run.given_back))
+        Ok((run.points, run.hole_bytes))
     }
 
-    /// What came back is needed again, what did not cannot any more.
+    /// Pages that came back are needed again; the others may not come back later.
     fn adopt(&mut self, facts: &[PageFacts]) {
         let mut all = std::mem::take(&mut self.ledger.durable);
         all.append(&mut self.ledger.doubtful);
         let there = facts.iter().filter_map(|facts| all.remove_entry(&facts.page));
         self.ledger.durable = there.collect();
         self.ledger.transient.clear();
-    }
-
-    fn plan_trouble(&mut self, disk: &SimDisk) {
-        let (call, trouble) = match self.random.below(5) {
-            0 => (Call::Write, Trouble::Error(EIO)),
-            1 => (Call::Write, Trouble::Error(ENOSPC)),
-            2 => (Call::Write, Trouble::Short),
-            3 => (Call::SyncFolder, Trouble::Error(EIO)),
-            _ => (Call::Sync, Trouble::Error(EIO)),
-        };
-        disk.trouble(call, self.random.below(20), trouble);
     }
 
     fn crash_everywhere(&mut self, disk: &SimDisk) -> Result<(), String> {
@@ -174,9 +156,9 @@ impl Run {
             0..4 => self.write(disk, segments)?,
             4..8 => self.discard(disk, segments)?,
             8 => {
-                self.ledger.census = segments.census();
+                self.ledger.manifest = segments.manifest();
                 self.ledger.doubtful.clear();
-                self.given_back += segments.give_back().unwrap_or_default();
+                self.hole_bytes += segments.punch_holes().unwrap_or_default();
                 self.crash_everywhere(disk)?;
             }
             _ => {}
@@ -196,7 +178,7 @@ impl Run {
         let pages: Vec<NewPage> = (0..1 + self.random.below(4)).map(|_| self.page()).collect();
         let is_durable = self.random.below(5) > 0;
         let durability = if is_durable { Durability::Durable } else { Durability::Transient };
-        let number = segments.census().next_segment;
+        let number = segments.manifest().next_segment;
         let numbered = (0..).map(|index| PageRef::new(number, index)).zip(pages.clone());
         let written = segments.write(&pages, durability);
         if is_durable {
@@ -246,29 +228,20 @@ impl Run {
     }
 }
 
-/// How many seeds: more in a long run.
-fn seeds() -> u64 {
-    std::env::var("IMORI_STORE_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
-}
-
 #[test]
 fn no_crash_loses_a_page_that_is_needed() {
-    let (mut points, mut given_back) = (0, 0);
-    for seed in 0..seeds() {
-        match Run::run(seed, None) {
-            Ok((crashes, bytes)) => (points, given_back) = (points + crashes, given_back + bytes),
-            Err(what) => panic!("seed {seed}: {what}"),
-        }
+    let (mut points, mut hole_bytes) = (0, 0);
+    for (crashes, bytes) in run_all(Run::run) {
+        (points, hole_bytes) = (points + crashes, hole_bytes + bytes);
     }
     assert!(points > seeds() * 200, "{points} crashes");
-    assert!(given_back > seeds() * 4096, "{given_back} bytes given back");
-    std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{points} crashes of segments\n"))
-        .expect("standard error takes it");
+    assert!(hole_bytes > seeds() * 4096, "{hole_bytes} bytes of holes");
+    tell(&format!("{points} crashes of segments"));
 }
 
 #[test]
 fn every_planted_fault_of_segments_is_caught() {
-    for (fault, by) in [
+    let faults = [
         (Fault::RenameBeforeSync, "damage"),
         (Fault::SegmentWithoutFolderSync, "lost"),
         (Fault::SegmentWithoutSync, "damage"),
@@ -278,9 +251,6 @@ fn every_planted_fault_of_segments_is_caught() {
         (Fault::GiveBackNeighbours, "altered"),
         (Fault::FailedSegmentStays, "left"),
         (Fault::TransientStays, "phantom"),
-    ] {
-        let says = |what: &String| what.contains(by);
-        let is_caught = (0..200).any(|seed| Run::run(seed, Some(fault)).err().as_ref().is_some_and(says));
-        assert!(is_caught, "{fault:?} is not caught as `{by}`");
-    }
+    ];
+    assert_all_caught(&faults, Run::run);
 }

@@ -1,13 +1,13 @@
 //! Damage by the medium: every bit of a small segment, and thousands of places of a large one.
 //!
-//! Held: no byte is another one than was written, only entries are lost in which the damage is, what is
-//! lost is told, and what is set aside is not changed.
+//! No byte differs from the written one, and only damaged entries are lost. Each loss is reported, and a file
+//! that is set aside stays unchanged.
 
 use std::ops::Range;
 
-use super::census::Census;
 use super::crash::{entry, settings};
 use super::file::{self, Durability};
+use super::manifest::Manifest;
 use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, PageEntry};
 use super::report::SegmentReport;
@@ -23,12 +23,12 @@ use crate::settings::OnDamage;
 const NAME: &str = "segment-0000000000";
 const ASIDE: &str = "segment-0000000000.damaged";
 
-/// A segment, and where in its file everything is.
+/// A segment, and the offsets of everything in its file.
 struct Sample {
     state: State,
     facts: Vec<PageFacts>,
     rows: Vec<Row>,
-    /// Every entry and its place, what fills it up left out.
+    /// Every entry and its place, padding left out.
     entries: Vec<(PageRef, PageEntry, Range<usize>)>,
     len: usize,
     settings: SegmentSettings,
@@ -42,7 +42,7 @@ fn sample(page_count: u64, entry_count: u64, len: usize, fault: Option<Fault>) -
         NewPage { owner: page, level: 4, entries }
     };
     let pages: Vec<NewPage> = (0..page_count).map(page).collect();
-    let (segments, ..) = Segments::open(disk.clone(), &settings, &Census::default()).expect("it is empty");
+    let (segments, ..) = Segments::open(disk.clone(), &settings, &Manifest::default()).expect("it is empty");
     let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
     let rows = file::layout(0, &pages).expect("it fits");
     let mut entries = Vec::new();
@@ -60,15 +60,15 @@ fn sample(page_count: u64, entry_count: u64, len: usize, fault: Option<Fault>) -
 }
 
 impl Sample {
-    /// Opens and reads all after this change, which is within `range`; says how many entries are lost.
+    /// Opens and reads all after this change within `range`; returns how many entries are lost.
     fn check(&self, range: &Range<usize>, change: impl FnOnce(&mut Vec<u8>)) -> Result<usize, String> {
         let mut state = self.state.clone();
         state.damage(NAME, change);
         let damaged = state.bytes(NAME).to_vec();
         let disk = SimDisk::new(state);
-        let census = Census::default();
+        let manifest = Manifest::default();
         let (segments, facts, report) =
-            Segments::open(disk.clone(), &self.settings, &census).map_err(|error| error.to_string())?;
+            Segments::open(disk.clone(), &self.settings, &manifest).map_err(|error| error.to_string())?;
         if let Some(wrong) = facts.iter().find(|facts| !self.facts.contains(facts)) {
             return Err(format!("altered: {wrong:?}"));
         }
@@ -116,7 +116,7 @@ impl Sample {
             [name] if name == NAME && report.damaged.is_empty() => {}
             [name] if name == ASIDE && report.damaged.len() == 1 => {
                 let again =
-                    Segments::open(disk, &self.settings, &census).map_err(|error| error.to_string())?;
+                    Segments::open(disk, &self.settings, &manifest).map_err(|error| error.to_string())?;
                 if again.1 != facts || !again.2.damaged.iter().all(|damaged| damaged.is_known) {
                     return Err("what is set aside is not found again".to_string());
                 }
@@ -134,7 +134,7 @@ impl Sample {
         self.check(&(at..at + 1), |bytes| bytes[at] ^= 1 << (bit % 8))
     }
 
-    /// Something random: a bit, a sector or a block of zeros, a sector from elsewhere, or the end is gone.
+    /// Applies random damage: a bit, a sector or block of zeros, a sector from elsewhere, or a lost end.
     fn hurt(&self, random: &mut Random) -> Result<usize, String> {
         let size = [512, 4096][random.below(2)];
         let at = random.below(self.len / size) * size;
@@ -207,7 +207,7 @@ fn a_file_under_the_name_of_another_segment_is_not_served() {
     let Sample { state, settings, .. } = sample(3, 4, 90, None);
     let disk = SimDisk::new(state);
     crate::disk::Disk::rename(&disk, NAME, "segment-0000000004").expect("the disk is well");
-    let (_, facts, report) = Segments::open(disk, &settings, &Census::default()).expect("it is set aside");
+    let (_, facts, report) = Segments::open(disk, &settings, &Manifest::default()).expect("it is set aside");
     assert_eq!((facts, report.damaged.len()), (vec![], 1));
     assert!(report.to_string().contains("how many are lost is not known"), "{report}");
 }
@@ -221,20 +221,20 @@ fn a_page_whose_rows_are_both_lost_is_told() {
     });
     let disk = SimDisk::new(state);
     let (segments, left, report) =
-        Segments::open(disk.clone(), &settings, &Census::default()).expect("it is set aside");
+        Segments::open(disk.clone(), &settings, &Manifest::default()).expect("it is set aside");
     assert_eq!(left, [facts[0], facts[2]]);
     assert!(report.to_string().ends_with("2 pages are found, 1 is lost as a whole"), "{report}");
     // Once nobody needs the others it stays set aside, and they do not come back.
     left.iter().for_each(|facts| segments.discard(facts.page).expect("the disk is well"));
-    let (_, left, _) = Segments::open(disk.clone(), &settings, &segments.census()).expect("it opens");
+    let (_, left, _) = Segments::open(disk.clone(), &settings, &segments.manifest()).expect("it opens");
     assert_eq!((left, disk.state().names()), (vec![], vec![ASIDE.to_string()]));
 }
 
 #[test]
 fn what_a_shortened_segment_has_lost_is_told_when_it_is_opened() {
     let Sample { state, settings, rows, entries, .. } = sample(3, 4, 90, None);
-    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Census::default());
-    let census = segments.expect("the disk is well").0.census();
+    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Manifest::default());
+    let manifest = segments.expect("the disk is well").0.manifest();
     // In the second page only its first entry is left; the table tells of the last.
     let inside = entries[4].2.end;
     for (end, gone, found, lost, inside) in [
@@ -245,10 +245,10 @@ fn what_a_shortened_segment_has_lost_is_told_when_it_is_opened() {
         (0, vec![], 0, vec![0, 1, 2], vec![]),
         (0, vec![1], 0, vec![0, 2], vec![]),
     ] {
-        let (mut state, mut census) = (state.clone(), census.clone());
+        let (mut state, mut manifest) = (state.clone(), manifest.clone());
         state.damage(NAME, |bytes| bytes.truncate(end));
-        census.segments[0].gone = gone;
-        let opened = Segments::open(SimDisk::new(state), &settings, &census);
+        manifest.segments[0].gone = gone;
+        let opened = Segments::open(SimDisk::new(state), &settings, &manifest);
         let (_, _, report) = opened.expect("it is set aside");
         let damaged = &report.damaged[0];
         assert_eq!((damaged.page_count, &damaged.lost, damaged.has_lost_count), (found, &lost, false));
@@ -264,7 +264,7 @@ fn damage_of_the_table_is_refused_where_that_is_asked_for() {
     state.damage(NAME, |bytes| bytes[70] ^= 1);
     let disk = SimDisk::new(state);
     let settings = SegmentSettings { on_damage: OnDamage::Refuse, ..settings };
-    let refused = Segments::open(disk.clone(), &settings, &Census::default()).map(|_| ());
+    let refused = Segments::open(disk.clone(), &settings, &Manifest::default()).map(|_| ());
     assert!(matches!(refused, Err(SegmentOpenError::Damaged(_))), "{refused:?}");
     // By the name that it has.
     assert!(refused.expect_err("it is damaged").to_string().contains("in front of `segment-0000000000`:"));
@@ -276,15 +276,15 @@ fn a_segment_of_another_store_is_not_opened() {
     let Sample { state, settings, .. } = sample(1, 1, 9, None);
     let store = StoreId([8; 16]);
     let settings = SegmentSettings { store, seal: Seal::new(store), ..settings };
-    let refused = Segments::open(SimDisk::new(state), &settings, &Census::default()).map(|_| ());
+    let refused = Segments::open(SimDisk::new(state), &settings, &Manifest::default()).map(|_| ());
     assert!(matches!(refused, Err(SegmentOpenError::Foreign { .. })), "{refused:?}");
 }
 
 #[test]
 fn a_page_that_is_gone_is_not_told_of_as_lost() {
     let Sample { mut state, rows, settings, facts, .. } = sample(3, 5, 100, None);
-    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Census::default());
-    let mut census = segments.expect("the disk is well").0.census();
+    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Manifest::default());
+    let mut manifest = segments.expect("the disk is well").0.manifest();
     // The row of the second in the table, and the copy of it in front of the page.
     state.damage(NAME, |bytes| {
         bytes[file::table_end(1) + 9] ^= 1;
@@ -293,8 +293,8 @@ fn a_page_that_is_gone_is_not_told_of_as_lost() {
     for (gone, lost, left) in
         [(vec![], vec![1], vec![0, 2]), (vec![1], vec![], vec![0, 2]), (vec![0], vec![1], vec![2])]
     {
-        census.segments[0].gone = gone;
-        let opened = Segments::open(SimDisk::new(state.clone()), &settings, &census);
+        manifest.segments[0].gone = gone;
+        let opened = Segments::open(SimDisk::new(state.clone()), &settings, &manifest);
         let (_, found, report) = opened.expect("the disk is well");
         assert_eq!(report.damaged[0].lost, lost);
         assert_eq!(found, left.into_iter().map(|index: usize| facts[index]).collect::<Vec<_>>());
@@ -304,13 +304,13 @@ fn a_page_that_is_gone_is_not_told_of_as_lost() {
 #[test]
 fn damage_in_a_page_that_is_gone_is_told_and_is_nobodys() {
     let Sample { mut state, entries, settings, .. } = sample(3, 5, 100, None);
-    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Census::default());
-    let mut census = segments.expect("the disk is well").0.census();
+    let segments = Segments::open(SimDisk::new(state.clone()), &settings, &Manifest::default());
+    let mut manifest = segments.expect("the disk is well").0.manifest();
     let (page, _, place) = &entries[7];
     state.damage(NAME, |bytes| bytes[place.start + 9] ^= 1);
     for (gone, count) in [(vec![], 1), (vec![0], 1), (vec![page.index()], 0), (vec![0, 1, 2], 0)] {
-        census.segments[0].gone = gone;
-        let seen = verify(&SimDisk::new(state.clone()), settings.store, &census).expect("the disk is well");
+        manifest.segments[0].gone = gone;
+        let seen = verify(&SimDisk::new(state.clone()), settings.store, &manifest).expect("the disk is well");
         assert_eq!((seen.pages.len(), seen.damage_count()), (1, count), "{seen}");
     }
 }

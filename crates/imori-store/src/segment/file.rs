@@ -1,4 +1,4 @@
-//! The file of a segment: how it is named, laid out and written.
+//! The file of a segment: its name, layout and writing.
 
 use std::io;
 
@@ -9,28 +9,28 @@ use crate::planted::Fault;
 
 use super::header::{HEADER_BYTES, SegmentHeader};
 use super::page::{self, NewPage};
-use super::row::{PageFacts, PageRef, Place, ROW_BYTES, Row};
+use super::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement};
 use super::settings::SegmentSettings;
 
-/// What a segment has to survive.
+/// The event that a segment has to survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A power cut.
     Durable,
-    /// Nothing: it is only there because memory is short.
+    /// None: the segment exists only because memory is short.
     Transient,
 }
 
-/// What a file with the name of a segment is.
+/// The kind of a file with the name of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
-    /// A segment that is whole.
+    /// A complete segment.
     Durable,
-    /// One for this run.
+    /// A segment of this run alone.
     Transient,
-    /// One that was never whole.
+    /// A segment that was never complete.
     New,
-    /// One that is damaged: it is set aside, and what verifies is served.
+    /// A damaged segment that is set aside; the pages that verify are served.
     Damaged,
 }
 
@@ -45,12 +45,12 @@ impl FileKind {
     }
 }
 
-/// What the file of this segment is called.
+/// The name of a segment's file.
 pub(crate) fn name(segment: u32, kind: FileKind) -> String {
     format!("segment-{segment:010}{}", kind.suffix())
 }
 
-/// The number in the name of a segment's file, and what the file is.
+/// Parses the name of a segment's file: number and kind.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, FileKind)> {
     let (digits, suffix) = name.strip_prefix("segment-")?.split_at_checked(10)?;
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -61,7 +61,7 @@ pub(crate) fn parse_name(name: &str) -> Option<(u32, FileKind)> {
     Some((digits.parse().ok()?, kind))
 }
 
-/// Says where in a segment each page goes.
+/// Computes the place of each page in a segment.
 pub(crate) fn layout(segment: u32, pages: &[NewPage]) -> io::Result<Vec<Row>> {
     if pages.is_empty() || pages.iter().any(|page| page.entries.is_empty()) {
         return Err(refusal("a page without entries cannot be written; leave it out"));
@@ -86,27 +86,27 @@ pub(crate) fn layout(segment: u32, pages: &[NewPage]) -> io::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Where the table of so many pages ends.
+/// Offset of the end of a table for `page_count` pages.
 pub(crate) fn table_end(page_count: usize) -> usize {
     HEADER_BYTES + page_count * ROW_BYTES
 }
 
-/// A segment on its way to the disk, and how far it is.
+/// A segment on its way to the disk, and the steps that are done.
 ///
 /// ```text
 /// Made -> Filled -> Synced -> Named -> Done
 ///           └ a transient one ──────────┘
 /// ```
 #[derive(Debug)]
-pub(crate) struct WritingFile<F> {
+pub(crate) struct SegmentFileWriter<F> {
     file: F,
     first: String,
     last: String,
-    state: WritingState,
+    state: WriterState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WritingState {
+enum WriterState {
     Made,
     Filled,
     Synced,
@@ -114,15 +114,15 @@ enum WritingState {
     Done,
 }
 
-impl<F: DiskFile> WritingFile<F> {
-    /// Makes the file under the name that it has until it is whole. When it fails, nothing of it stays, if the disk
-    /// lets us; so it is with every step.
+impl<F: DiskFile> SegmentFileWriter<F> {
+    /// Creates the file under its temporary name. Here and in every step, a failure removes the file if the
+    /// disk allows it.
     pub(crate) fn make<D: Disk<File = F>>(
         disk: &D,
         settings: &SegmentSettings,
         segment: u32,
         durability: Durability,
-    ) -> io::Result<WritingFile<F>> {
+    ) -> io::Result<SegmentFileWriter<F>> {
         let (first, last) = match durability {
             Durability::Durable => (name(segment, FileKind::New), name(segment, FileKind::Durable)),
             Durability::Transient => (name(segment, FileKind::Transient), name(segment, FileKind::Transient)),
@@ -135,7 +135,7 @@ impl<F: DiskFile> WritingFile<F> {
             Ok(file)
         });
         match made {
-            Ok(file) => Ok(WritingFile { file, first, last, state: WritingState::Made }),
+            Ok(file) => Ok(SegmentFileWriter { file, first, last, state: WriterState::Made }),
             Err(error) => {
                 clean_up(disk, settings, &first, &last);
                 Err(error)
@@ -143,7 +143,7 @@ impl<F: DiskFile> WritingFile<F> {
         }
     }
 
-    /// Does what is next: writes all, syncs, gives the name, makes that durable. True when that was the last.
+    /// Performs the next step: write all, sync, rename, sync the folder. True when that was the last.
     pub(crate) fn step<D: Disk<File = F>>(
         &mut self,
         disk: &D,
@@ -154,12 +154,12 @@ impl<F: DiskFile> WritingFile<F> {
         let planted = settings.seal.planted;
         let is_transient = self.first == self.last;
         let done = match self.state {
-            WritingState::Made => fill(&self.file, settings, segment, pages, rows),
-            WritingState::Filled if !planted.has(Fault::SegmentWithoutSync) => self.file.sync_data(),
-            WritingState::Synced if !planted.has(Fault::RenameBeforeSync) => {
+            WriterState::Made => fill(&self.file, settings, segment, pages, rows),
+            WriterState::Filled if !planted.has(Fault::SegmentWithoutSync) => self.file.sync_data(),
+            WriterState::Synced if !planted.has(Fault::RenameBeforeSync) => {
                 disk.rename(&self.first, &self.last)
             }
-            WritingState::Named if !planted.has(Fault::SegmentWithoutFolderSync) => disk.sync_folder(),
+            WriterState::Named if !planted.has(Fault::SegmentWithoutFolderSync) => disk.sync_folder(),
             _ => Ok(()),
         };
         if let Err(error) = done {
@@ -167,17 +167,17 @@ impl<F: DiskFile> WritingFile<F> {
             return Err(error);
         }
         self.state = match self.state {
-            WritingState::Made if is_transient => WritingState::Done,
-            WritingState::Made => WritingState::Filled,
-            WritingState::Filled => WritingState::Synced,
-            WritingState::Synced => WritingState::Named,
-            WritingState::Named | WritingState::Done => WritingState::Done,
+            WriterState::Made if is_transient => WriterState::Done,
+            WriterState::Made => WriterState::Filled,
+            WriterState::Filled => WriterState::Synced,
+            WriterState::Synced => WriterState::Named,
+            WriterState::Named | WriterState::Done => WriterState::Done,
         };
-        Ok(self.state == WritingState::Done)
+        Ok(self.state == WriterState::Done)
     }
 }
 
-/// Removing what is left is all that can be done; the next opening tries it again.
+/// Removes the rest of a failed segment; if that fails too, the next opening tries again.
 fn clean_up<D: Disk>(disk: &D, settings: &SegmentSettings, first: &str, last: &str) {
     if settings.seal.planted.has(Fault::FailedSegmentStays) {
         return;
@@ -201,7 +201,7 @@ fn fill(
     let header = SegmentHeader { store: settings.store, segment, page_count, file_bytes: end };
     output.push(&header.encode())?;
     for row in rows {
-        output.push(&row.encode(settings.seal, Place::Table))?;
+        output.push(&row.encode(settings.seal, RowPlacement::Table))?;
     }
     for (page, row) in pages.iter().zip(rows) {
         output.fill(row.offset)?;
@@ -211,12 +211,12 @@ fn fill(
     output.flush()
 }
 
-/// Few and large writes, one behind the other.
+/// A buffer that makes few and large writes, one behind the other.
 struct Output<'a, F> {
     file: &'a F,
     settings: &'a SegmentSettings,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file.
+    /// Offset of the buffer in the file.
     at: u64,
 }
 
@@ -231,7 +231,7 @@ impl<F: DiskFile> Output<'_, F> {
         Ok(())
     }
 
-    /// Writes zeros up to this place of the file, which is less than a block away.
+    /// Writes zeros up to this offset, which is less than a block away.
     fn fill(&mut self, offset: u64) -> io::Result<()> {
         let missing = offset.saturating_sub(self.at + self.buffer.len() as u64);
         let missing = usize::try_from(missing).map_err(io::Error::other)?;

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::limits::SEGMENT_PAGES_MAX;
 use crate::seal::StoreId;
 
-/// The version of everything in a segment.
+/// The version of the whole segment format.
 pub(crate) const VERSION: u32 = 1;
 
 /// Bytes of the header.
@@ -14,25 +14,25 @@ pub(crate) const HEADER_BYTES: usize = 64;
 const MAGIC: [u8; 8] = *b"imoriseg";
 const SUM_AT: usize = HEADER_BYTES - 4;
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// The store that it belongs to.
+    /// The store that the segment belongs to.
     pub store: StoreId,
-    /// Its number.
+    /// Number of the segment.
     pub segment: u32,
-    /// How many pages it has, and rows its table.
+    /// Number of pages, and of rows in the table.
     pub page_count: u32,
-    /// How long the file is.
+    /// Length of the file in bytes.
     pub file_bytes: u64,
 }
 
 /// Why bytes are not the header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentHeaderError {
-    /// They do not verify.
+    /// The checksum does not match.
     Damaged,
-    /// They verify, and are of a version that is not known here.
+    /// The header verifies and has an unknown version.
     Version(u32),
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for SegmentHeaderError {
 impl std::error::Error for SegmentHeaderError {}
 
 impl SegmentHeader {
-    /// The bytes that stand for the header.
+    /// Encodes the header.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];

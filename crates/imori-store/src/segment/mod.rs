@@ -1,19 +1,19 @@
 //! Segments: immutable files of pages, each page the entries of one queue at one priority.
 //!
-//! What is still unsettled when a journal file is to be used again goes here, and so does a queue that
-//! is longer than its memory. A segment is written whole under a temporary name, synced and renamed; it
-//! goes when nobody needs a page of it. What an entry says is not interpreted.
+//! Entries get there when they are unsettled while their journal file is to be reused, or when a queue
+//! outgrows its memory. A segment is written under a temporary name, synced and renamed. Without a needed
+//! page it is removed. Entries are not interpreted.
 
 mod segments;
 mod verify;
 mod walk;
 mod open;
 mod tables;
-mod look;
+mod inspect;
 mod open_error;
 mod report;
 mod segment;
-mod census;
+mod manifest;
 mod file;
 mod page;
 mod row;
@@ -24,15 +24,15 @@ mod crash;
 #[cfg(test)]
 mod damage;
 
-pub use self::census::{Census, SegmentCensus};
 pub use self::file::Durability;
 pub use self::header::{SegmentHeader, SegmentHeaderError};
+pub use self::manifest::{Manifest, ManifestEntry};
 pub use self::open_error::SegmentOpenError;
-pub use self::page::{EntryPlace, NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
+pub use self::page::{EntryLocation, NewPage, Page, PageDamage, PageEntry, decode, encode, entry_bytes};
 pub use self::report::{AbsentSegment, DamagedPage, DamagedSegment, SegmentReport};
-pub use self::row::{PageFacts, PageRef, Place, ROW_BYTES, Row};
-pub use self::segments::{PageError, Segments, Writing};
+pub use self::row::{PageFacts, PageRef, ROW_BYTES, Row, RowPlacement};
+pub use self::segments::{PageError, SegmentWriter, Segments};
 pub use self::settings::SegmentSettings;
 pub use self::tables::Tables;
-pub use self::verify::{SegmentsLook, verify};
-pub use self::walk::{SegmentPlace, files, walk};
+pub use self::verify::{SegmentsInspection, verify};
+pub use self::walk::{SegmentPiece, files, walk};

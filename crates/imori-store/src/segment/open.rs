@@ -1,8 +1,7 @@
-//! Which segments a folder holds, by their tables and by what a checkpoint knows.
+//! Finds the segments of a folder, by their tables and by the manifest of a checkpoint.
 //!
-//! A segment with damage in front of its pages is set aside by its name alone and is served from there:
-//! its pages keep their places, so that what a checkpoint knows of them stays true, and nothing that
-//! can be cut off is written.
+//! A segment with damage in front of its pages is set aside by renaming, and is served from there. Its pages
+//! keep their places, so that the manifest stays true, and no write can be cut off.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,62 +10,62 @@ use crate::disk::Disk;
 use crate::planted::Fault;
 use crate::settings::OnDamage;
 
-use super::census::Census;
 use super::file::{self, FileKind};
+use super::manifest::Manifest;
 use super::open_error::SegmentOpenError;
 use super::report::{AbsentSegment, SegmentReport};
 use super::segment::Segment;
 use super::settings::SegmentSettings;
 use super::tables::{SegmentFile, Tables};
 
-/// What a folder holds.
+/// The segments of a folder.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundSegments {
     pub(crate) segments: BTreeMap<u32, Segment>,
     pub(crate) next: u32,
     pub(crate) report: SegmentReport,
 }
 
-/// Finds the segments of a folder, and takes away what a crash left and what is gone.
+/// Finds the segments of a folder. Files that a crash left behind, and segments that are gone, are removed.
 pub(crate) fn find<D: Disk>(
     disk: &D,
     settings: &SegmentSettings,
     tables: Tables,
-    census: &Census,
-) -> Result<Found, SegmentOpenError> {
+    manifest: &Manifest,
+) -> Result<FoundSegments, SegmentOpenError> {
     let begin = Instant::now();
     let planted = settings.seal.planted;
     let (segments, mut report) = (BTreeMap::new(), SegmentReport::default());
-    let floor = if planted.has(Fault::SegmentNumberUsedTwice) { 0 } else { census.next_segment };
-    let mut found = Found { segments, next: floor, report: SegmentReport::default() };
+    let floor = if planted.has(Fault::SegmentNumberUsedTwice) { 0 } else { manifest.next_segment };
+    let mut found = FoundSegments { segments, next: floor, report: SegmentReport::default() };
     let (mut removed, mut damaged) = (Vec::new(), Vec::new());
-    for SegmentFile { name, number, kind, looked } in tables.files {
+    for SegmentFile { name, number, kind, inspection } in tables.files {
         found.next = found.next.max(number.saturating_add(1));
-        let Some(mut looked) = looked else {
+        let Some(mut inspection) = inspection else {
             report.unfinished += usize::from(kind == FileKind::New);
             report.transient += usize::from(kind == FileKind::Transient);
             removed.push(name);
             continue;
         };
-        if census.is_gone(number) && !planted.has(Fault::SegmentComesBack) {
-            // What was set aside stays until somebody who looked at it removes it.
+        if manifest.is_gone(number) && !planted.has(Fault::SegmentComesBack) {
+            // What was set aside stays until somebody who inspection at it removes it.
             if kind != FileKind::Damaged {
                 report.gone += 1;
                 removed.push(name);
             }
             continue;
         }
-        if let Some(listed) = census.segment(number) {
-            looked.know(listed);
-            listed.gone.iter().for_each(|index| looked.discard(*index));
+        if let Some(listed) = manifest.segment(number) {
+            inspection.know(listed);
+            listed.gone.iter().for_each(|index| inspection.discard(*index));
         }
-        let kind = if looked.is_whole { kind } else { FileKind::Damaged };
-        if !looked.is_whole {
+        let kind = if inspection.is_whole { kind } else { FileKind::Damaged };
+        if !inspection.is_whole {
             damaged.push((number, name.clone()));
-            report.damaged.push(looked.report(&name));
-            report.pages.append(&mut looked.damaged_pages(&name));
+            report.damaged.push(inspection.report(&name));
+            report.pages.append(&mut inspection.damaged_pages(&name));
         }
-        let segment = Segment::new(kind, looked.rows);
+        let segment = Segment::new(kind, inspection.rows);
         if segment.is_gone() && kind != FileKind::Damaged {
             report.gone += 1;
             removed.push(name);
@@ -76,7 +75,7 @@ pub(crate) fn find<D: Disk>(
     }
     report.segment_count = found.segments.len();
     report.page_count = found.segments.values().map(|segment| segment.facts().count()).sum();
-    report.absent = absent(census, |number| found.segments.contains_key(&number));
+    report.absent = absent(manifest, |number| found.segments.contains_key(&number));
     report.took = tables.took + begin.elapsed();
     if report.is_damaged() && settings.on_damage == OnDamage::Refuse {
         return Err(SegmentOpenError::Damaged(Box::new(report)));
@@ -92,9 +91,9 @@ pub(crate) fn find<D: Disk>(
     Ok(found)
 }
 
-/// The segments that a checkpoint needs and that are not there.
-pub(super) fn absent(census: &Census, is_there: impl Fn(u32) -> bool) -> Vec<AbsentSegment> {
-    let absent = census.needed().filter(|listed| !is_there(listed.segment)).map(|listed| AbsentSegment {
+/// The missing segments that the manifest needs.
+pub(super) fn absent(manifest: &Manifest, is_there: impl Fn(u32) -> bool) -> Vec<AbsentSegment> {
+    let absent = manifest.needed().filter(|listed| !is_there(listed.segment)).map(|listed| AbsentSegment {
         segment: listed.segment,
         name: file::name(listed.segment, FileKind::Durable),
         page_count: listed.needed_count(),

@@ -10,26 +10,27 @@ use super::report::SegmentReport;
 /// Why segments cannot be opened.
 #[derive(Debug)]
 pub enum SegmentOpenError {
-    /// The disk does not let us.
+    /// The disk returned an error.
     Disk(io::Error),
-    /// A file verifies and is of another store.
+    /// A file belongs to another store.
     Foreign {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// A file is of a version that is not known here.
+    /// A file has an unknown version.
     Version {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Its version.
+        /// Version of the file.
         version: u32,
     },
-    /// There is damage, or a segment is missing, and the settings say that it is not to be opened then. Nothing was changed.
+    /// There is damage, or a segment is missing, and the settings refuse to open the store then. Nothing was
+    /// changed.
     Damaged(Box<SegmentReport>),
 }
 
 impl SegmentOpenError {
-    /// The same, which says what the owners of damaged pages are called, as far as that is known.
+    /// Adds the names of the owners of damaged pages, as far as `name` knows them.
     #[must_use]
     pub fn naming_owners(mut self, name: impl Fn(u64) -> Option<String>) -> SegmentOpenError {
         if let SegmentOpenError::Damaged(report) = &mut self {

@@ -1,8 +1,9 @@
-//! A page: its row, then its entries: `len u32, payload sum u32, sequence u64, lsn u64, sum u32`, payload,
-//! all little endian, each at a multiple of 8 from the beginning of the page.
+//! A page: its row, then its entries.
 //!
-//! The sum covers the fields before it, the page and the place in it: an entry verifies nowhere else.
-//! An entry that does not verify loses itself alone, for the next is looked for at every step of 8.
+//! An entry is `len u32, payload sum u32, sequence u64, lsn u64, sum u32` and the payload. Numbers are little
+//! endian, and entries are aligned to 8 bytes. The sum covers the fields before it, the page and the offset,
+//! so that an entry verifies nowhere else. A damaged entry is lost alone: the next is searched for at every
+//! step of 8.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use crate::lsn::{self, Lsn, LsnRange};
 use crate::planted::Fault;
 use crate::seal::Seal;
 
-use super::row::{PageRef, Place, ROW_BYTES, Row};
+use super::row::{PageRef, ROW_BYTES, Row, RowPlacement};
 
 const HEAD_BYTES: usize = 28;
 const SUM_AT: usize = HEAD_BYTES - 4;
@@ -23,42 +24,42 @@ const ALIGN_BYTES: usize = 8;
 /// One entry of a page: the record of a message, by its number. The payload is not interpreted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageEntry {
-    /// The number of the record.
+    /// Number of the record.
     pub lsn: Lsn,
-    /// Its place in the order of its queue.
+    /// Position in the order of the queue.
     pub sequence: u64,
-    /// What the record says. One that was read shares the memory of its whole page.
+    /// Payload of the record. After a read it shares the memory of its whole page.
     pub payload: Bytes,
 }
 
-/// A page that is to be written.
+/// A page to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPage {
-    /// Whose entries these are: a durable queue, or one of this run if the segment is transient.
+    /// Owner of the entries: a durable queue, or a queue of this run if the segment is transient.
     pub owner: u64,
-    /// Their priority.
+    /// Priority of the entries.
     pub level: u8,
-    /// At least one.
+    /// The entries, at least one.
     pub entries: Vec<PageEntry>,
 }
 
 /// A page that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T = PageEntry> {
-    /// What verifies, in the order in which it was written.
+    /// Entries that verify, in the order in which they were written.
     pub entries: Vec<T>,
-    /// What does not, if there is any.
+    /// The damage, if there is any.
     pub damage: Option<PageDamage>,
 }
 
-/// What of a page does not verify.
+/// The damage of one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageDamage {
     /// The page.
     pub page: PageRef,
-    /// How many entries are lost; none if only the copy of the row is damaged.
+    /// Number of lost entries; 0 if only the copy of the row is damaged.
     pub lost: u32,
-    /// Their numbers are among these, which is more than they are where an entry's own is lost.
+    /// Ranges that contain the numbers of the lost entries. They are wider where the number itself is lost.
     pub lsns: Vec<LsnRange>,
 }
 
@@ -79,33 +80,33 @@ impl fmt::Display for PageDamage {
     }
 }
 
-/// The bytes that an entry takes in a page with a payload of `len` bytes.
+/// Encoded length, in bytes, of an entry with a payload of `len` bytes.
 #[must_use]
 pub fn entry_bytes(len: usize) -> usize {
     (HEAD_BYTES + len).next_multiple_of(ALIGN_BYTES)
 }
 
 impl NewPage {
-    /// The bytes that the page takes in a segment, as what aligns the next one.
+    /// Bytes of the page in a segment, alignment of the next page included.
     #[must_use]
     pub fn encoded_bytes(&self) -> u64 {
         page_bytes(&self.entries).next_multiple_of(PAGE_ALIGN_BYTES as u64)
     }
 }
 
-/// The length of a page without what aligns the next one.
+/// Length of a page in bytes, alignment of the next one left out.
 pub(crate) fn page_bytes(entries: &[PageEntry]) -> u64 {
     ROW_BYTES as u64 + entries.iter().map(|entry| entry_bytes(entry.payload.len()) as u64).sum::<u64>()
 }
 
-/// Writes a page piece by piece, what aligns the next one left out.
+/// Writes a page piece by piece, alignment of the next one left out.
 pub fn encode<E>(
     entries: &[PageEntry],
     row: &Row,
     seal: Seal,
     mut push: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    push(&row.encode(seal, Place::Page))?;
+    push(&row.encode(seal, RowPlacement::Page))?;
     let mut at = ROW_BYTES;
     for entry in entries {
         let len = u32::try_from(entry.payload.len()).expect("a segment has a limit");
@@ -125,7 +126,7 @@ pub fn encode<E>(
     Ok(())
 }
 
-/// Reads the page that `row` tells of; `bytes` are what is there of it.
+/// Decodes the page that `row` describes from the `bytes` that exist of it.
 #[must_use]
 pub fn decode(bytes: &Bytes, row: &Row, seal: Seal) -> Page {
     let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
@@ -135,59 +136,59 @@ pub fn decode(bytes: &Bytes, row: &Row, seal: Seal) -> Page {
     Page { entries, damage }
 }
 
-/// Reads the numbers of a page; each is of an entry that verifies as a whole.
+/// Decodes the numbers of all entries of a page that verify as a whole.
 pub(crate) fn decode_lsns(bytes: &[u8], row: &Row, seal: Seal) -> Page<Lsn> {
     let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
     let damage = walk(bytes, row, seal, |head, _| entries.push(head.lsn));
     Page { entries, damage }
 }
 
-/// An entry where it stands.
+/// An entry and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryPlace<'a> {
-    /// The number of the record.
+pub struct EntryLocation<'a> {
+    /// Number of the record.
     pub lsn: Lsn,
-    /// Its place in the order of its queue.
+    /// Position in the order of the queue.
     pub sequence: u64,
-    /// What the record says.
+    /// Payload of the record.
     pub payload: &'a [u8],
 }
 
-/// Reads a page and says where in it each entry begins.
+/// Decodes a page with the offset of each entry.
 pub(crate) fn places<'a>(
     bytes: &'a [u8],
     row: &Row,
     seal: Seal,
-) -> (Vec<(usize, EntryPlace<'a>)>, Option<PageDamage>) {
+) -> (Vec<(usize, EntryLocation<'a>)>, Option<PageDamage>) {
     let mut entries = Vec::with_capacity(row.capacity(bytes.len()));
     let damage = walk(bytes, row, seal, |head, place| {
         let at = place.start.saturating_sub(HEAD_BYTES);
         let payload = bytes.get(place).unwrap_or_default();
-        entries.push((at, EntryPlace { lsn: head.lsn, sequence: head.sequence, payload }));
+        entries.push((at, EntryLocation { lsn: head.lsn, sequence: head.sequence, payload }));
     });
     (entries, damage)
 }
 
 impl Row {
-    /// How many entries are expected, but no more than so many bytes can hold.
+    /// Expected number of entries, bounded by what so many bytes can hold.
     fn capacity(&self, bytes: usize) -> usize {
         bytes.div_ceil(HEAD_BYTES).min(self.facts.count as usize)
     }
 }
 
-struct Head {
+struct EntryHeader {
     lsn: Lsn,
     sequence: u64,
     payload_sum: u32,
     payload: Range<usize>,
 }
 
-/// Gives every entry that verifies, and tells what does not.
+/// Visits every entry that verifies, and returns the damage.
 fn walk(
     bytes: &[u8],
     row: &Row,
     seal: Seal,
-    mut found: impl FnMut(&Head, Range<usize>),
+    mut found: impl FnMut(&EntryHeader, Range<usize>),
 ) -> Option<PageDamage> {
     let (page, count) = (row.facts.page, row.facts.count);
     let (mut at, mut verified, mut last) = (ROW_BYTES, 0, None);
@@ -218,13 +219,13 @@ fn walk(
     }
     lost.end(None);
     // The copy of the row is not needed here, but it may be when the table is damaged one day.
-    let has_row = Row::decode(bytes, seal, Place::Page).as_ref() == Some(row);
+    let has_row = Row::decode(bytes, seal, RowPlacement::Page).as_ref() == Some(row);
     let is_damaged = verified < count || !has_row;
     is_damaged.then(|| PageDamage { page, lost: count - verified, lsns: lost.lsns(row) })
 }
 
-/// The head of the entry at this place, if it and its payload are there.
-fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<Head> {
+/// The header of the entry at this offset, if header and payload exist.
+fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<EntryHeader> {
     let head = bytes.get(at..)?.first_chunk::<HEAD_BYTES>()?;
     let (covered, sum) = head.split_at(SUM_AT);
     if u32::from_le_bytes(*sum.first_chunk()?) != head_sum(seal, page, at, covered) {
@@ -238,7 +239,7 @@ fn head(bytes: &[u8], at: usize, page: PageRef, seal: Seal) -> Option<Head> {
     // Where the file is cut off, so is the payload, which does not verify then.
     let end = begin.saturating_add(u32::from_le_bytes(*len) as usize).min(bytes.len());
     let (lsn, sequence) = (Lsn(u64::from_le_bytes(*lsn)), u64::from_le_bytes(*sequence));
-    Some(Head { lsn, sequence, payload_sum: u32::from_le_bytes(*payload_sum), payload: begin..end })
+    Some(EntryHeader { lsn, sequence, payload_sum: u32::from_le_bytes(*payload_sum), payload: begin..end })
 }
 
 fn head_sum(seal: Seal, page: PageRef, at: usize, covered: &[u8]) -> u32 {
@@ -260,13 +261,13 @@ fn payload_sum(seal: Seal, payload: &[u8]) -> u32 {
     }
 }
 
-/// The numbers that are lost: those of known entries, and what lies around unknown ones.
+/// Lost numbers: those of known entries, and the gaps around unknown ones.
 #[derive(Default)]
 struct Lost {
-    /// Entries of which the head verifies and the payload does not.
+    /// Entries whose header verifies and whose payload does not.
     known: u32,
     exact: Vec<LsnRange>,
-    /// The numbers before and behind where no head verifies.
+    /// The numbers before and behind each gap without a verified header.
     gaps: Vec<(Option<Lsn>, Option<Lsn>)>,
     open: Option<Option<Lsn>>,
 }

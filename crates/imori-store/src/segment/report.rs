@@ -1,71 +1,71 @@
-//! What an opening of segments found, for people.
+//! The findings of an opening of segments, in words.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::page::PageDamage;
 
-/// A segment whose header or table does not verify as a whole, or that is cut off.
+/// A segment with a damaged header or table, or one that is cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedSegment {
     /// The name of its file as it was found.
     pub name: String,
-    /// It was set aside earlier.
+    /// The segment was set aside earlier.
     pub is_known: bool,
-    /// Pages of it of which a row verifies.
+    /// Number of pages with a row that verifies.
     pub page_count: u32,
-    /// The indexes of pages of which neither row verifies, as far as is known how many there were.
+    /// Indexes of pages without a row that verifies, as far as the number of pages is known.
     pub lost: Vec<u32>,
-    /// It is not known how many there were.
+    /// The number of pages is unknown.
     pub has_lost_count: bool,
 }
 
-/// A segment of which the last checkpoint lists pages that somebody needs, and that is not there.
+/// A missing segment with pages that the manifest lists as needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentSegment {
-    /// Its number.
+    /// Number of the segment.
     pub segment: u32,
-    /// What its file was called.
+    /// Name of the missing file.
     pub name: String,
-    /// How many of its pages were needed.
+    /// Number of needed pages.
     pub page_count: usize,
 }
 
-/// A page of which not all verifies.
+/// A page with damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPage {
     /// The name of its segment.
     pub name: String,
-    /// Whose entries these are.
+    /// Owner of the entries.
     pub owner: u64,
-    /// What that is called, if whoever looks knows it.
+    /// Name of the owner, if known.
     pub owner_name: Option<String>,
-    /// Nobody needs it any more.
+    /// The page is no longer needed.
     pub is_gone: bool,
-    /// What does not verify.
+    /// The damage.
     pub damage: PageDamage,
 }
 
-/// What was found in a folder of segments.
+/// The findings in a folder of segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SegmentReport {
-    /// Segments that are there.
+    /// Number of segments.
     pub segment_count: usize,
-    /// Pages that are served.
+    /// Number of served pages.
     pub page_count: usize,
-    /// Files that were never whole and are removed.
+    /// Number of incomplete files that are removed.
     pub unfinished: usize,
-    /// Files of an earlier run alone, which are removed.
+    /// Number of transient files of an earlier run, which are removed.
     pub transient: usize,
-    /// Segments that the checkpoint knows as gone, and which are removed.
+    /// Number of segments that the manifest knows as gone, which are removed.
     pub gone: usize,
-    /// Segments that are lost with all their pages: none goes before a checkpoint says that nobody needs it.
+    /// Segments lost with all their pages: a segment is removed only after a checkpoint knows it as gone.
     pub absent: Vec<AbsentSegment>,
     /// Segments with damage in front of their pages.
     pub damaged: Vec<DamagedSegment>,
-    /// What is lost inside of the pages of those; other pages are not looked into by an opening.
+    /// Damage inside of the pages of those; an opening does not read other pages.
     pub pages: Vec<DamagedPage>,
-    /// How long it took.
+    /// Duration of the opening.
     pub took: Duration,
 }
 
@@ -76,7 +76,7 @@ impl SegmentReport {
         !self.damaged.is_empty() || !self.absent.is_empty()
     }
 
-    /// Each damage that was not known before, in words.
+    /// Describes each new damage in words.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let new = || self.damaged.iter().filter(|segment| !segment.is_known);
@@ -85,7 +85,7 @@ impl SegmentReport {
         new().map(ToString::to_string).chain(pages.map(ToString::to_string)).chain(absent).collect()
     }
 
-    /// Says what the owners of damaged pages are called, as far as that is known.
+    /// Sets the names of the owners of damaged pages, as far as `name` knows them.
     pub fn name_owners(&mut self, name: impl Fn(u64) -> Option<String>) {
         self.pages.iter_mut().for_each(|page| page.owner_name = name(page.owner));
     }

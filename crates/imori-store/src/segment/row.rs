@@ -1,7 +1,7 @@
-//! What is known of a page without reading it: 72 bytes in the segment's table, and again before the page.
+//! The facts of a page: a row of 72 bytes in the segment's table, and a copy before the page.
 //!
-//! The one is for opening a folder, the other for finding pages whose row in the table is damaged. A row
-//! says where it belongs, and its checksum covers that and which of the two it is: who reads one compares.
+//! The table serves an opening; the copy finds a page whose row in the table is damaged. A row names the
+//! place it belongs to, and its checksum covers that place and which of the two it is.
 
 use crate::limits::PAGE_ALIGN_BYTES;
 use crate::lsn::Lsn;
@@ -14,7 +14,7 @@ pub const ROW_BYTES: usize = 72;
 const FLAG_RISES: u8 = 1;
 const SUM_AT: usize = ROW_BYTES - 4;
 
-/// Where a page is.
+/// The address of a page: segment and index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRef {
     segment: u32,
@@ -22,37 +22,37 @@ pub struct PageRef {
 }
 
 impl PageRef {
-    /// The page of this index in this segment, as a checkpoint remembers it.
+    /// The address of the page with this index in this segment.
     #[must_use]
     pub fn new(segment: u32, index: u32) -> PageRef {
         PageRef { segment, index }
     }
 
-    /// The number of its segment.
+    /// Number of the segment.
     #[must_use]
     pub fn segment(self) -> u32 {
         self.segment
     }
 
-    /// Its index there, from 0.
+    /// Index in the segment, from 0.
     #[must_use]
     pub fn index(self) -> u32 {
         self.index
     }
 }
 
-/// What is known of a page without reading it.
+/// The facts of a page that are known without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFacts {
-    /// Whose entries these are.
+    /// Owner of the entries.
     pub owner: u64,
-    /// Their priority.
+    /// Priority of the entries.
     pub level: u8,
-    /// Where it is.
+    /// Address of the page.
     pub page: PageRef,
-    /// How many entries it has.
+    /// Number of entries.
     pub count: u32,
-    /// Bytes of their payloads.
+    /// Bytes of all payloads.
     pub bytes: u32,
     /// The lowest sequence.
     pub first_sequence: u64,
@@ -64,34 +64,34 @@ pub struct PageFacts {
     pub last: Lsn,
 }
 
-/// Which of the two a row is.
+/// The two places of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RowPlacement {
     /// In the table of the segment.
     Table = 1,
     /// Before its page.
     Page = 2,
 }
 
-/// The facts of a page, and where its bytes are.
+/// The facts of a page, and the place of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// What the owner of the page is told.
+    /// The facts, which the owner of the page gets.
     pub facts: PageFacts,
-    /// How many pages the segment has, for a header that is lost.
+    /// Number of pages of the segment, in case the header is lost.
     pub page_count: u16,
-    /// The numbers of the entries rise, so that those of its neighbours bound the number of a lost one.
+    /// The numbers of the entries rise, so that neighbours bound the number of a lost entry.
     pub rises: bool,
-    /// Where it begins in the file; a multiple of [`PAGE_ALIGN_BYTES`].
+    /// Offset in the file, a multiple of [`PAGE_ALIGN_BYTES`].
     pub offset: u64,
-    /// Its length, its row included and what aligns the next one not.
+    /// Length in bytes, the row included and the alignment of the next page left out.
     pub len: u32,
 }
 
 impl Row {
-    /// The bytes that stand for the row in this place.
+    /// Encodes the row for this place.
     #[must_use]
-    pub fn encode(&self, seal: Seal, place: Place) -> [u8; ROW_BYTES] {
+    pub fn encode(&self, seal: Seal, place: RowPlacement) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
         let facts = &self.facts;
         let offset = u32::try_from(self.offset / PAGE_ALIGN_BYTES as u64).expect("a segment has a limit");
@@ -121,9 +121,9 @@ impl Row {
         bytes
     }
 
-    /// Reads a row from the beginning of `bytes`, if it verifies and was written for this place.
+    /// Decodes a row at the beginning of `bytes`, if it verifies and belongs to this place.
     #[must_use]
-    pub fn decode(bytes: &[u8], seal: Seal, place: Place) -> Option<Row> {
+    pub fn decode(bytes: &[u8], seal: Seal, place: RowPlacement) -> Option<Row> {
         let covered = bytes.get(..SUM_AT)?;
         let (expected, _) = take(bytes.get(SUM_AT..)?)?;
         let is_whole = u32::from_le_bytes(expected) == sum(seal, place, covered);
@@ -162,14 +162,14 @@ impl Row {
         is_known.then_some(Row { facts, page_count, rises, offset, len })
     }
 
-    /// Where the page ends, before what aligns the next one.
+    /// Offset of the end of the page, before the alignment of the next one.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.len)
     }
 }
 
-fn sum(seal: Seal, place: Place, covered: &[u8]) -> u32 {
+fn sum(seal: Seal, place: RowPlacement, covered: &[u8]) -> u32 {
     seal.sum(&[&[place as u8], covered])
 }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_format_is_this() {
-        let bytes = sample().encode(seal(), Place::Table);
+        let bytes = sample().encode(seal(), RowPlacement::Table);
         assert_eq!(bytes[..20], [3, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 1, 11, 0]);
         assert_eq!(bytes[20..36], [5, 0, 0, 0, 6, 0, 0, 0, 13, 0, 0, 0, 12, 0, 0, 0]);
         let [first, last] = [bytes[36..44].to_vec(), bytes[60..68].to_vec()];
@@ -214,16 +214,16 @@ mod tests {
 
     #[test]
     fn no_prefix_no_flipped_bit_and_no_other_place_is_a_row() {
-        let bytes = sample().encode(seal(), Place::Table);
-        assert_eq!(Row::decode(&bytes, seal(), Place::Page), None);
-        assert_eq!(Row::decode(&bytes, Seal::new(StoreId([2; 16])), Place::Table), None);
+        let bytes = sample().encode(seal(), RowPlacement::Table);
+        assert_eq!(Row::decode(&bytes, seal(), RowPlacement::Page), None);
+        assert_eq!(Row::decode(&bytes, Seal::new(StoreId([2; 16])), RowPlacement::Table), None);
         for len in 0..bytes.len() {
-            assert_eq!(Row::decode(&bytes[..len], seal(), Place::Table), None, "{len} bytes");
+            assert_eq!(Row::decode(&bytes[..len], seal(), RowPlacement::Table), None, "{len} bytes");
         }
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes;
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Row::decode(&flipped, seal(), Place::Table), None, "bit {bit}");
+            assert_eq!(Row::decode(&flipped, seal(), RowPlacement::Table), None, "bit {bit}");
         }
     }
 
@@ -238,13 +238,13 @@ mod tests {
             let facts = PageFacts { owner, level, page, count, bytes, first_sequence, last_sequence, first, last };
             let offset = u64::from(offset) * PAGE_ALIGN_BYTES as u64;
             let row = Row { facts, page_count: 9, rises, offset, len };
-            let place = if is_page { Place::Page } else { Place::Table };
+            let place = if is_page { RowPlacement::Page } else { RowPlacement::Table };
             prop_assert_eq!(Row::decode(&row.encode(seal(), place), seal(), place), Some(row));
         }
 
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            prop_assert_eq!(Row::decode(&bytes, seal(), Place::Table), None);
+            prop_assert_eq!(Row::decode(&bytes, seal(), RowPlacement::Table), None);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What is held in memory of one segment: where its pages are, and which are still needed.
+//! One segment in memory: the places of its pages, and which are still needed.
 
 use std::ops::Range;
 
 use crate::limits::BLOCK_BYTES;
 use crate::planted::{Fault, Planted};
 
-use super::census::SegmentCensus;
 use super::file::{self, FileKind};
+use super::manifest::ManifestEntry;
 use super::row::{PageFacts, Row};
 
 /// One segment.
@@ -15,42 +15,42 @@ pub(crate) struct Segment {
     pub(crate) kind: FileKind,
     pages: Vec<Option<Row>>,
     live: usize,
-    /// The pages that were needed when space between them was given back last.
-    given_back_at: Option<usize>,
+    /// Number of needed pages when holes were punched last.
+    punched_at: Option<usize>,
 }
 
 impl Segment {
-    /// A segment of these pages; those that are gone or lost are none.
+    /// A segment of these pages; a gone or lost page is `None`.
     pub(crate) fn new(kind: FileKind, pages: Vec<Option<Row>>) -> Segment {
         let live = pages.iter().flatten().count();
-        Segment { kind, pages, live, given_back_at: None }
+        Segment { kind, pages, live, punched_at: None }
     }
 
-    /// Where the page of this index is, if it is still needed.
+    /// The row of a page, if the page is still needed.
     pub(crate) fn row(&self, index: u32) -> Option<&Row> {
         self.pages.get(usize::try_from(index).ok()?)?.as_ref()
     }
 
-    /// Tells that nobody needs the page any more.
+    /// Marks a page as no longer needed.
     pub(crate) fn discard(&mut self, index: u32) {
         let page = usize::try_from(index).ok().and_then(|index| self.pages.get_mut(index));
         self.live -= usize::from(page.and_then(Option::take).is_some());
     }
 
-    /// Tells whether nobody needs any of its pages.
+    /// Tells whether no page is needed any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.live == 0
     }
 
-    /// The parts of its file, in whole blocks, that no page needs, also empty ones; none where they were given back
+    /// The unneeded parts of the file in whole blocks, some of them empty. None where holes were punched
     /// already.
     pub(crate) fn unneeded(&mut self, planted: Planted) -> Vec<Range<u64>> {
-        let is_new = self.live < self.pages.len() && self.given_back_at != Some(self.live);
+        let is_new = self.live < self.pages.len() && self.punched_at != Some(self.live);
         // What is damaged stays as it is, for whoever looks at it.
         if !is_new || self.kind == FileKind::Damaged {
             return Vec::new();
         }
-        self.given_back_at = Some(self.live);
+        self.punched_at = Some(self.live);
         let block = BLOCK_BYTES as u64;
         let is_outward = planted.has(Fault::GiveBackNeighbours);
         let from = |at: u64| if is_outward { at / block * block } else { at.next_multiple_of(block) };
@@ -70,10 +70,10 @@ impl Segment {
         self.pages.iter().flatten().map(|row| row.facts)
     }
 
-    /// What a checkpoint remembers of it.
-    pub(crate) fn census(&self, segment: u32) -> SegmentCensus {
+    /// The entry of this segment in the manifest.
+    pub(crate) fn manifest(&self, segment: u32) -> ManifestEntry {
         let gone = (0..).zip(&self.pages).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
         let page_count = u32::try_from(self.pages.len()).expect("the limit of pages fits");
-        SegmentCensus { segment, page_count, gone }
+        ManifestEntry { segment, page_count, gone }
     }
 }

@@ -1,9 +1,8 @@
 //! All segments of a store: one thread writes and discards, any thread reads.
 //!
-//! No lock is held while the disk works. A page is read with one read; its file is opened for it, which
-//! costs little beside the read and leaves nothing to count or close. What is absent: which page to
-//! read or when to write one, and moving the last pages of a segment that is kept for them: the space
-//! between those is given back instead.
+//! No lock is held while the disk works. A page is read by one read from a file that is opened for it: cheap
+//! beside the read, and nothing to count or close. Absent: which page to read or write, and compaction. Space
+//! between needed pages is given back by holes instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,10 +15,10 @@ use crate::disk::{Disk, DiskFile};
 use crate::lsn::Lsn;
 use crate::planted::Fault;
 
-use super::census::Census;
-use super::file::{self, Durability, FileKind, WritingFile};
-use super::look;
-use super::open::{self, Found};
+use super::file::{self, Durability, FileKind, SegmentFileWriter};
+use super::inspect;
+use super::manifest::Manifest;
+use super::open::{self, FoundSegments};
 use super::open_error::SegmentOpenError;
 use super::page::{self, NewPage, Page};
 use super::report::SegmentReport;
@@ -31,9 +30,9 @@ use super::tables::Tables;
 /// Why a page cannot be read.
 #[derive(Debug)]
 pub enum PageError {
-    /// The disk does not let us.
+    /// The disk returned an error.
     Disk(io::Error),
-    /// It was discarded, or never written.
+    /// The page was discarded, or never written.
     Gone(PageRef),
 }
 
@@ -75,43 +74,43 @@ struct State {
 
 /// A segment that is being written.
 #[derive(Debug)]
-pub struct Writing<F> {
-    file: WritingFile<F>,
+pub struct SegmentWriter<F> {
+    file: SegmentFileWriter<F>,
     segment: u32,
     rows: Vec<Row>,
     durability: Durability,
 }
 
 impl<D: Disk> Segments<D> {
-    /// Opens what is there, given what the last checkpoint knows of it, and says which pages are needed.
+    /// Opens the segments of a folder by the last manifest, and returns the needed pages.
     ///
-    /// Unfinished and transient segments are removed, and those that are gone by the census. Pages are
-    /// not read. A record may be in the pages of two segments, if its write failed or was cut off.
+    /// Unfinished, transient and gone segments are removed. Pages are not read. A record may be in the pages
+    /// of two segments, if its write failed or was cut off.
     pub fn open(
         disk: D,
         settings: &SegmentSettings,
-        census: &Census,
+        manifest: &Manifest,
     ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
         let tables = Tables::read(&disk, settings)?;
-        Segments::with_tables(disk, settings, tables, census)
+        Segments::with_tables(disk, settings, tables, manifest)
     }
 
-    /// The same, where the tables of this disk were read before.
+    /// Opens segments whose tables were read before.
     pub fn with_tables(
         disk: D,
         settings: &SegmentSettings,
         tables: Tables,
-        census: &Census,
+        manifest: &Manifest,
     ) -> Result<(Segments<D>, Vec<PageFacts>, SegmentReport), SegmentOpenError> {
-        let Found { segments, next, report } = open::find(&disk, settings, tables, census)?;
+        let FoundSegments { segments, next, report } = open::find(&disk, settings, tables, manifest)?;
         let facts = segments.values().flat_map(Segment::facts).collect();
         let state = Mutex::new(State { segments, next, under_way: BTreeSet::new() });
         Ok((Segments { disk, settings: *settings, state }, facts, report))
     }
 
-    /// Writes pages as one segment, which is durable when this returns, unless it is a transient one.
+    /// Writes pages as one segment, which is durable on return unless transient.
     ///
-    /// After an error there is no such segment, and nothing forbids to write the pages again.
+    /// After an error there is no such segment, and the pages may be written again.
     pub fn write(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
         let mut writing = self.begin(pages, durability)?;
         loop {
@@ -121,14 +120,15 @@ impl<D: Disk> Segments<D> {
         }
     }
 
-    /// Begins to write these pages as one segment, for whoever has others go on between its steps. What is
-    /// begun is brought to its end or its error, or counts as under way for ever.
-    pub fn begin(&self, pages: &[NewPage], durability: Durability) -> io::Result<Writing<D::File>> {
+    /// Begins to write pages as one segment, in steps between which other work can go on. A writer must be
+    /// brought to its end or its error, or it counts as under way for ever.
+    pub fn begin(&self, pages: &[NewPage], durability: Durability) -> io::Result<SegmentWriter<D::File>> {
         let segment = self.next()?;
-        let made = file::layout(segment, pages)
-            .and_then(|rows| Ok((WritingFile::make(&self.disk, &self.settings, segment, durability)?, rows)));
+        let made = file::layout(segment, pages).and_then(|rows| {
+            Ok((SegmentFileWriter::make(&self.disk, &self.settings, segment, durability)?, rows))
+        });
         match made {
-            Ok((file, rows)) => Ok(Writing { file, segment, rows, durability }),
+            Ok((file, rows)) => Ok(SegmentWriter { file, segment, rows, durability }),
             Err(error) => {
                 self.lock().under_way.remove(&segment);
                 Err(error)
@@ -136,11 +136,11 @@ impl<D: Disk> Segments<D> {
         }
     }
 
-    /// Does the next of what a segment takes: its bytes, their sync, its name, the sync of that. Gives the pages
-    /// after the last; after an error there is nothing left to do.
+    /// Performs the next step: bytes, sync, rename, sync of the folder. Returns the pages after the last
+    /// step; after an error nothing is left to do.
     pub fn step(
         &self,
-        writing: &mut Writing<D::File>,
+        writing: &mut SegmentWriter<D::File>,
         pages: &[NewPage],
     ) -> io::Result<Option<Vec<PageFacts>>> {
         let segment = writing.segment;
@@ -161,7 +161,7 @@ impl<D: Disk> Segments<D> {
         Ok(Some(facts))
     }
 
-    /// Reads a page and verifies every entry; damage is told beside what is well.
+    /// Reads a page and verifies every entry; damage is returned beside the entries that verify.
     pub fn read(&self, page: PageRef) -> Result<Page, PageError> {
         let (row, bytes) = self.bytes(page)?;
         let read = page::decode(&Bytes::from(bytes), &row, self.settings.seal);
@@ -172,13 +172,13 @@ impl<D: Disk> Segments<D> {
         Ok(read)
     }
 
-    /// Reads the numbers of the entries that [`Segments::read`] would give.
+    /// Reads the numbers of the entries that [`Segments::read`] would return.
     pub fn read_lsns(&self, page: PageRef) -> Result<Page<Lsn>, PageError> {
         let (row, bytes) = self.bytes(page)?;
         Ok(page::decode_lsns(&bytes, &row, self.settings.seal))
     }
 
-    /// What the file is called in which a page is, or was.
+    /// The name of the file that holds a page, or held it.
     #[must_use]
     pub fn file_name(&self, page: PageRef) -> String {
         let state = self.lock();
@@ -186,10 +186,10 @@ impl<D: Disk> Segments<D> {
         file::name(page.segment(), kind)
     }
 
-    /// Tells that nobody needs the page any more; the file of a segment goes with the last of its pages.
+    /// Marks a page as no longer needed; the file is removed with the last of its pages.
     ///
-    /// After an error the file is still there and the segment is listed with nothing left, so that the
-    /// next opening removes it. A page that is gone already is none the worse.
+    /// After an error the file is still there and the segment is listed without pages, so that the next
+    /// opening removes it. Discarding a page twice is harmless.
     pub fn discard(&self, page: PageRef) -> io::Result<()> {
         let mut state = self.lock();
         let Some(segment) = state.segments.get_mut(&page.segment()) else { return Ok(()) };
@@ -208,11 +208,12 @@ impl<D: Disk> Segments<D> {
         removed
     }
 
-    /// Gives the space of pages that were discarded back, where others keep their file; says how long the
-    /// parts are, what was given back of them before included. It takes no room, unlike moving those others, and changes nothing where the disk has no holes.
+    /// Punches holes where discarded pages stood in files that are still needed, and returns the bytes of all
+    /// holes. Unlike compaction that takes no room; a disk without holes is left as it is.
     ///
-    /// Whoever reads the file later finds zeros there: only what a durable checkpoint names as gone is discarded.
-    pub fn give_back(&self) -> io::Result<u64> {
+    /// A later reader finds zeros there, so only pages that a durable checkpoint knows as gone may be
+    /// discarded.
+    pub fn punch_holes(&self) -> io::Result<u64> {
         let mut parts_of = Vec::new();
         for (number, segment) in &mut self.lock().segments {
             let parts = segment.unneeded(self.settings.seal.planted);
@@ -232,7 +233,7 @@ impl<D: Disk> Segments<D> {
                 let part = part.start..part.end.min(end);
                 if part.start < part.end {
                     let len = part.end - part.start;
-                    match file.give_back(part)? {
+                    match file.punch_holes(part)? {
                         true => bytes += len,
                         false => return Ok(bytes),
                     }
@@ -242,19 +243,19 @@ impl<D: Disk> Segments<D> {
         Ok(bytes)
     }
 
-    /// Which durable segments there are and which of their pages are gone.
+    /// The manifest of all durable segments and their gone pages.
     #[must_use]
-    pub fn census(&self) -> Census {
+    pub fn manifest(&self) -> Manifest {
         let state = self.lock();
-        let under_way = match self.settings.seal.planted.has(Fault::CensusSkipsUnderWay) {
+        let under_way = match self.settings.seal.planted.has(Fault::ManifestSkipsUnderWay) {
             true => None,
             false => state.under_way.first().copied(),
         };
         // What is under way is not listed yet, so it must not count as older than this.
         let next_segment = under_way.unwrap_or(state.next);
         let durable = state.segments.iter().filter(|(_, segment)| segment.kind != FileKind::Transient);
-        let segments = durable.map(|(number, segment)| segment.census(*number)).collect();
-        Census { next_segment, segments }
+        let segments = durable.map(|(number, segment)| segment.manifest(*number)).collect();
+        Manifest { next_segment, segments }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -276,10 +277,10 @@ impl<D: Disk> Segments<D> {
         let (row, name) = self.place(page)?;
         let read = || {
             let file = self.disk.open(&name)?;
-            look::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
+            inspect::read(&file, row.offset, usize::try_from(row.len).map_err(io::Error::other)?)
         };
         read().map(|bytes| (row, bytes)).map_err(|error| match (error.kind(), self.place(page)) {
-            // It was discarded after its place was looked up.
+            // It was discarded after its place was inspection up.
             (io::ErrorKind::NotFound, Err(gone)) => gone,
             _ => PageError::Disk(error),
         })

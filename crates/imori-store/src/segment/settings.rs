@@ -1,4 +1,4 @@
-//! What the owner of segments chooses.
+//! Settings of segments, chosen by their owner.
 
 use crate::limits::SEGMENT_WRITE_BYTES;
 use crate::seal::{Seal, StoreId};

@@ -1,5 +1,7 @@
-//! The tables of all segments in a folder, read once: first the journal is told which records they have, as these were
-//! durable whatever it shows of them, then the segments are opened by what its last checkpoint says.
+//! The tables of all segments in a folder, read once.
+//!
+//! They tell the journal which records were durable, whatever it shows itself. Then the segments are opened
+//! by the manifest in the journal's last checkpoint.
 
 use std::time::{Duration, Instant};
 
@@ -8,15 +10,15 @@ use crate::lsn::Lsn;
 use crate::planted::Fault;
 
 use super::file::{self, FileKind};
-use super::look::{Looked, look};
+use super::inspect::{TableInspection, inspect};
 use super::open_error::SegmentOpenError;
 use super::settings::SegmentSettings;
 
-/// What the files of segments say of their pages.
+/// The tables of all segment files.
 #[derive(Debug)]
 pub struct Tables {
     pub(super) files: Vec<SegmentFile>,
-    /// How long it took to read them.
+    /// Duration of the reading.
     pub(super) took: Duration,
 }
 
@@ -26,15 +28,16 @@ pub(super) struct SegmentFile {
     pub(super) name: String,
     pub(super) number: u32,
     pub(super) kind: FileKind,
-    /// None where it ends with the run that wrote it, or was never whole.
-    pub(super) looked: Option<Looked>,
+    /// The findings; `None` for a transient or an incomplete file.
+    pub(super) inspection: Option<TableInspection>,
 }
 
 impl Tables {
-    /// Reads them, also those of segments that are gone; changes nothing.
+    /// Reads all tables, those of gone segments included, and changes nothing.
     ///
     /// # Errors
-    /// [`SegmentOpenError`], but for damage: what verifies is enough.
+    ///
+    /// [`SegmentOpenError`], except for damage: the rows that verify are enough.
     pub fn read<D: Disk>(disk: &D, settings: &SegmentSettings) -> Result<Tables, SegmentOpenError> {
         let begin = Instant::now();
         let transient_stays = settings.seal.planted.has(Fault::TransientStays);
@@ -42,18 +45,19 @@ impl Tables {
         for name in disk.list()? {
             let Some((number, kind)) = file::parse_name(&name) else { continue };
             let ends = kind == FileKind::New || kind == FileKind::Transient && !transient_stays;
-            let looked = if ends { None } else { Some(look(disk, settings, number, &name)?) };
-            files.push(SegmentFile { name, number, kind, looked });
+            let inspection = if ends { None } else { Some(inspect(disk, settings, number, &name)?) };
+            files.push(SegmentFile { name, number, kind, inspection });
         }
         Ok(Tables { files, took: begin.elapsed() })
     }
 
-    /// The highest record of which a page is durable.
+    /// The highest record in a durable page.
     #[must_use]
     pub fn last_record(&self) -> Option<Lsn> {
         let durable = self.files.iter().filter(|file| file.kind != FileKind::Transient);
-        let rows =
-            durable.filter_map(|file| file.looked.as_ref()).flat_map(|looked| looked.rows.iter().flatten());
+        let rows = durable
+            .filter_map(|file| file.inspection.as_ref())
+            .flat_map(|inspection| inspection.rows.iter().flatten());
         rows.map(|row| row.facts.last).max()
     }
 }

@@ -8,48 +8,48 @@ use crate::limits::{SECTOR_BYTES, SEGMENT_BYTES_MAX};
 use crate::seal::StoreId;
 use crate::settings::OnDamage;
 
-use super::census::Census;
 use super::file::{self, FileKind};
-use super::look::{bytes_of, look_at};
+use super::inspect::{bytes_of, inspect_bytes};
+use super::manifest::Manifest;
 use super::open::absent;
 use super::open_error::SegmentOpenError;
 use super::page;
 use super::report::{AbsentSegment, DamagedPage, DamagedSegment};
 use super::settings::SegmentSettings;
 
-/// What a folder of segments holds.
+/// The findings of a full verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SegmentsLook {
-    /// Segments that outlive a run.
+pub struct SegmentsInspection {
+    /// Number of durable segments.
     pub segment_count: usize,
-    /// Pages of which a row verifies.
+    /// Number of pages with a row that verifies.
     pub page_count: usize,
-    /// Pages that nobody needs any more, whose space was given back.
-    pub given_back_count: usize,
-    /// Entries that verify.
+    /// Number of unneeded pages that are holes.
+    pub hole_count: usize,
+    /// Number of entries that verify.
     pub entry_count: usize,
     /// Segments with damage in front of their pages.
     pub damaged: Vec<DamagedSegment>,
     /// Pages with damage inside.
     pub pages: Vec<DamagedPage>,
-    /// Segments that are not there and that the last checkpoint needs.
+    /// Missing segments that the last checkpoint needs.
     pub absent: Vec<AbsentSegment>,
 }
 
-impl SegmentsLook {
-    /// How many places are damaged that somebody needs.
+impl SegmentsInspection {
+    /// Number of damages to needed data.
     #[must_use]
     pub fn damage_count(&self) -> usize {
         self.absent.len() + self.damaged.len() + self.pages.iter().filter(|page| !page.is_gone).count()
     }
 }
 
-impl fmt::Display for SegmentsLook {
+impl fmt::Display for SegmentsInspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SegmentsLook { segment_count, page_count, entry_count, .. } = self;
+        let SegmentsInspection { segment_count, page_count, entry_count, .. } = self;
         write!(f, "{entry_count} entries in {page_count} pages in {segment_count} segments")?;
-        if self.given_back_count > 0 {
-            write!(f, ", the space of {} pages more is given back", self.given_back_count)?;
+        if self.hole_count > 0 {
+            write!(f, ", the space of {} pages more is given back", self.hole_count)?;
         }
         self.damaged.iter().try_for_each(|segment| write!(f, "\n{segment}"))?;
         self.pages.iter().try_for_each(|page| write!(f, "\n{page}"))?;
@@ -57,51 +57,55 @@ impl fmt::Display for SegmentsLook {
     }
 }
 
-/// Reads the segments of a store; what is of one run alone, or was never whole, is left out. Pages that are gone by
-/// the census are looked at too, but for those whose space was given back.
-pub fn verify<D: Disk>(disk: &D, store: StoreId, census: &Census) -> Result<SegmentsLook, SegmentOpenError> {
+/// Verifies all durable segments of a store. Incomplete and transient files are left out. Gone pages are
+/// verified too, unless their space is a hole.
+pub fn verify<D: Disk>(
+    disk: &D,
+    store: StoreId,
+    manifest: &Manifest,
+) -> Result<SegmentsInspection, SegmentOpenError> {
     let settings = SegmentSettings::new(store, OnDamage::Quarantine);
     let bytes_max = usize::try_from(SEGMENT_BYTES_MAX).unwrap_or(usize::MAX);
-    let (mut seen, mut there) = (SegmentsLook::default(), BTreeSet::new());
+    let (mut seen, mut there) = (SegmentsInspection::default(), BTreeSet::new());
     for name in disk.list()? {
         let Some((number, kind)) = file::parse_name(&name) else { continue };
         if matches!(kind, FileKind::New | FileKind::Transient) {
             continue;
         }
         let bytes = disk.read(&name, ReadFrom::Device, bytes_max)?;
-        let mut looked = look_at(&bytes, &settings, number, &name)?;
-        if let Some(listed) = census.segment(number) {
-            looked.know(listed);
+        let mut inspection = inspect_bytes(&bytes, &settings, number, &name)?;
+        if let Some(listed) = manifest.segment(number) {
+            inspection.know(listed);
         }
         seen.segment_count += 1;
         there.insert(number);
-        if !looked.is_whole && !census.is_gone(number) {
-            seen.damaged.push(looked.report(&name));
+        if !inspection.is_whole && !manifest.is_gone(number) {
+            seen.damaged.push(inspection.report(&name));
         }
-        for row in looked.rows.iter().flatten() {
+        for row in inspection.rows.iter().flatten() {
             let begin = usize::try_from(row.offset).unwrap_or(usize::MAX).min(bytes.len());
             let end = usize::try_from(row.end()).unwrap_or(usize::MAX).min(bytes.len());
             let index = row.facts.page.index();
-            if census.has_gone(number, index) && is_given_back(&bytes, begin, end) {
-                seen.given_back_count += 1;
+            if manifest.has_gone(number, index) && is_hole(&bytes, begin, end) {
+                seen.hole_count += 1;
                 continue;
             }
             let page = page::decode_lsns(bytes_of(&bytes, row), row, settings.seal);
             seen.page_count += 1;
             seen.entry_count += page.entries.len();
             let (owner, name) = (row.facts.owner, name.clone());
-            let is_gone = census.is_gone(number) || census.has_gone(number, index);
+            let is_gone = manifest.is_gone(number) || manifest.has_gone(number, index);
             let damaged = |damage| DamagedPage { name, owner, owner_name: None, is_gone, damage };
             seen.pages.extend(page.damage.map(damaged));
         }
     }
-    seen.absent = absent(census, |number| there.contains(&number));
+    seen.absent = absent(manifest, |number| there.contains(&number));
     Ok(seen)
 }
 
-/// Tells whether there are zeros under a page that nobody needs: which of it was given back depends on the pages
-/// around it, which may have gone since.
-fn is_given_back(bytes: &[u8], begin: usize, end: usize) -> bool {
+/// Tells whether a hole was punched under an unneeded page. Its extent depends on the pages around it, which
+/// may have gone since.
+fn is_hole(bytes: &[u8], begin: usize, end: usize) -> bool {
     let mut sectors = (begin / SECTOR_BYTES * SECTOR_BYTES..end).step_by(SECTOR_BYTES);
     sectors.any(|at| bytes.get(at..at + SECTOR_BYTES).is_some_and(|all| all.iter().all(|byte| *byte == 0)))
 }
@@ -128,7 +132,7 @@ mod tests {
         ] {
             let mut bytes = vec![1; 2700];
             bytes[zeros.clone()].fill(0);
-            assert_eq!(is_given_back(&bytes, page.start, page.end), expected, "{page:?} with {zeros:?}");
+            assert_eq!(is_hole(&bytes, page.start, page.end), expected, "{page:?} with {zeros:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the store says when it refuses: who reads it finds what is wrong and what to do.
+//! Refusals of the store: each says what is wrong and what to do.
 
 use std::error::Error;
 use std::io;

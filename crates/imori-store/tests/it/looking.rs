@@ -11,7 +11,7 @@ use imori_store::lsn::{Lsn, LsnRange};
 use imori_store::recovery::walk;
 use imori_store::seal::{Seal, StoreId};
 use imori_store::segment::{
-    self, Census, Durability, NewPage, PageEntry, PageFacts, PageRef, Place, Row, SegmentPlace,
+    self, Durability, Manifest, NewPage, PageEntry, PageFacts, PageRef, Row, RowPlacement, SegmentPiece,
     SegmentSettings, Segments, Tables,
 };
 use imori_store::settings::OnDamage;
@@ -72,8 +72,8 @@ fn each_place_is_told(folder: &Path) {
     segment::walk(&disk, STORE, &names[1], &mut |at, place| {
         let at = usize::try_from(at).unwrap();
         match place {
-            SegmentPlace::Page(facts) => told.push(format!("page of {}", facts.owner)),
-            SegmentPlace::Entry(entry) => {
+            SegmentPiece::Page(facts) => told.push(format!("page of {}", facts.owner)),
+            SegmentPiece::Entry(entry) => {
                 let head = &bytes[at..at + 32];
                 let number = entry.lsn.0.to_le_bytes();
                 assert!(head.windows(8).any(|bytes| bytes == number), "{} at {at}", entry.lsn.0);
@@ -95,7 +95,7 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
     let folder = folder("segments-looked-at");
     let settings = SegmentSettings::new(STORE, OnDamage::Quarantine);
     let disk = RealDisk::new(folder.clone());
-    let (segments, ..) = Segments::open(disk, &settings, &Census::default()).unwrap();
+    let (segments, ..) = Segments::open(disk, &settings, &Manifest::default()).unwrap();
     for round in 0..3 {
         let pages = [page(5, 1 + round * 100, 10), page(6, 50 + round * 100, 7)];
         let written = segments.write(&pages, Durability::Durable).unwrap();
@@ -107,7 +107,7 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
     let tables = Tables::read(&RealDisk::new(folder.clone()), &settings).unwrap();
     assert_eq!(tables.last_record(), Some(Lsn(256)), "of what is durable");
     each_place_is_told(&folder);
-    let look = || segment::verify(&ReadOnlyDisk::new(folder.clone()), STORE, &Census::default()).unwrap();
+    let look = || segment::verify(&ReadOnlyDisk::new(folder.clone()), STORE, &Manifest::default()).unwrap();
     let seen = look();
     assert_eq!((seen.segment_count, seen.page_count, seen.entry_count, seen.damage_count()), (3, 6, 51, 0));
     assert_eq!(seen.to_string(), "51 entries in 6 pages in 3 segments");
@@ -140,22 +140,22 @@ fn segments_are_counted_and_each_place_that_is_damaged_is_told() {
 fn an_opening_says_what_it_took_away_and_what_is_not_there() {
     let folder = folder("segments-counted");
     let settings = SegmentSettings::new(STORE, OnDamage::Quarantine);
-    let open = |census: &Census| {
+    let open = |manifest: &Manifest| {
         let disk = RealDisk::new(folder.clone());
-        Segments::open(disk, &settings, census).unwrap()
+        Segments::open(disk, &settings, manifest).unwrap()
     };
-    let (segments, ..) = open(&Census::default());
+    let (segments, ..) = open(&Manifest::default());
     for round in 0..8 {
         let pages = [page(5, 1 + round * 100, 2), page(6, 50 + round * 100, 2)];
         segments.write(&pages, Durability::Durable).unwrap();
     }
-    let mut census = segments.census();
+    let mut manifest = segments.manifest();
     drop(segments);
     // What the checkpoint does not list is gone, though the files are there; of what was set aside they stay.
-    census.segments.retain(|segment| segment.segment > 2);
+    manifest.segments.retain(|segment| segment.segment > 2);
     fs::rename(folder.join("segment-0000000002"), folder.join("segment-0000000002.damaged")).unwrap();
     // Every page of these is gone.
-    for segment in &mut census.segments {
+    for segment in &mut manifest.segments {
         if matches!(segment.segment, 3 | 4 | 6) {
             segment.gone = vec![0, 1];
         }
@@ -166,7 +166,7 @@ fn an_opening_says_what_it_took_away_and_what_is_not_there() {
     for name in ["11.new", "12.new", "13.transient", "14.transient", "15.transient"] {
         fs::write(folder.join(format!("segment-00000000{name}")), b"half").unwrap();
     }
-    let (_, facts, report) = open(&census);
+    let (_, facts, report) = open(&manifest);
     assert_eq!((report.unfinished, report.transient, report.gone), (2, 3, 4), "{report:?}");
     assert_eq!((report.segment_count, report.page_count), (1, 2), "{report:?}");
     assert_eq!(report.findings(), report.absent.iter().map(ToString::to_string).collect::<Vec<_>>());
@@ -196,7 +196,7 @@ fn a_row_of_a_page_that_its_segment_does_not_have_is_none() {
             last: Lsn(1),
         };
         let row = Row { facts, page_count: 4, rises: true, offset: 4096, len: 100 };
-        let read = Row::decode(&row.encode(seal, Place::Table), seal, Place::Table);
+        let read = Row::decode(&row.encode(seal, RowPlacement::Table), seal, RowPlacement::Table);
         assert_eq!(read, is_one.then_some(row), "page {index} of 4");
     }
 }

@@ -5,7 +5,9 @@ use imori_store::disk::RealDisk;
 use imori_store::limits::PAGE_BYTES_GOAL;
 use imori_store::lsn::Lsn;
 use imori_store::seal::StoreId;
-use imori_store::segment::{Census, Durability, NewPage, PageEntry, SegmentSettings, Segments, entry_bytes};
+use imori_store::segment::{
+    Durability, Manifest, NewPage, PageEntry, SegmentSettings, Segments, entry_bytes,
+};
 use imori_store::settings::OnDamage;
 
 use super::folder;
@@ -25,15 +27,15 @@ fn page(owner: u64, first: u64) -> NewPage {
 fn pages_are_there_when_segments_are_opened_again() {
     let folder = folder("segments");
     let settings = SegmentSettings::new(StoreId(*b"of this test ..."), OnDamage::Quarantine);
-    let open = |census: &Census| {
+    let open = |manifest: &Manifest| {
         let disk = RealDisk::new(folder.clone());
-        let (segments, facts, report) = Segments::open(disk, &settings, census).unwrap();
+        let (segments, facts, report) = Segments::open(disk, &settings, manifest).unwrap();
         assert!(report.damaged.is_empty(), "{report}");
         (segments, facts)
     };
-    let (mut census, mut expected) = (Census::default(), Vec::new());
+    let (mut manifest, mut expected) = (Manifest::default(), Vec::new());
     for round in 0..3u64 {
-        let (segments, facts) = open(&census);
+        let (segments, facts) = open(&manifest);
         assert_eq!(facts.iter().map(|facts| facts.owner).collect::<Vec<_>>(), expected);
         for facts in &facts {
             let read = segments.read(facts.page).unwrap();
@@ -49,11 +51,11 @@ fn pages_are_there_when_segments_are_opened_again() {
         let all: Vec<_> = facts.iter().chain(&written[..4]).collect();
         all.iter().for_each(|facts| segments.discard(facts.page).unwrap());
         expected.retain(|owner| all.iter().all(|facts| facts.owner != *owner));
-        census = segments.census();
-        assert_eq!(census.segments.len(), 1);
+        manifest = segments.manifest();
+        assert_eq!(manifest.segments.len(), 1);
     }
     let left = std::fs::read_dir(&folder).unwrap().count();
     assert_eq!(left, 2, "the last one, and its transient one until the next opening");
-    open(&census);
+    open(&manifest);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
 }

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use imori_store::disk::ReadOnlyDisk;
-use imori_store::folder::{FolderLook, JOURNAL, SEGMENTS, damage_note, identity};
+use imori_store::folder::{FolderInspection, JOURNAL, SEGMENTS, damage_note, identity};
 use imori_store::lsn::{Lsn, LsnRange};
 use imori_store::records::RecordType;
-use imori_store::recovery::walk::{self, Place};
+use imori_store::recovery::walk::{self, JournalPiece};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, SegmentPlace};
+use imori_store::segment::{self, SegmentPiece};
 
 use super::argument::DataFolder;
 use crate::output::print;
@@ -83,7 +83,7 @@ fn acknowledge(path: &Path) -> anyhow::Result<()> {
 }
 
 fn dump(path: &Path, range: LsnRange) -> anyhow::Result<()> {
-    let folder = FolderLook::open(path)?;
+    let folder = FolderInspection::open(path)?;
     let mut lines = String::new();
     for name in &folder.missing {
         // Writing to a string succeeds.
@@ -112,31 +112,31 @@ fn dump_segments(path: &Path, store: StoreId, range: LsnRange, lines: &mut Strin
     Ok(())
 }
 
-fn is_in_segment_within(place: &SegmentPlace<'_>, range: LsnRange) -> bool {
+fn is_in_segment_within(place: &SegmentPiece<'_>, range: LsnRange) -> bool {
     let meets = |first: Lsn, last: Lsn| first <= range.last && last >= range.first;
     match place {
-        SegmentPlace::Page(facts) => meets(facts.first, facts.last),
-        SegmentPlace::Entry(entry) => meets(entry.lsn, entry.lsn),
-        SegmentPlace::Damage(damage) => {
+        SegmentPiece::Page(facts) => meets(facts.first, facts.last),
+        SegmentPiece::Entry(entry) => meets(entry.lsn, entry.lsn),
+        SegmentPiece::Damage(damage) => {
             damage.lsns.is_empty() || damage.lsns.iter().any(|lsns| meets(lsns.first, lsns.last))
         }
-        SegmentPlace::Header(_) | SegmentPlace::Foreign | SegmentPlace::Lost(_) => true,
+        SegmentPiece::Header(_) | SegmentPiece::Foreign | SegmentPiece::Lost(_) => true,
     }
 }
 
-fn segment_line(lines: &mut String, name: &str, offset: u64, place: &SegmentPlace<'_>) {
+fn segment_line(lines: &mut String, name: &str, offset: u64, place: &SegmentPiece<'_>) {
     let _ = match place {
-        SegmentPlace::Header(error) => writeln!(lines, "- {name} {offset} damage: {error}"),
-        SegmentPlace::Foreign => {
+        SegmentPiece::Header(error) => writeln!(lines, "- {name} {offset} damage: {error}"),
+        SegmentPiece::Foreign => {
             writeln!(lines, "- {name} {offset} damage: the file belongs to another store")
         }
-        SegmentPlace::Lost(index) => {
+        SegmentPiece::Lost(index) => {
             writeln!(lines, "- {name} {offset} damage: nothing tells where page {index} is")
         }
-        SegmentPlace::Damage(damage) => {
+        SegmentPiece::Damage(damage) => {
             writeln!(lines, "- {name} {offset} damage: in page {}, {damage}", damage.page.index())
         }
-        SegmentPlace::Page(facts) => {
+        SegmentPiece::Page(facts) => {
             let lsns = LsnRange { first: facts.first, last: facts.last };
             writeln!(
                 lines,
@@ -147,7 +147,7 @@ fn segment_line(lines: &mut String, name: &str, offset: u64, place: &SegmentPlac
                 facts.count
             )
         }
-        SegmentPlace::Entry(entry) => {
+        SegmentPiece::Entry(entry) => {
             let shown = entry.payload.get(..SHOWN_BYTES).unwrap_or(entry.payload);
             writeln!(
                 lines,
@@ -184,18 +184,18 @@ fn dump_journal(path: &Path, store: StoreId, range: LsnRange, lines: &mut String
 }
 
 /// Tells whether a place has to do with these numbers; of damage without numbers nobody knows.
-fn is_within(place: &Place<'_>, range: LsnRange) -> bool {
+fn is_within(place: &JournalPiece<'_>, range: LsnRange) -> bool {
     match place {
-        Place::Record { record, .. } => (range.first..=range.last).contains(&record.lsn),
-        Place::Broken { lsns, .. } => lsns.first <= range.last && lsns.last >= range.first,
-        Place::Header(_) | Place::Foreign | Place::Unverified { .. } => true,
+        JournalPiece::Record { record, .. } => (range.first..=range.last).contains(&record.lsn),
+        JournalPiece::Broken { lsns, .. } => lsns.first <= range.last && lsns.last >= range.first,
+        JournalPiece::Header(_) | JournalPiece::Foreign | JournalPiece::Unverified { .. } => true,
     }
 }
 
-fn line(lines: &mut String, name: &str, offset: u64, place: &Place<'_>) {
+fn line(lines: &mut String, name: &str, offset: u64, place: &JournalPiece<'_>) {
     // Writing to a string succeeds.
     let _ = match place {
-        Place::Record { record, is_alone } => {
+        JournalPiece::Record { record, is_alone } => {
             let shown = record.payload.get(..SHOWN_BYTES).unwrap_or(record.payload);
             let group = if record.flags == 0 { "-" } else { "group" };
             let verified = if *is_alone { "alone" } else { "ok" };
@@ -208,15 +208,17 @@ fn line(lines: &mut String, name: &str, offset: u64, place: &Place<'_>) {
                 shown.escape_ascii()
             )
         }
-        Place::Header(error) => writeln!(lines, "- {name} {offset} damage: {error}"),
-        Place::Foreign => writeln!(lines, "- {name} {offset} damage: the file belongs to another store"),
-        Place::Broken { lsns, bytes } => {
+        JournalPiece::Header(error) => writeln!(lines, "- {name} {offset} damage: {error}"),
+        JournalPiece::Foreign => {
+            writeln!(lines, "- {name} {offset} damage: the file belongs to another store")
+        }
+        JournalPiece::Broken { lsns, bytes } => {
             writeln!(
                 lines,
                 "- {name} {offset} damage: the batch of {bytes} bytes with numbers {lsns} does not verify"
             )
         }
-        Place::Unverified { bytes } => {
+        JournalPiece::Unverified { bytes } => {
             writeln!(lines, "- {name} {offset} damage: no record verifies in {bytes} bytes")
         }
     };

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use clap::Args;
 use imori_core::record::{Checkpoint, Definition, Row, Table};
-use imori_store::definitions::{self, DefinitionsError, DefinitionsLook, NAME};
+use imori_store::definitions::{self, DefinitionsError, DefinitionsInspection, NAME};
 use imori_store::disk::ReadOnlyDisk;
 use imori_store::folder::identity::IdentityError;
-use imori_store::folder::{FolderError, FolderLook, JOURNAL, SEGMENTS};
+use imori_store::folder::{FolderError, FolderInspection, JOURNAL, SEGMENTS};
 use imori_store::limits::FILE_BYTES_DEFAULT;
 use imori_store::lsn::Lsn;
 use imori_store::records::{Record, RecordType};
 use imori_store::recovery::{self, RecoverError};
 use imori_store::seal::StoreId;
-use imori_store::segment::{self, Census, SegmentCensus, SegmentOpenError, SegmentSettings, Tables};
+use imori_store::segment::{self, Manifest, ManifestEntry, SegmentOpenError, SegmentSettings, Tables};
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
@@ -79,7 +79,7 @@ impl Findings {
 
 /// Looks at all parts; the error says why one cannot be seen.
 fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
-    let folder = match FolderLook::open(path) {
+    let folder = match FolderInspection::open(path) {
         Ok(folder) => folder,
         // Without its number no checksum of the store can be looked at.
         Err(
@@ -96,16 +96,16 @@ fn look(path: &Path, findings: &mut Findings) -> Result<(), String> {
         findings.note("the folder is open to other users of this host; `chmod 700` closes it");
     }
     let mut names = BTreeMap::new();
-    let definitions = definitions::look(&ReadOnlyDisk::new(path.to_owned()), folder.store);
+    let definitions = definitions::inspect(&ReadOnlyDisk::new(path.to_owned()), folder.store);
     // A definition is applied, and a page written, once its record is durable.
     let applied = definitions.iter().flatten().map(|found| found.applied).next();
     let durable = last_in_pages(path, folder.store)?.max(applied);
-    let Journal { ends_before, has_files, census } =
+    let Journal { ends_before, has_files, manifest } =
         look_at_journal((path, folder.store), durable, findings, &mut names)?;
     if let Ok(Some(found)) = &definitions {
         found.queues.iter().for_each(|(key, value)| note_name(&mut names, key, value));
     }
-    look_at_segments(path, folder.store, findings, &census, &names)?;
+    look_at_segments(path, folder.store, findings, &manifest, &names)?;
     tell_definitions(definitions, has_files, findings)?;
     match (ends_before, applied) {
         (Some(end), Some(applied)) if applied >= end => findings.damage(&format!(
@@ -125,7 +125,7 @@ struct Journal {
     /// Definitions are made before the first of them.
     has_files: bool,
     /// What the last checkpoint knows of segments.
-    census: Census,
+    manifest: Manifest,
 }
 
 /// The names of queues, by what segments know them by.
@@ -173,11 +173,11 @@ fn look_at_journal(
                 }
             }
             let checkpoint = recovered.records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
-            let census = checkpoint.map(census).unwrap_or_default();
+            let manifest = checkpoint.map(manifest).unwrap_or_default();
             let last = report.records.map_or(Lsn::FIRST, |range| range.last.next());
             let is_cut = report.damaged.iter().any(|file| file.shortened_by > 0 || file.has_lost_header);
             let ends_before = (report.is_damaged() && !is_cut).then_some(last);
-            Ok(Journal { ends_before, has_files: report.file_count > 0, census })
+            Ok(Journal { ends_before, has_files: report.file_count > 0, manifest })
         }
         Err(error @ RecoverError::Foreign { .. }) => {
             findings.damage(&format!("journal: {error}"));
@@ -192,16 +192,16 @@ fn number(record: &Record) -> imori_core::confirm::Lsn {
 }
 
 /// What a checkpoint says of segments; nothing where a later release wrote it.
-fn census(record: &Record) -> Census {
+fn manifest(record: &Record) -> Manifest {
     // Its floor stands before.
     let payload = record.payload.get(8..).unwrap_or_default();
     let checkpoint = Checkpoint::decode(payload).unwrap_or_default();
-    let segments = checkpoint.segments.into_iter().map(|state| SegmentCensus {
+    let segments = checkpoint.segments.into_iter().map(|state| ManifestEntry {
         segment: state.segment,
         page_count: state.page_count,
         gone: state.gone,
     });
-    Census { next_segment: checkpoint.next_segment, segments: segments.collect() }
+    Manifest { next_segment: checkpoint.next_segment, segments: segments.collect() }
 }
 
 /// Notes what a queue is called, by the row that declares it.
@@ -216,18 +216,18 @@ fn look_at_segments(
     path: &Path,
     store: StoreId,
     findings: &mut Findings,
-    census: &Census,
+    manifest: &Manifest,
     names: &Names,
 ) -> Result<(), String> {
     let folder = path.join(SEGMENTS);
     if !folder.is_dir() {
-        let count = census.needed().count();
+        let count = manifest.needed().count();
         findings.damage(&format!(
             "the folder `{SEGMENTS}` is missing, with {count} segments that the journal knows; restore it"
         ));
         return Ok(());
     }
-    match segment::verify(&ReadOnlyDisk::new(folder), store, census) {
+    match segment::verify(&ReadOnlyDisk::new(folder), store, manifest) {
         Ok(mut seen) => {
             seen.pages.iter_mut().for_each(|page| page.owner_name = names.get(&page.owner).cloned());
             findings.damage_count += seen.damage_count();
@@ -243,7 +243,7 @@ fn look_at_segments(
 }
 
 fn tell_definitions(
-    looked: Result<Option<DefinitionsLook>, DefinitionsError>,
+    looked: Result<Option<DefinitionsInspection>, DefinitionsError>,
     is_expected: bool,
     findings: &mut Findings,
 ) -> Result<(), String> {

@@ -10,13 +10,13 @@ use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::queue::QueueSettings;
 use imori_core::record::{Checkpoint, Definition, Row, SegmentState};
-use imori_store::definitions::{Before, Change, Definitions, Table};
+use imori_store::definitions::{Change, Definitions, PriorContent, Table};
 use imori_store::folder::StoreFolder;
 use imori_store::journal;
 use imori_store::journal::{Committer, Listener, NewRecord};
 use imori_store::lsn::Lsn;
 use imori_store::records::RecordType;
-use imori_store::segment::{Census, Durability, NewPage, PageEntry, SegmentSettings, Segments};
+use imori_store::segment::{Durability, Manifest, NewPage, PageEntry, SegmentSettings, Segments};
 use imori_store::settings::{OnDamage, Settings};
 
 use crate::binary::{Run, run};
@@ -64,7 +64,7 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     }
     drop(committer);
     let settings = SegmentSettings::new(folder.store(), OnDamage::Refuse);
-    let (segments, ..) = Segments::open(folder.segments(), &settings, &Census::default()).unwrap();
+    let (segments, ..) = Segments::open(folder.segments(), &settings, &Manifest::default()).unwrap();
     let entry = |number: u64| PageEntry {
         lsn: Lsn(number),
         sequence: number,
@@ -74,7 +74,7 @@ fn store_with(name: &str, checkpoint: Option<&Checkpoint>) -> PathBuf {
     segments.write(&[page(3), page(8)], Durability::Durable).unwrap();
     drop(segments);
     let mut definitions =
-        Definitions::open(&folder.root(), folder.store(), Before::Nothing, OnDamage::Refuse).unwrap();
+        Definitions::open(&folder.root(), folder.store(), PriorContent::Nothing, OnDamage::Refuse).unwrap();
     let row = |table, key: &str| Change {
         table,
         key: Bytes::copy_from_slice(key.as_bytes()),

@@ -78,7 +78,7 @@ fn given(queue: &mut Queue, now: Time, effects: &mut Effects) -> Vec<(u32, bool)
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
     let mut given = Vec::new();
-    let mut offer = |_: Reader, delivery: &Delivery<'_>, _| {
+    let mut offer = |_: Reader, delivery: &Delivery<'_>| {
         given.push((delivery.failures, delivery.is_redelivered));
         Taken::Settled
     };

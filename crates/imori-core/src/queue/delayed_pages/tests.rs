@@ -178,7 +178,7 @@ impl Bench {
     /// Nothing more happens by itself.
     fn rest(&mut self) {
         for times in 0.. {
-            self.queue.deliver(self.now, &mut |_, _, _| Taken::Full, &mut self.effects);
+            self.queue.deliver(self.now, &mut |_, _| Taken::Full, &mut self.effects);
             self.follow_up();
             if !self.io(times, true) {
                 return;
@@ -190,7 +190,7 @@ impl Bench {
     fn deliver(&mut self, mut credit: usize) -> Result<(), TestCaseError> {
         let mut given = Vec::new();
         self.queue.wake(READER);
-        let mut offer = |_: Reader, delivery: &Delivery<'_>, sequence: u64| {
+        let mut offer = |_: Reader, delivery: &Delivery<'_>| {
             if credit == 0 {
                 return Taken::Full;
             }
@@ -198,7 +198,7 @@ impl Bench {
             let body = std::str::from_utf8(delivery.message.body).expect("it is a number").trim();
             given.push((
                 body.parse::<usize>().expect("it is one"),
-                sequence,
+                delivery.sequence,
                 delivery.failures,
                 delivery.is_redelivered,
             ));
@@ -575,7 +575,7 @@ fn a_page_that_cannot_be_read_holds_nothing_up_and_comes_with_the_next_start() {
 
 impl Bench {
     fn rest_without_reading(&mut self) {
-        self.queue.deliver(self.now, &mut |_, _, _| Taken::Full, &mut self.effects);
+        self.queue.deliver(self.now, &mut |_, _| Taken::Full, &mut self.effects);
         self.follow_up();
     }
 }

@@ -151,9 +151,9 @@ fn take_one(queue: &mut Queue) -> u64 {
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
     let mut given = None;
-    let mut offer = |_, _: &crate::delivery::Delivery<'_>, sequence| match given {
+    let mut offer = |_, delivery: &crate::delivery::Delivery<'_>| match given {
         None => {
-            given = Some(sequence);
+            given = Some(delivery.sequence);
             Taken::Unsettled
         }
         Some(_) => Taken::Full,
@@ -259,7 +259,7 @@ fn what_comes_while_older_ones_are_on_disk_waits_behind_them() {
     let (head, address) = (Head::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
     let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn: Lsn::NONE, now: NOW };
     let mut given = Vec::new();
-    let mut offer = |_, delivery: &crate::delivery::Delivery<'_>, _| {
+    let mut offer = |_, delivery: &crate::delivery::Delivery<'_>| {
         given.push(delivery.message.body.len());
         Taken::Settled
     };

@@ -86,12 +86,12 @@ pub(super) fn consume(queue: &mut Queue, count: usize) -> usize {
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
     let (mut left, mut given) = (count, Vec::new());
-    let mut offer = |_: Reader, _: &crate::delivery::Delivery<'_>, sequence: u64| {
+    let mut offer = |_: Reader, delivery: &crate::delivery::Delivery<'_>| {
         if left == 0 {
             return Taken::Full;
         }
         left -= 1;
-        given.push(sequence);
+        given.push(delivery.sequence);
         Taken::Unsettled
     };
     queue.deliver(NOW, &mut offer, &mut Effects::default());

@@ -21,13 +21,13 @@ impl Side {
     fn deliver(&mut self, now: Time, credit: &mut u32) {
         let given = &mut self.given;
         self.queue.wake(READER);
-        let mut offer = |_: Reader, delivery: &Delivery<'_>, sequence: u64| {
+        let mut offer = |_: Reader, delivery: &Delivery<'_>| {
             if *credit == 0 {
                 return Taken::Full;
             }
             *credit -= 1;
             let body = String::from_utf8_lossy(delivery.message.body).into_owned();
-            given.push((sequence, body, delivery.failures, delivery.is_redelivered));
+            given.push((delivery.sequence, body, delivery.failures, delivery.is_redelivered));
             Taken::Unsettled
         };
         self.queue.deliver(now, &mut offer, &mut self.effects);

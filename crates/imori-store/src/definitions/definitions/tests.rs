@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::*;
-use crate::disk::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, State, Trouble};
+use crate::disk::sim_disk::{Call, DiskFault, EIO, ENOSPC, Random, SimDisk, State};
 
 const STORE: StoreId = StoreId([5; 16]);
 const APPLIES: usize = 36;
@@ -77,7 +77,7 @@ fn rows(definitions: &Definitions) -> Rows {
 }
 
 fn open(disk: &SimDisk) -> Result<Definitions, DefinitionsError> {
-    Definitions::open(disk, STORE, Before::Nothing, OnDamage::Quarantine)
+    Definitions::open(disk, STORE, PriorContent::Nothing, OnDamage::Quarantine)
 }
 
 struct Run {
@@ -100,7 +100,7 @@ impl Run {
             let mut definitions = open(&disk).map_err(|error| error.to_string())?;
             self.crash_everywhere(&disk)?;
             if has_lies {
-                disk.lie();
+                disk.drop_syncs();
             }
             for _ in 0..APPLIES / LIVES {
                 let (number, changes) = self.ledger.changes(&mut self.random);
@@ -165,10 +165,10 @@ fn a_sync_that_does_nothing_is_caught() {
 
 #[test]
 fn after_an_error_nothing_reaches_the_disk() {
-    for (call, trouble) in [
-        (Call::Write, Trouble::Error(EIO)),
-        (Call::Write, Trouble::Error(ENOSPC)),
-        (Call::Sync, Trouble::Error(EIO)),
+    for (call, fault) in [
+        (Call::Write, DiskFault::Error(EIO)),
+        (Call::Write, DiskFault::Error(ENOSPC)),
+        (Call::Sync, DiskFault::Error(EIO)),
     ] {
         for nth in 0..12 {
             let mut run = Run::new(nth);
@@ -177,7 +177,7 @@ fn after_an_error_nothing_reaches_the_disk() {
             let (number, changes) = run.ledger.changes(&mut run.random);
             definitions.apply(number, &changes).expect("the disk is well");
             disk.promise(|promised| promised.disk = number.0);
-            disk.trouble(call, nth as usize, trouble);
+            disk.inject(call, nth as usize, fault);
             let mut failed = false;
             for _ in 0..12 {
                 let (number, changes) = run.ledger.changes(&mut run.random);
@@ -231,11 +231,11 @@ fn sample(is_closed: bool) -> (SimDisk, Rows) {
     (SimDisk::new(disk.state().crash(&mut Random(1))), rows)
 }
 
-/// What is served of a damaged file: never a wrong byte, and what is missing is told.
+/// A damaged file serves no wrong byte, and reports all that is missing.
 fn check_damaged(state: &State, expected: &Rows, what: &str) -> &'static str {
     let disk = SimDisk::new(state.clone());
-    let looked = look(&disk, STORE);
-    let is_refused = Definitions::open(&disk, STORE, Before::Nothing, OnDamage::Refuse).is_err();
+    let looked = inspect(&disk, STORE);
+    let is_refused = Definitions::open(&disk, STORE, PriorContent::Nothing, OnDamage::Refuse).is_err();
     let before = state.bytes(NAME).to_vec();
     match open(&disk) {
         Err(DefinitionsError::Foreign | DefinitionsError::Version(_)) => {
@@ -368,10 +368,10 @@ fn applied_in_the_end(call: Call, nth: usize) -> Result<bool, DefinitionsError> 
     let change = Change { table: Table::Queues, key: key.clone().into(), value: Some(vec![1; 9_000].into()) };
     expected.insert((Table::Queues, key), vec![1; 9_000]);
     let through = Lsn(definitions.applied().0 + 1);
-    disk.trouble(call, nth, Trouble::Error(ENOSPC));
+    disk.inject(call, nth, DiskFault::Error(ENOSPC));
     let was_full = match definitions.apply(through, std::slice::from_ref(&change)) {
         Ok(()) => false,
-        Err(error) if error.is_scarce() => {
+        Err(error) if error.is_out_of_space() => {
             definitions = definitions.reopened()?;
             definitions.apply(through, &[change])?;
             true
@@ -387,7 +387,7 @@ fn what_a_full_disk_does_not_take_is_applied_once_there_is_space() {
     let full = (0..64).filter(|nth| applied_in_the_end(Call::Write, *nth).expect("there is space again"));
     assert!(full.count() > 3, "there are several writes");
     // What a sync was to make durable may be gone, whatever it lacked.
-    assert!(!applied_in_the_end(Call::Sync, 0).expect_err("it is no lack of space").is_scarce());
+    assert!(!applied_in_the_end(Call::Sync, 0).expect_err("it is no lack of space").is_out_of_space());
 }
 
 #[test]
@@ -395,18 +395,18 @@ fn a_start_on_a_full_disk_has_all_definitions() {
     let mut were_seen = 0;
     for nth in 0..16 {
         let (disk, expected) = sample(false);
-        disk.trouble(Call::Write, nth, Trouble::Error(ENOSPC));
+        disk.inject(Call::Write, nth, DiskFault::Error(ENOSPC));
         let Ok(definitions) = open(&disk) else { panic!("it opens, write {nth}") };
-        were_seen += usize::from(matches!(definitions.database, Held::Seen(_)));
+        were_seen += usize::from(matches!(definitions.database, OpenState::Seen(_)));
         assert_eq!(rows(&definitions), expected, "write {nth}");
-        let was_seen = matches!(definitions.database, Held::Seen(_));
-        disk.trouble(Call::Write, nth, Trouble::Error(ENOSPC));
+        let was_seen = matches!(definitions.database, OpenState::Seen(_));
+        disk.inject(Call::Write, nth, DiskFault::Error(ENOSPC));
         let definitions = definitions.reopened().expect("it stays as it is");
         if was_seen {
-            assert!(matches!(definitions.database, Held::Seen(_)), "write {nth}, again");
+            assert!(matches!(definitions.database, OpenState::Seen(_)), "write {nth}, again");
             assert_eq!(rows(&definitions), expected, "write {nth}, again");
         }
-        disk.heal();
+        disk.clear_faults();
         let mut definitions = definitions.reopened().expect("there is space");
         let through = Lsn(definitions.applied().0 + 1);
         definitions.apply(through, &[]).expect("there is space");
@@ -418,10 +418,10 @@ fn a_start_on_a_full_disk_has_all_definitions() {
 #[test]
 fn a_file_that_is_missing_is_made_for_a_new_store_alone() {
     for (was, on_damage, is_made) in [
-        (Before::Nothing, OnDamage::Refuse, true),
-        (Before::Nothing, OnDamage::Quarantine, true),
-        (Before::Definitions, OnDamage::Refuse, false),
-        (Before::Definitions, OnDamage::Quarantine, true),
+        (PriorContent::Nothing, OnDamage::Refuse, true),
+        (PriorContent::Nothing, OnDamage::Quarantine, true),
+        (PriorContent::Definitions, OnDamage::Refuse, false),
+        (PriorContent::Definitions, OnDamage::Quarantine, true),
     ] {
         let disk = SimDisk::default();
         let opened = Definitions::open(&disk, STORE, was, on_damage);
@@ -431,7 +431,7 @@ fn a_file_that_is_missing_is_made_for_a_new_store_alone() {
             "{was:?} {on_damage:?}"
         );
         if let Ok(definitions) = opened {
-            let is_missed = was == Before::Definitions;
+            let is_missed = was == PriorContent::Definitions;
             assert_eq!(definitions.damage().has_lost_rows(), is_missed, "{}", definitions.damage());
             assert_eq!(definitions.lacks_rows().expect("it is whole"), is_missed);
         }
@@ -441,11 +441,13 @@ fn a_file_that_is_missing_is_made_for_a_new_store_alone() {
 #[test]
 fn that_rows_were_lost_is_known_until_something_is_made_in_their_place() {
     let disk = SimDisk::default();
-    drop(Definitions::open(&disk, STORE, Before::Definitions, OnDamage::Quarantine).expect("it is made"));
+    drop(
+        Definitions::open(&disk, STORE, PriorContent::Definitions, OnDamage::Quarantine).expect("it is made"),
+    );
     let row = |value| Change { table: Table::Queues, key: Bytes::from_static(b"q"), value };
     disk.watch();
     let mut definitions = open(&disk).expect("it is there");
-    definitions.mend(vec![row(Some(Bytes::from_static(b"made anew")))]).expect("the disk is well");
+    definitions.repair(vec![row(Some(Bytes::from_static(b"made anew")))]).expect("the disk is well");
     drop(definitions);
     let (mut random, mut seen) = (Random(9), [0, 0]);
     for state in disk.take_snapshots().iter().flat_map(|state| [state; CRASHES]) {
@@ -476,7 +478,7 @@ fn a_file_from_which_nothing_can_be_read_is_refused_as_it_is() {
     let mut hurt = sample(true).0.state();
     hurt.damage(NAME, |bytes| bytes.truncate(0));
     let disk = SimDisk::new(hurt);
-    let refused = Definitions::open(&disk, STORE, Before::Definitions, OnDamage::Refuse);
+    let refused = Definitions::open(&disk, STORE, PriorContent::Definitions, OnDamage::Refuse);
     assert!(matches!(refused, Err(DefinitionsError::Unreadable(_))), "{refused:?}");
     assert_eq!(disk.state().names(), [NAME]);
 }
@@ -484,7 +486,7 @@ fn a_file_from_which_nothing_can_be_read_is_refused_as_it_is() {
 #[test]
 fn a_look_shows_the_queues_and_counts_the_others() {
     let (disk, expected) = sample(true);
-    let look = look(&disk, STORE).expect("it opens").expect("it is there");
+    let look = inspect(&disk, STORE).expect("it opens").expect("it is there");
     let queues: Rows = look.queues.into_iter().map(|(key, value)| ((Table::Queues, key), value)).collect();
     let of = |table: Table| expected.iter().filter(move |((of, _), _)| *of == table);
     assert!(queues.iter().eq(of(Table::Queues)), "{} queues", queues.len());
@@ -507,7 +509,7 @@ fn rows_that_a_file_counts_and_does_not_have_are_gone_without_a_trace() {
     definitions.head.rows = [0, 0, 7, 0, 0];
     definitions.apply(Lsn(8), &[row(4)]).expect("the disk is well");
     drop(definitions);
-    let look = look(&disk, STORE).expect("it opens").expect("it is there");
+    let look = inspect(&disk, STORE).expect("it opens").expect("it is there");
     assert_eq!((look.damage.missing, look.damage.rows), (vec![(Table::Queues, 4)], Vec::new()));
     // They are told of once: what goes on knows how many it has.
     let again = open(&disk).expect("it is mended");
@@ -520,15 +522,15 @@ fn rows_that_a_file_counts_and_does_not_have_are_gone_without_a_trace() {
 #[test]
 fn a_file_that_cannot_be_written_for_another_reason_is_not_opened() {
     let (disk, _) = sample(false);
-    disk.trouble(Call::Write, 0, Trouble::Error(EIO));
+    disk.inject(Call::Write, 0, DiskFault::Error(EIO));
     assert!(open(&disk).is_err(), "the disk is not well");
     let (disk, _) = sample(false);
-    disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
+    disk.inject(Call::Write, 0, DiskFault::Error(ENOSPC));
     let seen = open(&disk).expect("nothing has to be changed yet");
-    disk.trouble(Call::Write, 0, Trouble::Error(EIO));
+    disk.inject(Call::Write, 0, DiskFault::Error(EIO));
     assert!(seen.reopened().is_err(), "the disk is not well");
     // Where there is no file there is nothing to be seen.
     let disk = SimDisk::default();
-    disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
-    assert!(Definitions::open(&disk, STORE, Before::Nothing, OnDamage::Refuse).is_err());
+    disk.inject(Call::Write, 0, DiskFault::Error(ENOSPC));
+    assert!(Definitions::open(&disk, STORE, PriorContent::Nothing, OnDamage::Refuse).is_err());
 }

@@ -57,7 +57,7 @@ fn the_last_end_is_told() {
     ] {
         let path = place(name);
         end(&opened(&path));
-        let looked = FolderLook::open(&path).expect("nobody has it");
+        let looked = FolderInspection::open(&path).expect("nobody has it");
         assert_eq!(looked.last_end, expected, "{name}");
         drop(looked);
         assert_eq!(opened(&path).last_end(), expected, "{name}");
@@ -91,7 +91,8 @@ fn who_has_the_folder_is_told_and_a_kill_gives_it_back() {
     let said = io::BufRead::lines(io::BufReader::new(holder.stdout.take().expect("it is piped")));
     let is_held = said.map_while(Result::ok).any(|line| line.contains("held"));
     assert!(is_held);
-    for refused in [StoreFolder::open(&path, OnDamage::Quarantine).err(), FolderLook::open(&path).err()] {
+    for refused in [StoreFolder::open(&path, OnDamage::Quarantine).err(), FolderInspection::open(&path).err()]
+    {
         let told = refused.expect("another process has it").to_string();
         let expected = format!("process `{}` has the data folder `{}`; stop it", holder.id(), path.display());
         assert!(told.starts_with(&expected), "{told}");
@@ -153,7 +154,7 @@ fn a_folder_of_a_store_that_is_gone_is_told_and_made_anew_only_to_go_on_without_
         let refused = StoreFolder::open(&path, OnDamage::Refuse).expect_err("it is refused").to_string();
         let names = gone.iter().map(|name| format!("has lost its folder `{name}/`, ")).collect::<String>();
         assert!(refused.contains(&names) && refused.contains("`journal.on_damage`"), "{refused}");
-        assert_eq!(FolderLook::open(&path).expect("nobody has it").missing, gone);
+        assert_eq!(FolderInspection::open(&path).expect("nobody has it").missing, gone);
         assert!(gone.iter().all(|name| !path.join(name).exists()), "it was made anew");
 
         assert_eq!(opened(&path).missing(), gone);
@@ -174,9 +175,9 @@ fn a_first_start_that_was_cut_off_is_a_first_one_again() {
 #[test]
 fn looking_changes_nothing_and_needs_a_store() {
     let path = place("looked");
-    assert!(matches!(FolderLook::open(&path), Err(FolderError::Absent { .. })));
+    assert!(matches!(FolderInspection::open(&path), Err(FolderError::Absent { .. })));
     fs::create_dir(&path).expect("there is none");
-    assert!(matches!(FolderLook::open(&path), Err(FolderError::Absent { .. })));
+    assert!(matches!(FolderInspection::open(&path), Err(FolderError::Absent { .. })));
     assert_eq!(fs::read_dir(&path).expect("it is there").count(), 0);
     let _ = fs::remove_dir_all(path);
 }
@@ -189,7 +190,7 @@ fn a_file_that_cannot_be_read_is_not_taken_for_one_that_is_not_there() {
         fs::remove_file(path.join(name)).expect("it is there");
         // It leads to itself.
         std::os::unix::fs::symlink(name, path.join(name)).expect("the folder is ours");
-        let told = FolderLook::open(&path).expect_err("it is refused").to_string();
+        let told = FolderInspection::open(&path).expect_err("it is refused").to_string();
         assert!(told.contains(expected), "{name}: {told}");
         let _ = fs::remove_dir_all(path);
     }

@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use bytes::Bytes;
 
 use super::*;
-use crate::disk::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, Trouble};
+use crate::disk::sim_disk::{Call, DiskFault, EIO, ENOSPC, Random, SimDisk, SimFile};
 use crate::journal::crash::settings;
 use crate::journal::intake::Admitted;
 use crate::journal::open;
@@ -114,7 +114,7 @@ fn what_is_queued_at_the_end_is_committed() {
 
 #[test]
 fn after_a_failure_nothing_is_released_and_nothing_synced() {
-    for (call, trouble, code) in
+    for (call, fault, code) in
         [(Call::Sync, EIO, EIO), (Call::Write, EIO, EIO), (Call::Write, ENOSPC, ENOSPC), (Call::Sync, 30, 30)]
     {
         let disk = SimDisk::default();
@@ -125,7 +125,7 @@ fn after_a_failure_nothing_is_released_and_nothing_synced() {
         assert!(journal.roll(&mut pool), "files are ready");
         make_ready(&mut pool, &disk);
         let (sender, told) = channel();
-        disk.trouble(call, 0, Trouble::Error(trouble));
+        disk.inject(call, 0, DiskFault::Error(fault));
         let opened = Opened { intake, journal, pool, recovered };
         let committer = Committer::start(disk.clone(), opened, Box::new(Teller(sender)));
         let committer = committer.expect("a thread can be made");
@@ -138,7 +138,7 @@ fn after_a_failure_nothing_is_released_and_nothing_synced() {
         let calls = disk.trace().len();
         assert_eq!(committer.append([message(10)]), Err(AppendError::Poisoned));
         drop(committer);
-        assert_eq!((disk.trace().len(), told.iter().next()), (calls, None), "{call:?} {trouble}");
+        assert_eq!((disk.trace().len(), told.iter().next()), (calls, None), "{call:?} {fault}");
     }
 }
 
@@ -212,12 +212,12 @@ fn a_full_disk_is_no_failure_and_what_waits_is_committed_when_there_is_space() {
         while !committer.is_out_of_space() {
             std::thread::yield_now();
         }
-        assert_eq!(committer.look_at_space(&mut space).ok(), Some(Watermark::High));
+        assert_eq!(committer.check_space(&mut space).ok(), Some(Watermark::High));
         if has_space_again {
             disk.set_free_bytes(2 << 20);
-            assert_eq!(committer.look_at_space(&mut space).ok(), Some(Watermark::High), "not yet made");
+            assert_eq!(committer.check_space(&mut space).ok(), Some(Watermark::High), "not yet made");
             assert_eq!((told.recv(), told.recv()), (Ok(Told::Written(1)), Ok(Told::Released(1))));
-            while committer.look_at_space(&mut space).ok() != Some(Watermark::Low) {
+            while committer.check_space(&mut space).ok() != Some(Watermark::Low) {
                 std::thread::yield_now();
             }
         }
@@ -301,7 +301,7 @@ fn a_full_broker_can_be_drained() {
     };
     // Three batches fill a file here. The disk becomes full while the first is written to.
     assert!(append(vec![message(3000)], &mut pool));
-    disk.trouble(Call::Write, 0, Trouble::Error(ENOSPC));
+    disk.inject(Call::Write, 0, DiskFault::Error(ENOSPC));
     make_ready(&mut pool, &disk);
     assert!(pool.is_stalled(), "publishers stop");
     // What was queued is less than a file, and each settle has a batch of its own.

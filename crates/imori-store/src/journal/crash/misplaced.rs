@@ -6,8 +6,8 @@ use crate::limits::BLOCK_BYTES;
 
 const SECTOR: usize = 512;
 
-/// Every sector with which a record or a batch begins is replaced by each of the others and by zeros: a record that is
-/// gone then, other than at the torn end, is told of, and none is another.
+/// Replaces every sector at which a record or batch begins by each other one and by zeros. A lost record is
+/// reported, unless it is at the torn end, and no record turns into another.
 #[test]
 fn no_sector_of_a_journal_stands_for_another_in_silence() {
     let settings = Settings { file_bytes: 32 * BLOCK_BYTES, ..settings(None) };

@@ -33,8 +33,8 @@ pub(super) fn message(byte: u8, len: usize) -> NewRecord {
     NewRecord { kind: RecordType::Message, payload: Bytes::from(vec![byte; len]) }
 }
 
-/// What a killed process wrote and did not sync is there for the next one; that may be cut off by the power while
-/// it writes the same anew, and then both are torn.
+/// After a kill, unsynced writes are there for the next process. A power cut may interrupt that process while
+/// it writes them anew, and then both copies are torn.
 #[test]
 fn a_power_cut_in_a_recovery_after_a_kill_looks_like_no_damage() {
     let settings = settings(None);
@@ -132,8 +132,8 @@ fn a_file_is_passed_over_only_where_the_next_begins_at_its_end() {
     }
 }
 
-/// A page of a segment is written once its records are durable. What the journal does not show of them looks like its
-/// torn end, and their numbers would be given again, to records that would be taken for those.
+/// A page of a segment is written once its records are durable. Records that the journal lacks look like its
+/// torn end. If their numbers were given again, the new records would be taken for the old ones.
 #[test]
 fn numbers_that_others_have_are_not_given_again() {
     let all = settings(None);

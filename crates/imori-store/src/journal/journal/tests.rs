@@ -132,7 +132,7 @@ fn of_the_next_file_is_wanted_what_is_next_and_what_frees_others() {
             sample.append(if *len == CHECKPOINT_BYTES { checkpoint() } else { message(*len) });
         }
         sample.journal.stage(&mut sample.intake);
-        let expected = Wanted {
+        let expected = FileRequest {
             unit_bytes: taken(&lengths[..1]),
             freeing_bytes: (through > 0).then(|| taken(&lengths[..through]) + 4 * BLOCK_BYTES),
         };

@@ -1,12 +1,12 @@
 //! Files are made ready, taken, freed and given up, with space and without.
 
 use super::*;
-use crate::disk::sim_disk::{Call, ENOSPC, Random, SimDisk, SimFile, Trouble};
+use crate::disk::sim_disk::{Call, DiskFault, ENOSPC, Random, SimDisk, SimFile};
 use crate::journal::crash::settings;
 use crate::records::FileHeader;
 
-fn any() -> Wanted {
-    Wanted { unit_bytes: 1, freeing_bytes: None }
+fn any() -> FileRequest {
+    FileRequest { unit_bytes: 1, freeing_bytes: None }
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_new_file_leaves_the_reserve_to_others() {
         (u64::MAX, u64::MAX - 1, false, true),
     ] {
         let settings = settings(None).keeping_free(reserve_bytes);
-        let wanted = Wanted { unit_bytes: 1, freeing_bytes: None };
+        let wanted = FileRequest { unit_bytes: 1, freeing_bytes: None };
         let found = [None, Some(wanted)].map(|wanted| length(free_bytes, &settings, wanted, false));
         let expected = [is_made, is_made_urgently].map(|is_made| is_made.then_some(settings.file_bytes));
         assert_eq!(found, expected, "{reserve_bytes} of {free_bytes}");
@@ -44,7 +44,8 @@ fn where_space_is_scarce_a_file_that_somebody_waits_for_is_small() {
         (24, 4, Some(20), [Some(24), Some(24)]),
         (23, 4, Some(20), [None, None]),
     ] {
-        let wanted = Wanted { unit_bytes: unit_kib << 10, freeing_bytes: freeing_kib.map(|kib| kib << 10) };
+        let wanted =
+            FileRequest { unit_bytes: unit_kib << 10, freeing_bytes: freeing_kib.map(|kib| kib << 10) };
         let found = [true, false].map(|may| length(free_kib << 10, &settings, Some(wanted), may));
         let expected = expected.map(|kib| kib.map(|kib: usize| kib << 10));
         assert_eq!(found, expected, "{wanted:?} of {free_kib} KiB");
@@ -121,7 +122,7 @@ fn while_space_is_short_what_is_ready_beyond_the_reserve_is_removed_too() {
     used.into_iter().for_each(|file| pool.free(file));
     work(&mut pool);
     assert_eq!(pool.ready.len(), SPARE_FILES_MAX);
-    pool.be_short(true);
+    pool.set_short_of_space(true);
     work(&mut pool);
     assert_eq!((pool.ready.len(), disk.state().names().len()), (SHORT_FILES_MAX, SHORT_FILES_MAX));
     let used = pool.take(any).expect("some are ready");
@@ -135,7 +136,7 @@ fn a_full_disk_stalls_the_pool_until_there_is_space() {
     for call in [Call::Write, Call::Sync] {
         let disk = SimDisk::default();
         let mut pool = Pool::new(settings(None), 1, 1);
-        disk.trouble(call, 0, Trouble::Error(ENOSPC));
+        disk.inject(call, 0, DiskFault::Error(ENOSPC));
         let made =
             pool.next_job().expect("there is none yet").run(&disk, &|| true).expect("that is no failure");
         pool.done(made);
@@ -153,7 +154,7 @@ fn with_ready(lengths: &[usize]) -> Pool<SimFile> {
     let mut pool = Pool::new(settings(None), 1, 1);
     for (number, bytes) in (1..).zip(lengths) {
         let file = Arc::new(disk.create(&name(number)).expect("the disk is well"));
-        pool.done(Made::Ready(JournalFile { file, number, generation: number, bytes: *bytes }));
+        pool.done(JobOutcome::Ready(JournalFile { file, number, generation: number, bytes: *bytes }));
     }
     pool
 }
@@ -171,7 +172,7 @@ fn a_small_file_is_taken_where_it_is_enough_and_else_it_is_free() {
         (&[], 1, None, 0, 0),
     ] {
         let mut pool = with_ready(ready);
-        let wanted = Wanted { unit_bytes, freeing_bytes: None };
+        let wanted = FileRequest { unit_bytes, freeing_bytes: None };
         let found = pool.take(|| wanted).map(|file| file.number);
         let case = format!("{unit_bytes} of {ready:?}");
         assert_eq!((found, pool.ready(), pool.free.len()), (taken, left, free), "{case}");
@@ -181,13 +182,13 @@ fn a_small_file_is_taken_where_it_is_enough_and_else_it_is_free() {
 
 #[test]
 fn a_file_for_which_there_is_no_space_is_hopeless_until_something_else_is_wanted_or_there_may_be_space() {
-    let plain = Wanted { unit_bytes: 1, freeing_bytes: None };
-    let freeing = Wanted { freeing_bytes: Some(1), ..plain };
-    for (next, stays) in [(plain, true), (Wanted { unit_bytes: 2, ..plain }, true), (freeing, false)] {
+    let plain = FileRequest { unit_bytes: 1, freeing_bytes: None };
+    let freeing = FileRequest { freeing_bytes: Some(1), ..plain };
+    for (next, stays) in [(plain, true), (FileRequest { unit_bytes: 2, ..plain }, true), (freeing, false)] {
         let mut pool = with_ready(&[]);
         assert!(pool.take(|| plain).is_none() && !pool.is_hopeless());
         pool.next_job().expect("somebody waits");
-        pool.done(Made::NoSpace);
+        pool.done(JobOutcome::NoSpace);
         assert!(pool.is_hopeless() && pool.next_job().is_none());
         assert!(pool.take(|| next).is_none());
         assert_eq!((pool.is_hopeless(), pool.next_job().is_none()), (stays, stays), "{next:?}");
@@ -196,7 +197,7 @@ fn a_file_for_which_there_is_no_space_is_hopeless_until_something_else_is_wanted
         let mut pool = with_ready(&[]);
         assert!(pool.take(|| plain).is_none());
         pool.next_job().expect("somebody waits");
-        pool.done(Made::NoSpace);
+        pool.done(JobOutcome::NoSpace);
         pool
     };
     let mut pool = stalled();
@@ -207,11 +208,13 @@ fn a_file_for_which_there_is_no_space_is_hopeless_until_something_else_is_wanted
     assert!(!pool.is_stalled() && !pool.is_hopeless(), "there is space");
     // Somebody who got a file waits for none.
     let mut pool = stalled();
-    pool.done(with_ready(&[settings(None).file_bytes]).take(|| plain).map(Made::Ready).expect("it is ready"));
+    pool.done(
+        with_ready(&[settings(None).file_bytes]).take(|| plain).map(JobOutcome::Ready).expect("it is ready"),
+    );
     assert!(pool.take(|| plain).is_some() && !pool.is_hopeless());
     // Where nobody waits the lack is none of anybody's.
     let mut pool = with_ready(&[]);
     pool.next_job().expect("none is ready");
-    pool.done(Made::NoSpace);
+    pool.done(JobOutcome::NoSpace);
     assert!(pool.is_stalled() && !pool.is_hopeless());
 }

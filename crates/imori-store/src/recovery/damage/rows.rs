@@ -1,4 +1,4 @@
-//! What is told of files that are hurt in several places at once: rows of files, and what is judged of them.
+//! Rows of files with damage in several places, and the verdict on each.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::recovery::scan::{FileScan, Scanned};
 const FILE_BYTES: u64 = 4 * BLOCK_BYTES as u64;
 
 /// A file of this number and generation, as long as it was made, whose header says where it begins.
-fn file(number: u32, first: u64) -> Found<()> {
+fn file(number: u32, first: u64) -> ScannedFile<()> {
     let settings = settings(None);
     let (store, shard, first) = (settings.store, settings.shard, Some(Lsn(first)));
     let header = FileHeader { store, shard, generation: number, first, file_bytes: FILE_BYTES };
@@ -25,27 +25,27 @@ fn file(number: u32, first: u64) -> Found<()> {
         broken,
     };
     let name = journal_file::name(number);
-    Found { file: Arc::new(()), reading: Arc::new(()), name, number, bytes: FILE_BYTES, scan }
+    ScannedFile { file: Arc::new(()), reading: Arc::new(()), name, number, bytes: FILE_BYTES, scan }
 }
 
 fn range((first, last): (u64, u64)) -> LsnRange {
     LsnRange { first: Lsn(first), last: Lsn(last) }
 }
 
-impl Found<()> {
-    /// It has such whole batches.
+impl ScannedFile<()> {
+    /// Adds whole batches with these numbers.
     fn whole<const N: usize>(mut self, ranges: [(u64, u64); N]) -> Self {
         self.scan.whole.extend(ranges.map(range));
         self
     }
 
-    /// It has a batch of which the header alone verifies, and these records of it do.
+    /// Adds a batch whose header alone verifies, with these verified records.
     fn broken<const N: usize>(mut self, lsns: (u64, u64), saved: [u64; N]) -> Self {
         self.scan.broken.push(range(lsns));
         self.saved(saved)
     }
 
-    /// It has records that verify and around which no batch does.
+    /// Adds verified records without a verified batch around them.
     fn saved<const N: usize>(mut self, numbers: [u64; N]) -> Self {
         let (kind, payload) = (RecordType::Message, Box::default());
         let record = |lsn| Scanned { lsn: Lsn(lsn), kind, flags: 0, at: 0, payload: Box::clone(&payload) };
@@ -53,7 +53,7 @@ impl Found<()> {
         self
     }
 
-    /// It is cut off behind so many blocks.
+    /// Cuts the file off behind so many blocks.
     fn cut(mut self, blocks: u64) -> Self {
         self.bytes = blocks * BLOCK_BYTES as u64;
         self
@@ -73,9 +73,10 @@ impl Found<()> {
     }
 }
 
-/// All that is judged in a line: `2 without header short 1 lost 4-5; torn 9; absent 1-3; next 10`, where the first
-/// number is the file's, and a file is short by blocks.
-fn told(judged: &Judged) -> String {
+/// The verdict in one line: `2 without header short 1 lost 4-5; torn 9; absent 1-3; next 10`.
+///
+/// The first number is the file's, and a file is short by blocks.
+fn told(judged: &Verdict) -> String {
     let ranges = |ranges: &[LsnRange]| ranges.iter().map(|range| format!(" {range}")).collect::<String>();
     let mut told: Vec<String> = Vec::new();
     for file in &judged.damaged {
@@ -105,11 +106,11 @@ fn told(judged: &Judged) -> String {
 }
 
 /// Judges files above a floor: what they are, the files, and what is told of them.
-fn check(floor: Option<u64>, rows: Vec<(&str, Vec<Found<()>>, &str)>) {
+fn check(floor: Option<u64>, rows: Vec<(&str, Vec<ScannedFile<()>>, &str)>) {
     check_with(floor, &settings(None), rows);
 }
 
-fn check_with(floor: Option<u64>, settings: &Settings, rows: Vec<(&str, Vec<Found<()>>, &str)>) {
+fn check_with(floor: Option<u64>, settings: &Settings, rows: Vec<(&str, Vec<ScannedFile<()>>, &str)>) {
     for (what, found, expected) in rows {
         let whole = lsn::join(found.iter().flat_map(|found| found.scan.whole.iter().copied()).collect());
         let saved = found.iter().flat_map(|found| found.scan.salvaged.iter());

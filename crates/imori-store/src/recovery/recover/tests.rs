@@ -1,4 +1,4 @@
-//! What becomes of each file, and what of a batch that does not verify is kept.
+//! The action on each file, and the records that are kept of a damaged batch.
 
 use crate::disk::sim_disk::{SimDisk, State};
 use crate::journal;
@@ -12,16 +12,16 @@ fn one(mark: u8) -> Unit {
     Unit::Each(vec![message(mark, 100)])
 }
 
-fn found(state: &State) -> Findings<crate::disk::sim_disk::SimFile> {
+fn found(state: &State) -> RecoveryPlan<crate::disk::sim_disk::SimFile> {
     find(&SimDisk::new(state.clone()), &settings(None)).expect("it can be read")
 }
 
-/// The same with messages.
+/// Recovers with messages in memory.
 fn read(state: &State) -> Recovered {
     recover(&SimDisk::new(state.clone()), &settings(None)).expect("it can be read")
 }
 
-fn fates(state: &State) -> Vec<(u32, Fate)> {
+fn fates(state: &State) -> Vec<(u32, FileAction)> {
     found(state).files.iter().map(|(file, fate)| (file.number, *fate)).collect()
 }
 
@@ -32,8 +32,11 @@ fn numbers(records: &[Record]) -> Vec<u64> {
 #[test]
 fn a_file_stays_that_is_clean_and_not_the_last() {
     let state = written((1..=8).map(one).collect());
-    let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != Fate::Ready).collect();
-    assert_eq!(of_use, [(1, Fate::Stay(Lsn(3))), (2, Fate::Stay(Lsn(6))), (3, Fate::Rewrite)]);
+    let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != FileAction::Ready).collect();
+    assert_eq!(
+        of_use,
+        [(1, FileAction::Stay(Lsn(3))), (2, FileAction::Stay(Lsn(6))), (3, FileAction::Rewrite)]
+    );
     // Of the last what is not durable yet for sure, and nothing else.
     let rewrites: Vec<Record> = found(&state).rewrites.into_iter().map(|(_, record)| record).collect();
     assert_eq!(numbers(&rewrites), [7, 8]);
@@ -43,8 +46,8 @@ fn a_file_stays_that_is_clean_and_not_the_last() {
 fn a_damaged_file_is_set_aside_and_the_rest_of_it_written_anew() {
     let mut state = written((1..=8).map(one).collect());
     hurt(&mut state, 5);
-    let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != Fate::Ready).collect();
-    assert_eq!(of_use, [(1, Fate::Stay(Lsn(3))), (2, Fate::SetAside), (3, Fate::Rewrite)]);
+    let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != FileAction::Ready).collect();
+    assert_eq!(of_use, [(1, FileAction::Stay(Lsn(3))), (2, FileAction::SetAside), (3, FileAction::Rewrite)]);
     // A pad stands for the number that is lost, so that it is not missed again.
     let rewrites: Vec<_> =
         found(&state).rewrites.iter().map(|(first, record)| (first.0, record.lsn.0, record.kind)).collect();
@@ -65,8 +68,8 @@ fn a_file_that_has_but_a_torn_batch_is_not_ready() {
     assert_eq!(numbers(&recovered.records), [1, 2, 3, 4, 6], "each that verifies is kept");
     assert_eq!(recovered.report.torn, [LsnRange::one(Lsn(5))]);
     assert!(!recovered.report.is_damaged(), "{}", recovered.report);
-    let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != Fate::Ready).collect();
-    assert_eq!(of_use, [(1, Fate::Stay(Lsn(3))), (2, Fate::Rewrite)]);
+    let of_use: Vec<_> = fates(&state).into_iter().filter(|(_, fate)| *fate != FileAction::Ready).collect();
+    assert_eq!(of_use, [(1, FileAction::Stay(Lsn(3))), (2, FileAction::Rewrite)]);
 }
 
 #[test]
@@ -160,7 +163,7 @@ fn messages_are_read_where_they_are_and_are_no_others_than_were_found() {
         Err(ReadError::Disk(error)) => assert!(error.to_string().contains("changed while it was read")),
         other => panic!("{other:?}"),
     }
-    let some = messages.some([Lsn(1)].into_iter(), |_| Ok::<(), String>(()));
+    let some = messages.read_records([Lsn(1)].into_iter(), |_| Ok::<(), String>(()));
     assert!(matches!(some, Err(ReadError::Disk(_))), "nor by itself");
     let told = ReadError::<String>::from(io::Error::other("it is gone")).to_string();
     assert_eq!(told, "the journal cannot be read: it is gone; check the disk");
@@ -176,7 +179,7 @@ fn messages_that_stay_are_read_by_their_numbers_until_they_are_forgotten() {
         let settings = settings(None).reading_from(read_from);
         let (_, mut messages) = journal::open_apart(&disk, &settings).expect("the disk is well");
         let mut seen = Vec::new();
-        let sifted = messages.sift(|view, stays| {
+        let sifted = messages.retain(|view, stays| {
             assert_eq!(stays.is_some(), view.lsn.0 <= last_staying, "{read_from:?}");
             seen.push((view.lsn.0, stays));
             Ok::<bool, String>(stays.is_some() && view.lsn.0.is_multiple_of(2))
@@ -189,7 +192,7 @@ fn messages_that_stay_are_read_by_their_numbers_until_they_are_forgotten() {
 
         let read = |messages: &Messages<_>, lsns: &[u64]| {
             let mut seen = Vec::new();
-            let some = messages.some(lsns.iter().copied().map(Lsn), |view| {
+            let some = messages.read_records(lsns.iter().copied().map(Lsn), |view| {
                 assert_eq!(view.payload, vec![view.lsn.0 as u8; 100]);
                 seen.push(view.lsn.0);
                 Ok::<(), String>(())

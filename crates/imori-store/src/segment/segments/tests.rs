@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::disk::sim_disk::{Call, EIO, ENOSPC, Random, SimDisk, SimFile, State, Trouble};
+use crate::disk::sim_disk::{Call, DiskFault, EIO, ENOSPC, Random, SimDisk, SimFile, State};
 use crate::limits::SEGMENT_PAGES_MAX;
 use crate::segment::crash::{entry, settings};
 use crate::segment::page::PageEntry;
@@ -10,7 +10,7 @@ use crate::segment::{AbsentSegment, verify};
 use crate::settings::OnDamage;
 
 fn opened(disk: &SimDisk) -> Segments<SimDisk> {
-    Segments::open(disk.clone(), &settings(None), &Census::default()).expect("the disk is well").0
+    Segments::open(disk.clone(), &settings(None), &Manifest::default()).expect("the disk is well").0
 }
 
 fn page(first: u64, count: u64) -> NewPage {
@@ -24,20 +24,20 @@ fn lsns(entries: &[PageEntry]) -> Vec<u64> {
 
 #[test]
 fn a_disk_that_fails_leaves_no_segment_and_takes_it_later() {
-    for (call, trouble) in [
-        (Call::Write, Trouble::Error(ENOSPC)),
-        (Call::Write, Trouble::Error(EIO)),
-        (Call::Sync, Trouble::Error(EIO)),
-        (Call::SyncFolder, Trouble::Error(EIO)),
+    for (call, fault) in [
+        (Call::Write, DiskFault::Error(ENOSPC)),
+        (Call::Write, DiskFault::Error(EIO)),
+        (Call::Sync, DiskFault::Error(EIO)),
+        (Call::SyncFolder, DiskFault::Error(EIO)),
     ] {
         for nth in 0..3 {
             let disk = SimDisk::default();
             let segments = opened(&disk);
             let kept = segments.write(&[page(1, 3)], Durability::Durable).expect("the disk is well");
-            disk.trouble(call, nth, trouble);
+            disk.inject(call, nth, fault);
             let pages = [page(10, 100), page(200, 2)];
             let written = segments.write(&pages, Durability::Durable);
-            let Trouble::Error(code) = trouble else { continue };
+            let DiskFault::Error(code) = fault else { continue };
             if nth > 0 && call != Call::Write {
                 assert!(written.is_ok(), "there is one {call:?} a segment");
                 continue;
@@ -46,10 +46,10 @@ fn a_disk_that_fails_leaves_no_segment_and_takes_it_later() {
             assert_eq!(error.raw_os_error(), Some(code), "{call:?} {nth}");
             assert_eq!(disk.state().names(), ["segment-0000000000"], "{call:?} {nth}");
             let again = segments.write(&pages, Durability::Durable).expect("the disk is well again");
-            let census = segments.census();
+            let manifest = segments.manifest();
             let state = disk.state().crash(&mut Random(nth as u64));
             let (_, facts, _) =
-                Segments::open(SimDisk::new(state), &settings(None), &census).expect("it opens");
+                Segments::open(SimDisk::new(state), &settings(None), &manifest).expect("it opens");
             assert_eq!(facts, [kept, again].concat(), "{call:?} {nth}");
         }
     }
@@ -62,9 +62,9 @@ fn a_transient_segment_is_read_and_not_synced_and_goes() {
     let facts = segments.write(&[page(1, 3)], Durability::Transient).expect("the disk is well");
     assert!(disk.trace().iter().all(|(call, ..)| *call == Call::Write));
     assert_eq!(lsns(&segments.read(facts[0].page).expect("it is there").entries), [1, 2, 3]);
-    assert!(segments.census().segments.is_empty(), "a checkpoint does not know it");
+    assert!(segments.manifest().segments.is_empty(), "a checkpoint does not know it");
     let (again, left, report) =
-        Segments::open(disk.clone(), &settings(None), &segments.census()).expect("it opens");
+        Segments::open(disk.clone(), &settings(None), &segments.manifest()).expect("it opens");
     assert_eq!((left, report.transient, disk.state().names().len()), (vec![], 1, 0));
     assert!(matches!(again.read(facts[0].page), Err(PageError::Gone(_))));
 }
@@ -76,13 +76,13 @@ fn a_segment_goes_with_its_last_page() {
     let facts = segments.write(&[page(1, 1), page(2, 1), page(3, 1)], Durability::Durable).expect("well");
     for (index, gone) in [(2, vec![2]), (2, vec![2]), (0, vec![0, 2])] {
         segments.discard(facts[index].page).expect("the disk is well");
-        let census = segments.census();
-        assert_eq!((census.next_segment, census.segments[0].gone.clone()), (1, gone));
-        let (_, left, _) = Segments::open(disk.clone(), &settings(None), &census).expect("it opens");
-        assert_eq!(left.len(), 3 - census.segments[0].gone.len(), "applied again");
+        let manifest = segments.manifest();
+        assert_eq!((manifest.next_segment, manifest.segments[0].gone.clone()), (1, gone));
+        let (_, left, _) = Segments::open(disk.clone(), &settings(None), &manifest).expect("it opens");
+        assert_eq!(left.len(), 3 - manifest.segments[0].gone.len(), "applied again");
     }
     segments.discard(facts[1].page).expect("the disk is well");
-    assert_eq!((segments.census().segments, disk.state().names()), (vec![], vec![]));
+    assert_eq!((segments.manifest().segments, disk.state().names()), (vec![], vec![]));
     segments.discard(PageRef::new(77, 0)).expect("what was never there is gone");
 }
 
@@ -93,7 +93,7 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
     let pages: Vec<NewPage> = (0..12).map(|number| page(1 + number * 100, 60 + number)).collect();
     let facts = segments.write(&pages, Durability::Durable).expect("the disk is well");
     let name = "segment-0000000000";
-    assert_eq!(segments.give_back().ok(), Some(0), "all are needed");
+    assert_eq!(segments.punch_holes().ok(), Some(0), "all are needed");
     let zeros = |disk: &SimDisk| {
         let state = disk.state();
         state.bytes(name).chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count()
@@ -101,14 +101,14 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
     assert_eq!(zeros(&disk), 0);
     for (gone, stays) in [(0..3, 3..12), (5..6, 6..12), (7..12, 6..7)] {
         gone.for_each(|index| segments.discard(facts[index].page).expect("the disk is well"));
-        let given_back = segments.give_back().expect("the disk is well");
+        let hole_bytes = segments.punch_holes().expect("the disk is well");
         // Also what was given back before is within it.
-        assert!(given_back > 0 && given_back.div_ceil(4096) == zeros(&disk) as u64, "{given_back}");
-        assert_eq!(segments.give_back().ok(), Some(0), "it was given back already");
-        let census = segments.census();
-        let seen = verify(&disk, settings(None).store, &census).expect("it can be looked at");
-        let count = census.segments[0].gone.len();
-        assert_eq!((seen.given_back_count, seen.page_count), (count, pages.len() - count));
+        assert!(hole_bytes > 0 && hole_bytes.div_ceil(4096) == zeros(&disk) as u64, "{hole_bytes}");
+        assert_eq!(segments.punch_holes().ok(), Some(0), "it was given back already");
+        let manifest = segments.manifest();
+        let seen = verify(&disk, settings(None).store, &manifest).expect("it can be inspection at");
+        let count = manifest.segments[0].gone.len();
+        assert_eq!((seen.hole_count, seen.page_count), (count, pages.len() - count));
         assert!(
             seen.to_string().ends_with(&format!(", the space of {count} pages more is given back")),
             "{seen}"
@@ -116,16 +116,17 @@ fn the_space_of_pages_that_went_is_given_back_while_others_stay() {
         // A crash may leave any of the blocks that were given back.
         for seed in 0..40 {
             let left = SimDisk::new(disk.state().crash(&mut Random(seed)));
-            let seen = verify(&left, settings(None).store, &census).expect("it can be looked at");
+            let seen = verify(&left, settings(None).store, &manifest).expect("it can be inspection at");
             assert_eq!(seen.damage_count(), 0, "{seen}");
-            let (again, ..) = Segments::open(left, &settings(None), &census).expect("it opens");
-            for index in stays.clone().filter(|index| !census.has_gone(0, *index as u32)) {
+            let (again, ..) = Segments::open(left, &settings(None), &manifest).expect("it opens");
+            for index in stays.clone().filter(|index| !manifest.has_gone(0, *index as u32)) {
                 let read = again.read(facts[index].page).expect("it is needed");
                 assert!(read.damage.is_none() && read.entries == pages[index].entries);
             }
         }
         // Without what the checkpoint says it is damage.
-        let seen = verify(&disk, settings(None).store, &Census::default()).expect("it can be looked at");
+        let seen =
+            verify(&disk, settings(None).store, &Manifest::default()).expect("it can be inspection at");
         assert!(seen.damage_count() > 0);
     }
     for index in [3, 4, 6] {
@@ -146,7 +147,7 @@ fn a_segment_whose_file_went_meanwhile_gives_nothing_back() {
             disk.remove("segment-0000000000").expect("it is there");
         }
     }
-    assert!(segments.give_back().expect("the disk is well") > 0, "the other does");
+    assert!(segments.punch_holes().expect("the disk is well") > 0, "the other does");
 }
 
 #[test]
@@ -154,20 +155,20 @@ fn what_a_checkpoint_lists_and_is_not_there_is_told() {
     let disk = SimDisk::default();
     let segments = opened(&disk);
     let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
-    let census = segments.census();
+    let manifest = segments.manifest();
     segments.discard(facts[0].page).expect("the disk is well");
     let refuse = SegmentSettings { on_damage: OnDamage::Refuse, ..settings(None) };
-    let refused = Segments::open(disk.clone(), &refuse, &census).map(drop).expect_err("it is missing");
+    let refused = Segments::open(disk.clone(), &refuse, &manifest).map(drop).expect_err("it is missing");
     assert!(matches!(refused, SegmentOpenError::Damaged(_)), "{refused}");
     for words in ["`journal.on_damage`", "`segment-0000000000` is missing, with 1 page that"] {
         assert!(refused.to_string().contains(words), "{refused}");
     }
-    let (_, _, report) = Segments::open(disk.clone(), &settings(None), &census).expect("it opens");
+    let (_, _, report) = Segments::open(disk.clone(), &settings(None), &manifest).expect("it opens");
     let (segment, name) = (0, String::from("segment-0000000000"));
     let absent = AbsentSegment { segment, name, page_count: 1 };
     assert_eq!((report.is_damaged(), &report.absent), (true, &vec![absent]));
-    let looked = verify(&disk, settings(None).store, &census).expect("the disk is well");
-    assert_eq!((looked.damage_count(), looked.absent), (1, report.absent));
+    let inspection = verify(&disk, settings(None).store, &manifest).expect("the disk is well");
+    assert_eq!((inspection.damage_count(), inspection.absent), (1, report.absent));
 }
 
 #[test]
@@ -175,13 +176,13 @@ fn a_segment_that_goes_as_its_checkpoint_says_is_not_missed() {
     let disk = SimDisk::default();
     let segments = opened(&disk);
     let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
-    let mut census = segments.census();
-    census.segments[0].gone = vec![0];
+    let mut manifest = segments.manifest();
+    manifest.segments[0].gone = vec![0];
     segments.discard(facts[0].page).expect("the disk is well");
-    let (_, _, report) = Segments::open(disk.clone(), &settings(None), &census).expect("it opens");
+    let (_, _, report) = Segments::open(disk.clone(), &settings(None), &manifest).expect("it opens");
     assert!(!report.is_damaged(), "{report}");
-    let looked = verify(&disk, settings(None).store, &census).expect("the disk is well");
-    assert_eq!(looked.damage_count(), 0, "{looked}");
+    let inspection = verify(&disk, settings(None).store, &manifest).expect("the disk is well");
+    assert_eq!(inspection.damage_count(), 0, "{inspection}");
 }
 
 #[test]
@@ -205,7 +206,7 @@ fn what_cannot_be_a_segment_is_refused() {
     assert!(disk.state().names().is_empty());
     let most = vec![page(1, 1); SEGMENT_PAGES_MAX];
     let facts = segments.write(&most, Durability::Durable).expect("that is the limit");
-    let (_, found, report) = Segments::open(disk, &settings(None), &segments.census()).expect("it opens");
+    let (_, found, report) = Segments::open(disk, &settings(None), &segments.manifest()).expect("it opens");
     assert!(found == facts && report.damaged.is_empty(), "{report}");
 }
 
@@ -246,24 +247,24 @@ impl Disk for Watched {
 
 #[test]
 fn a_census_during_a_write_does_not_take_the_segment_away() {
-    for (fault, is_kept) in [(None, true), (Some(Fault::CensusSkipsUnderWay), false)] {
+    for (fault, is_kept) in [(None, true), (Some(Fault::ManifestSkipsUnderWay), false)] {
         let disk = SimDisk::default();
         let (taken, segments) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
         let then: Arc<dyn Fn() + Send + Sync> = Arc::new({
             let (taken, segments) = (taken.clone(), segments.clone());
             move || {
                 let segments: Option<Arc<Segments<Watched>>> = segments.lock().expect("no panic").clone();
-                *taken.lock().expect("no panic") = segments.map(|segments| segments.census());
+                *taken.lock().expect("no panic") = segments.map(|segments| segments.manifest());
             }
         });
         let watched = Watched { disk: disk.clone(), then };
         let (opened, ..) =
-            Segments::open(watched, &settings(fault), &Census::default()).expect("it is empty");
+            Segments::open(watched, &settings(fault), &Manifest::default()).expect("it is empty");
         let opened = Arc::new(opened);
         *segments.lock().expect("no panic") = Some(opened.clone());
         let written = opened.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");
-        let census = taken.lock().expect("no panic").take().expect("the folder was synced");
-        let (_, facts, _) = Segments::open(disk, &settings(fault), &census).expect("it opens");
+        let manifest = taken.lock().expect("no panic").take().expect("the folder was synced");
+        let (_, facts, _) = Segments::open(disk, &settings(fault), &manifest).expect("it opens");
         assert_eq!(facts == written, is_kept, "{fault:?}");
         segments.lock().expect("no panic").take();
     }
@@ -312,13 +313,13 @@ fn readers_see_a_page_whole_or_gone_while_others_write_and_discard() {
         }
     });
     let (read, gone) = (read.into_inner(), gone.into_inner());
-    assert!(read + gone > 0, "somebody looked");
-    assert_eq!(segments.census().segments.len(), 3);
+    assert!(read + gone > 0, "somebody inspection");
+    assert_eq!(segments.manifest().segments.len(), 3);
 }
 
 #[test]
 fn a_page_that_a_thread_reads_may_be_discarded_under_it() {
-    // The place is looked up, the file goes, and then it is opened.
+    // The place is inspection up, the file goes, and then it is opened.
     let disk = SimDisk::new(State::default());
     let segments = opened(&disk);
     let facts = segments.write(&[page(1, 1)], Durability::Durable).expect("the disk is well");

@@ -1,4 +1,4 @@
-//! A file that gives a block at a time, is interrupted before each, and ends before it says: what readers make of it.
+//! Tests of readers with a file that gives one block at a time, is interrupted before each, and ends early.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,25 +13,25 @@ use crate::limits::{BLOCK_BYTES, WINDOW_BYTES};
 use crate::lsn::{Lsn, LsnRange};
 use crate::records::{Record, RecordType, batch};
 
-struct Faltering {
+struct InterruptedFile {
     bytes: Vec<u8>,
-    /// How long it says it is.
+    /// The length that the file claims.
     size: usize,
-    /// From here on it cannot be read.
+    /// Reads from this offset on fail.
     broken_at: usize,
-    /// It takes reads of whole blocks alone, into memory that is aligned as they are.
+    /// Only whole blocks are read, into memory aligned like them.
     is_direct: bool,
     calls: AtomicUsize,
 }
 
-impl Faltering {
-    fn new(bytes: Vec<u8>) -> Faltering {
+impl InterruptedFile {
+    fn new(bytes: Vec<u8>) -> InterruptedFile {
         let calls = AtomicUsize::new(0);
-        Faltering { size: bytes.len(), broken_at: usize::MAX, bytes, is_direct: true, calls }
+        InterruptedFile { size: bytes.len(), broken_at: usize::MAX, bytes, is_direct: true, calls }
     }
 }
 
-impl DiskFile for Faltering {
+impl DiskFile for InterruptedFile {
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             return Err(io::ErrorKind::Interrupted.into());
@@ -74,7 +74,7 @@ fn sample(len: usize) -> Vec<u8> {
 #[test]
 fn a_window_shows_what_stands_there_however_it_comes() {
     let bytes = sample(WINDOW_BYTES + 5 * BLOCK_BYTES + 100);
-    let file = Faltering::new(bytes.clone());
+    let file = InterruptedFile::new(bytes.clone());
     let mut window = Window::new(&file, usize::MAX).expect("it has a length");
     for at in [0, 1, 5000, WINDOW_BYTES - 10, WINDOW_BYTES + 7, 3 * BLOCK_BYTES, bytes.len() - 50] {
         let end = bytes.len().min(at + 3000);
@@ -88,7 +88,7 @@ fn a_window_shows_what_stands_there_however_it_comes() {
 #[test]
 fn a_window_grows_with_what_it_is_asked_for_and_gives_what_it_has_for_nothing() {
     let bytes = sample(3 * WINDOW_BYTES);
-    let file = Faltering::new(bytes.clone());
+    let file = InterruptedFile::new(bytes.clone());
     for (first, len) in
         [(0, WINDOW_BYTES + 1), (BLOCK_BYTES, WINDOW_BYTES + 2 * BLOCK_BYTES), (9, WINDOW_BYTES)]
     {
@@ -107,7 +107,7 @@ fn a_window_grows_with_what_it_is_asked_for_and_gives_what_it_has_for_nothing() 
 
 #[test]
 fn nothing_is_read_twice() {
-    let file = Faltering::new(sample(2 * WINDOW_BYTES + 3 * BLOCK_BYTES + 100));
+    let file = InterruptedFile::new(sample(2 * WINDOW_BYTES + 3 * BLOCK_BYTES + 100));
     let blocks = file.size.div_ceil(BLOCK_BYTES);
     let mut window = Window::new(&file, usize::MAX).expect("it has a length");
     for at in (0..file.size).step_by(100) {
@@ -117,7 +117,7 @@ fn nothing_is_read_twice() {
     assert_eq!(file.calls.load(Ordering::Relaxed), 2 * (blocks + 2));
 
     for len in [0, 100, 2 * BLOCK_BYTES, file.size] {
-        let file = Faltering::new(file.bytes.clone());
+        let file = InterruptedFile::new(file.bytes.clone());
         let bytes = whole_file::read_with(len, |bytes, at| file.read_at(bytes, at)).expect("it can be read");
         assert!(bytes == file.bytes[..len], "{len} bytes");
         assert_eq!(file.calls.load(Ordering::Relaxed), 2 * len.div_ceil(BLOCK_BYTES), "{len} bytes");
@@ -128,7 +128,8 @@ fn nothing_is_read_twice() {
 fn a_file_that_ends_before_it_says_is_as_long_as_what_is_there() {
     let bytes = sample(WINDOW_BYTES + 5 * BLOCK_BYTES + 100);
     for from in [0, 3 * BLOCK_BYTES, WINDOW_BYTES + BLOCK_BYTES] {
-        let file = Faltering { size: bytes.len() + 3 * BLOCK_BYTES, ..Faltering::new(bytes.clone()) };
+        let file =
+            InterruptedFile { size: bytes.len() + 3 * BLOCK_BYTES, ..InterruptedFile::new(bytes.clone()) };
         let mut window = Window::new(&file, usize::MAX).expect("it has a length");
         assert!(window.get(from, usize::MAX).expect("it can be read") == &bytes[from..], "from {from}");
         assert_eq!(window.size(), bytes.len(), "from {from}");
@@ -139,12 +140,13 @@ fn a_file_that_ends_before_it_says_is_as_long_as_what_is_there() {
 
 #[test]
 fn what_cannot_be_read_is_an_error() {
-    let file = Faltering { broken_at: 2 * BLOCK_BYTES, ..Faltering::new(sample(9 * BLOCK_BYTES)) };
+    let file =
+        InterruptedFile { broken_at: 2 * BLOCK_BYTES, ..InterruptedFile::new(sample(9 * BLOCK_BYTES)) };
     let mut window = Window::new(&file, usize::MAX).expect("it has a length");
     assert_eq!(window.get(0, 100).map(<[u8]>::len).map_err(|error| error.raw_os_error()), Err(Some(5)));
     let whole = whole_file::read_with(9 * BLOCK_BYTES, |bytes, at| file.read_at(bytes, at));
     assert_eq!(whole.map_err(|error| error.raw_os_error()), Err(Some(5)));
-    let file = Faltering { is_direct: false, ..file };
+    let file = InterruptedFile { is_direct: false, ..file };
     let told = chain::numbers(&file, 9 * BLOCK_BYTES as u64, settings(None).seal, 1);
     assert_eq!(told.map_err(|error| error.raw_os_error()), Err(Some(5)));
 }
@@ -159,7 +161,7 @@ fn a_header_that_is_cut_off_is_none() {
         batch::push(&mut bytes, seal, generation, LsnRange::one(Lsn(lsn)), [record].iter());
     }
     for (len, last) in [(3 * BLOCK_BYTES, 2), (2 * BLOCK_BYTES + batch::HEADER_BYTES - 1, 1)] {
-        let file = Faltering { is_direct: false, ..Faltering::new(bytes[..len].to_vec()) };
+        let file = InterruptedFile { is_direct: false, ..InterruptedFile::new(bytes[..len].to_vec()) };
         let told = chain::numbers(&file, 3 * BLOCK_BYTES as u64, seal, generation).expect("it can be read");
         assert_eq!(told, Some(LsnRange { first: Lsn(1), last: Lsn(last) }), "{len} bytes");
     }

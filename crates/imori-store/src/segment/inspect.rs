@@ -1,4 +1,4 @@
-//! What the file of a segment says of its pages: reads the table, and the pages only where that is damaged.
+//! Inspects the file of a segment: reads its table, and the pages only where the table is damaged.
 
 use std::io;
 
@@ -6,36 +6,36 @@ use crate::disk::{self, Disk, DiskFile};
 use crate::limits::{PAGE_ALIGN_BYTES, SEGMENT_HEAD_BYTES, SEGMENT_PAGES_MAX};
 use crate::planted::Fault;
 
-use super::census::SegmentCensus;
 use super::file::{self, FileKind};
 use super::header::{HEADER_BYTES, SegmentHeader, SegmentHeaderError};
+use super::manifest::ManifestEntry;
 use super::open_error::SegmentOpenError;
 use super::page::{self, PageDamage};
 use super::report::{DamagedPage, DamagedSegment};
-use super::row::{PageRef, Place, ROW_BYTES, Row};
+use super::row::{PageRef, ROW_BYTES, Row, RowPlacement};
 use super::settings::SegmentSettings;
 
-/// What was seen in one file.
+/// The findings in one file.
 #[derive(Debug)]
-pub(super) struct Looked {
-    /// By index; none where neither row of a page verifies, or where it is gone.
+pub(super) struct TableInspection {
+    /// Rows by index; `None` where neither row of a page verifies, or the page is gone.
     pub(super) rows: Vec<Option<Row>>,
     lost: Vec<u32>,
-    /// What is lost inside of pages, each with whose it is: known only where the file is not whole.
+    /// Damage inside of pages, each with its owner: known only where the file was read whole.
     hurt: Vec<(u64, PageDamage)>,
     pub(super) is_whole: bool,
     has_lost_count: bool,
 }
 
-impl Looked {
-    fn new(header: Option<SegmentHeader>, rows: Vec<Option<Row>>, is_whole: bool) -> Looked {
+impl TableInspection {
+    fn new(header: Option<SegmentHeader>, rows: Vec<Option<Row>>, is_whole: bool) -> TableInspection {
         let lost = (0..).zip(&rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index).collect();
         let has_lost_count = header.is_none() && rows.iter().all(Option::is_none);
-        Looked { rows, lost, hurt: Vec::new(), is_whole, has_lost_count }
+        TableInspection { rows, lost, hurt: Vec::new(), is_whole, has_lost_count }
     }
 
-    /// Takes what a checkpoint knows: how many pages there were, and which of them nobody needs.
-    pub(super) fn know(&mut self, listed: &SegmentCensus) {
+    /// Applies the manifest: how many pages there were, and which are no longer needed.
+    pub(super) fn know(&mut self, listed: &ManifestEntry) {
         self.rows.resize(self.rows.len().max(listed.page_count as usize), None);
         self.has_lost_count = false;
         let lost = (0..).zip(&self.rows).filter(|(_, row)| row.is_none()).map(|(index, _)| index);
@@ -70,12 +70,12 @@ impl Looked {
     }
 }
 
-pub(super) fn look<D: Disk>(
+pub(super) fn inspect<D: Disk>(
     disk: &D,
     settings: &SegmentSettings,
     segment: u32,
     name: &str,
-) -> Result<Looked, SegmentOpenError> {
+) -> Result<TableInspection, SegmentOpenError> {
     let file = disk.open(name)?;
     let mut head = read(&file, 0, SEGMENT_HEAD_BYTES)?;
     let header = header(&head, settings, segment, name)?;
@@ -95,10 +95,10 @@ pub(super) fn look<D: Disk>(
         salvage(&bytes, settings, segment, &mut rows);
         hurt = hurt_in(&bytes, settings, &rows);
     }
-    Ok(Looked { hurt, ..Looked::new(header, rows, is_whole) })
+    Ok(TableInspection { hurt, ..TableInspection::new(header, rows, is_whole) })
 }
 
-/// What is lost inside of the pages of a file that was read whole.
+/// The damage inside of pages of a file that was read whole.
 fn hurt_in(bytes: &[u8], settings: &SegmentSettings, rows: &[Option<Row>]) -> Vec<(u64, PageDamage)> {
     let damage = |row: &Row| {
         let damage = page::decode_lsns(bytes_of(bytes, row), row, settings.seal).damage;
@@ -107,19 +107,19 @@ fn hurt_in(bytes: &[u8], settings: &SegmentSettings, rows: &[Option<Row>]) -> Ve
     rows.iter().flatten().filter_map(damage).collect()
 }
 
-/// What is there of a page.
+/// The bytes of a page that exist.
 pub(super) fn bytes_of<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     let place = |at| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     bytes.get(place(row.offset)..place(row.end())).unwrap_or_default()
 }
 
-/// Looks at all bytes of a file.
-pub(super) fn look_at(
+/// Inspects all bytes of a file.
+pub(super) fn inspect_bytes(
     bytes: &[u8],
     settings: &SegmentSettings,
     segment: u32,
     name: &str,
-) -> Result<Looked, SegmentOpenError> {
+) -> Result<TableInspection, SegmentOpenError> {
     let header = header(bytes, settings, segment, name)?;
     let table_end = file::table_end(header.map_or(SEGMENT_PAGES_MAX, |header| header.page_count as usize));
     let head = bytes.get(..table_end).unwrap_or(bytes);
@@ -129,7 +129,7 @@ pub(super) fn look_at(
     if !is_whole {
         salvage(bytes, settings, segment, &mut rows);
     }
-    Ok(Looked::new(header, rows, is_whole))
+    Ok(TableInspection::new(header, rows, is_whole))
 }
 
 /// The header of a segment, if it verifies.
@@ -151,11 +151,11 @@ fn header(
     }
 }
 
-/// The rows of the table that verify; as many as the header says, or one of the rows.
+/// The rows of the table that verify. The number of rows comes from the header or from a row.
 fn table(head: &[u8], settings: &SegmentSettings, segment: u32, count: Option<u32>) -> Vec<Option<Row>> {
     let places = head.get(HEADER_BYTES..).unwrap_or_default().chunks_exact(ROW_BYTES);
     let row = |(index, bytes): (u32, &[u8])| {
-        let row = Row::decode(bytes, settings.seal, Place::Table);
+        let row = Row::decode(bytes, settings.seal, RowPlacement::Table);
         row.filter(|row| row.facts.page == PageRef::new(segment, index))
     };
     let mut rows: Vec<Option<Row>> = (0..).zip(places).map(row).collect();
@@ -164,11 +164,11 @@ fn table(head: &[u8], settings: &SegmentSettings, segment: u32, count: Option<u3
     rows
 }
 
-/// Finds pages whose row in the table does not verify.
+/// Searches for pages whose row in the table does not verify.
 fn salvage(bytes: &[u8], settings: &SegmentSettings, segment: u32, rows: &mut Vec<Option<Row>>) {
     let mut at = 0;
     while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= ROW_BYTES) {
-        let row = Row::decode(rest, settings.seal, Place::Page);
+        let row = Row::decode(rest, settings.seal, RowPlacement::Page);
         let row = row.filter(|row| row.facts.page.segment() == segment && row.offset == at as u64);
         at += PAGE_ALIGN_BYTES;
         let Some(row) = row else { continue };
@@ -180,7 +180,7 @@ fn salvage(bytes: &[u8], settings: &SegmentSettings, segment: u32, rows: &mut Ve
     }
 }
 
-/// Reads `len` bytes, or those up to the end of the file.
+/// Reads `len` bytes, or fewer at the end of the file.
 pub(crate) fn read(file: &impl DiskFile, offset: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
     let read = disk::read_up_to(file, &mut bytes, offset)?;

@@ -1,27 +1,27 @@
-//! A disk that has nothing left to give: which of its errors a pool waits out, and which are failures.
+//! Tests of the pool on a disk without space: which errors it waits out, and which are failures.
 
 use std::io;
 
 use bytes::Bytes;
 
 use super::crash::settings;
-use super::pool::{Made, Pool, Wanted};
-use crate::disk::sim_disk::{Call, EIO, ENOSPC, SimDisk, SimFile, Trouble};
+use super::pool::{FileRequest, JobOutcome, Pool};
+use crate::disk::sim_disk::{Call, DiskFault, EIO, ENOSPC, SimDisk, SimFile};
 use crate::disk::{Disk, ReadFrom};
 use crate::limits::READY_FILES;
 
 const EMFILE: i32 = 24;
 const ENOENT: i32 = 2;
 
-/// Files cannot be made, or not be removed, for these reasons.
+/// A disk that refuses to create or remove files with these error codes.
 #[derive(Clone)]
-struct Scarce {
+struct FullDisk {
     disk: SimDisk,
     create: Option<i32>,
     remove: Option<i32>,
 }
 
-impl Disk for Scarce {
+impl Disk for FullDisk {
     type File = SimFile;
 
     fn create(&self, name: &str) -> io::Result<SimFile> {
@@ -57,11 +57,11 @@ impl Disk for Scarce {
     }
 }
 
-/// What comes of the first file of a pool: none for want of space, or an error.
-fn first(disk: &Scarce) -> Result<bool, Option<i32>> {
+/// Makes the first file of a pool: false for want of space, or the code of another error.
+fn first(disk: &FullDisk) -> Result<bool, Option<i32>> {
     let job = Pool::new(settings(None), 1, 1).next_job().expect("there is none yet");
     let made = job.run(disk, &|| true).map_err(|error| error.raw_os_error())?;
-    Ok(matches!(made, Made::Ready(_)))
+    Ok(matches!(made, JobOutcome::Ready(_)))
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn a_file_that_cannot_be_made_for_want_of_something_is_waited_for_and_else_is_a_
         (None, Some(ENOSPC), Some(ENOENT), Ok(false)),
         (None, Some(ENOSPC), Some(EIO), Err(Some(EIO))),
     ] {
-        let disk = Scarce { disk: SimDisk::default(), create, remove };
+        let disk = FullDisk { disk: SimDisk::default(), create, remove };
         if let Some(code) = write {
-            disk.disk.trouble(Call::Write, 0, Trouble::Error(code));
+            disk.disk.inject(Call::Write, 0, DiskFault::Error(code));
         }
         assert_eq!(first(&disk), expected, "create {create:?}, write {write:?}, remove {remove:?}");
     }
@@ -93,7 +93,7 @@ fn no_file_is_made_of_what_is_reserved_for_others() {
         let settings = settings(None).keeping_free(1000);
         let job = Pool::<SimFile>::new(settings, 1, 1).next_job().expect("there is none yet");
         let made = job.run(&disk, &|| true).expect("that is no failure");
-        assert_eq!(matches!(made, Made::Ready(_)), is_made, "{free_bytes} are free");
+        assert_eq!(matches!(made, JobOutcome::Ready(_)), is_made, "{free_bytes} are free");
         assert_eq!((disk.state().names().len(), disk.trace().is_empty()), (usize::from(is_made), !is_made));
     }
 }
@@ -107,12 +107,12 @@ fn what_is_freed_is_made_ready_while_there_is_no_space_and_publishers_wait_for_t
         let job = pool.next_job().expect("too few are ready");
         pool.done(job.run(&disk, &|| true).expect("the disk is well"));
     }
-    while let Some(file) = pool.take(|| Wanted { unit_bytes: 1, freeing_bytes: None }) {
+    while let Some(file) = pool.take(|| FileRequest { unit_bytes: 1, freeing_bytes: None }) {
         used.push(file);
     }
     assert!(!pool.has_ready());
     pool.next_job().expect("none is ready");
-    pool.done(Made::NoSpace);
+    pool.done(JobOutcome::NoSpace);
     // What was in use is free by and by, and made ready without space.
     for ready in 1..=READY_FILES {
         assert!(pool.is_stalled(), "{} are ready", ready - 1);

@@ -1,0 +1,71 @@
+//! The numbers that tell the protocols of this broker apart: the origins of header blocks, which records on disk keep,
+//! and the kinds of encoders, which live as long as the process.
+//!
+//! A protocol that is added takes the next free numbers; a number that was ever given is not given again.
+
+use imori_core::message::{HeaderReader, NoHeaders, OriginId, Origins};
+use imori_core::outbound::EncoderKinds;
+
+/// The numbers of one protocol.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProtocolNumbers {
+    pub(crate) origins: Origins,
+    pub(crate) encoder_kinds: EncoderKinds,
+}
+
+/// Origins 1 to 4.
+pub(crate) const STOMP: ProtocolNumbers = ProtocolNumbers {
+    origins: Origins::new(1, imori_stomp::FORMS),
+    encoder_kinds: EncoderKinds::of_protocol(1),
+};
+
+/// Origins 10 and 11.
+pub(crate) const NATS: ProtocolNumbers = ProtocolNumbers {
+    origins: Origins::new(10, imori_nats::FORMS),
+    encoder_kinds: EncoderKinds::of_protocol(2),
+};
+
+/// The reader of header blocks of this origin, whichever protocol made them.
+pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
+    if let Some(form) = STOMP.origins.form(origin) {
+        return imori_stomp::reader_of_form(form);
+    }
+    NATS.origins.form(origin).map_or(&NoHeaders, imori_nats::reader_of_form)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [ProtocolNumbers; 2] = [STOMP, NATS];
+
+    #[test]
+    fn an_origin_is_that_of_one_protocol_and_never_changes() {
+        let owners = |origin: u8| -> Vec<(usize, u8)> {
+            let forms = ALL.iter().enumerate();
+            forms
+                .filter_map(|(owner, numbers)| Some((owner, numbers.origins.form(OriginId(origin))?)))
+                .collect()
+        };
+        // What records say, and whose form that is.
+        let known = [(1, (0, 0)), (2, (0, 1)), (3, (0, 2)), (4, (0, 3)), (10, (1, 0)), (11, (1, 1))];
+        for origin in 0..=u8::MAX {
+            let expected = known.iter().filter(|(number, _)| *number == origin).map(|(_, owner)| *owner);
+            assert_eq!(owners(origin), expected.collect::<Vec<_>>(), "{origin}");
+        }
+    }
+
+    #[test]
+    fn no_two_protocols_share_a_kind_of_encoder() {
+        let mut kinds = Vec::new();
+        for numbers in ALL {
+            for kind in 0..=EncoderKinds::MAX {
+                kinds.push(format!("{:?}", numbers.encoder_kinds.kind(kind)));
+            }
+        }
+        let len = kinds.len();
+        kinds.sort_unstable();
+        kinds.dedup();
+        assert_eq!(kinds.len(), len);
+    }
+}

@@ -1,0 +1,72 @@
+//! The manifest of segments, which a checkpoint remembers.
+
+/// All durable segments at one moment. A checkpoint keeps the manifest, and the next opening reads it.
+///
+/// The manifest of a new store is empty: then every segment counts as newer than the checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// Segments with this number or above are newer than the manifest. A lower one that is not listed is
+    /// gone, even if a crash brought its file back.
+    pub next_segment: u32,
+    /// Entries by rising number of the segment.
+    pub segments: Vec<ManifestEntry>,
+}
+
+/// One segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestEntry {
+    /// Number of the segment, never given twice.
+    pub segment: u32,
+    /// Number of pages that were written to the segment.
+    pub page_count: u32,
+    /// Indexes of the pages that are no longer needed, or are lost to damage, rising.
+    pub gone: Vec<u32>,
+}
+
+impl ManifestEntry {
+    /// Number of needed pages.
+    pub(crate) fn needed_count(&self) -> usize {
+        (self.page_count as usize).saturating_sub(self.gone.len())
+    }
+}
+
+impl Manifest {
+    /// The segment of this number, if it is listed.
+    #[must_use]
+    pub fn segment(&self, segment: u32) -> Option<&ManifestEntry> {
+        let at = self.segments.binary_search_by_key(&segment, |listed| listed.segment).ok()?;
+        self.segments.get(at)
+    }
+
+    /// Tells whether the segment of this number was gone already.
+    #[must_use]
+    pub fn is_gone(&self, segment: u32) -> bool {
+        segment < self.next_segment && self.segment(segment).is_none()
+    }
+
+    /// The segments of which a page is needed.
+    pub fn needed(&self) -> impl Iterator<Item = &ManifestEntry> {
+        self.segments.iter().filter(|listed| listed.needed_count() > 0)
+    }
+
+    /// Tells whether this page of a listed segment is gone.
+    #[must_use]
+    pub fn has_gone(&self, segment: u32, index: u32) -> bool {
+        self.segment(segment).is_some_and(|listed| listed.gone.binary_search(&index).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_older_and_not_listed_is_gone() {
+        let listed = |segment| ManifestEntry { segment, page_count: 1, gone: Vec::new() };
+        let manifest = Manifest { next_segment: 9, segments: vec![listed(3), listed(7)] };
+        for (segment, is_gone) in [(2, true), (3, false), (5, true), (7, false), (8, true), (9, false)] {
+            assert_eq!(manifest.is_gone(segment), is_gone, "{segment}");
+        }
+        assert!(!Manifest::default().is_gone(0));
+    }
+}
