@@ -64,6 +64,8 @@ pub enum Action {
     Delete,
     /// Drop what waits in a queue.
     Purge,
+    /// Ask whether a queue or an exchange is there, and what it has.
+    Inspect,
     /// Accept, release or reject.
     Settle,
 }
@@ -81,6 +83,7 @@ impl fmt::Display for Action {
             Action::Declare => "declare",
             Action::Delete => "delete",
             Action::Purge => "purge",
+            Action::Inspect => "inspect",
             Action::Settle => "settle deliveries of",
         })
     }

@@ -13,7 +13,7 @@ mod ranges;
 mod fields;
 
 pub use checkpoint::{Checkpoint, SegmentState};
-pub use definition::{Definition, Row, Table};
+pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;
 pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
