@@ -24,6 +24,11 @@ pub enum Policy {
 }
 
 impl Identity {
+    /// The identity in which the broker's own services act.
+    pub fn broker() -> Identity {
+        Identity { user: Name::from("imori"), policy: Policy::Guest }
+    }
+
     /// The identity of `guest`, which comes from loopback addresses only.
     pub fn guest() -> Identity {
         Identity { user: Name::from("guest"), policy: Policy::Guest }

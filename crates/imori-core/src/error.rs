@@ -57,6 +57,8 @@ pub enum BrokerError {
         /// How many it may have.
         bytes_max: usize,
     },
+    /// The headers of an internal client's message are larger than 64 KiB.
+    HeadersTooLarge,
     /// The broker has as many queues as it may have.
     TooManyQueues,
     /// The disk is so full that nothing more is declared there.
@@ -70,6 +72,9 @@ impl fmt::Display for BrokerError {
             BrokerError::Route(error) => write!(f, "{error}"),
             BrokerError::NoQueue(name) => {
                 write!(f, "there is no queue `{name}`; declare it or use another name")
+            }
+            BrokerError::HeadersTooLarge => {
+                f.write_str("the headers of the message take more than 65,535 bytes; send less in them")
             }
             BrokerError::NoInbox => {
                 f.write_str("there is no such inbox; whoever waited for replies there is gone")

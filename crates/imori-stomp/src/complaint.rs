@@ -80,6 +80,7 @@ impl From<BrokerError> for Complaint {
                 PRECONDITION_FAILED
             }
             BrokerError::QueueFull(_)
+            | BrokerError::HeadersTooLarge
             | BrokerError::TooManyQueues
             | BrokerError::DiskFull(_)
             | BrokerError::RecordTooLarge { .. }

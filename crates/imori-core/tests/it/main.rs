@@ -5,6 +5,7 @@ mod publish;
 mod reports;
 mod subscribe;
 mod inbox;
+mod internal;
 mod consume;
 mod commit;
 mod dead_letter;
