@@ -71,11 +71,16 @@ impl From<BrokerError> for Complaint {
         let message = match &error {
             BrokerError::NoDelivery(_) => return Self::new("Message not found", error),
             BrokerError::NotKept(_) => return Self::new("Invalid destination", error),
-            BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) => ACCESS_REFUSED,
+            BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) | BrokerError::SingleActive(_) => {
+                ACCESS_REFUSED
+            }
             BrokerError::NoQueue(_) | BrokerError::NoInbox => NOT_FOUND,
             BrokerError::Locked(_) => "resource_locked",
-            BrokerError::Inequivalent { .. } => PRECONDITION_FAILED,
+            BrokerError::Inequivalent { .. } | BrokerError::InUse(_) | BrokerError::NotEmpty(_) => {
+                PRECONDITION_FAILED
+            }
             BrokerError::QueueFull(_)
+            | BrokerError::HeadersTooLarge
             | BrokerError::TooManyQueues
             | BrokerError::DiskFull(_)
             | BrokerError::RecordTooLarge { .. }
@@ -88,7 +93,7 @@ impl From<BrokerError> for Complaint {
                 RouteError::Differs { .. } | RouteError::Pattern(_) | RouteError::HeaderMatch => {
                     PRECONDITION_FAILED
                 }
-                RouteError::Limit { .. } => RESOURCE_ERROR,
+                RouteError::Limit { .. } | RouteError::Arguments(_) => RESOURCE_ERROR,
             },
         };
         Self::last(message, error)

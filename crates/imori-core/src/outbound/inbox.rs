@@ -32,6 +32,8 @@ pub(super) struct Inbox {
     pub(super) name: Box<[u8]>,
     pub(super) label: Box<[u8]>,
     pub(super) secret: [u8; 16],
+    /// Its owner waits for no reply any more; the place is free.
+    pub(super) is_closed: bool,
     /// Where it is, as those who reply say it.
     pub(super) address: Arc<Address>,
 }
@@ -39,7 +41,8 @@ pub(super) struct Inbox {
 impl Inbox {
     /// Compares in a time that does not tell how much of a guess is right.
     pub(super) fn is_opened_by(&self, secret: &[u8; 16]) -> bool {
-        self.secret.iter().zip(secret).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+        !self.is_closed
+            && self.secret.iter().zip(secret).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 }
 

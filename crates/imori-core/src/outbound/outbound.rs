@@ -208,20 +208,31 @@ impl Outbound {
         name: &[u8],
         make: impl FnOnce() -> (Box<[u8]>, [u8; 16]),
     ) -> Option<InboxAddress> {
-        let known = self.inboxes.iter().position(|inbox| *inbox.name == *name);
+        let known = self.inboxes.iter().position(|inbox| !inbox.is_closed && *inbox.name == *name);
         if let Some(index) = known {
             let secret = self.inboxes.get(index)?.secret;
             return Some(InboxAddress { owner: self.id, index: u16::try_from(index).ok()?, secret });
         }
-        let index = u16::try_from(self.inboxes.len()).ok()?;
+        let closed = self.inboxes.iter().position(|inbox| inbox.is_closed);
+        let index = u16::try_from(closed.unwrap_or(self.inboxes.len())).ok()?;
         if index >= self.limits.inboxes_max {
             return None;
         }
         let (label, secret) = make();
         let inbox = InboxAddress { owner: self.id, index, secret };
         let address = Arc::new(Address::new(DEFAULT_EXCHANGE, &inbox.to_key()));
-        self.inboxes.push(Inbox { name: name.into(), label, secret, address });
+        let opened = Inbox { name: name.into(), label, secret, address, is_closed: false };
+        match self.inboxes.get_mut(usize::from(index)) {
+            Some(place) => *place = opened,
+            None => self.inboxes.push(opened),
+        }
         Some(inbox)
+    }
+
+    /// Closes the inbox of this name, if there is one: replies to it find nothing from now on.
+    pub fn close_inbox(&mut self, name: &[u8]) {
+        let inbox = self.inboxes.iter_mut().find(|inbox| !inbox.is_closed && *inbox.name == *name);
+        inbox.into_iter().for_each(|inbox| inbox.is_closed = true);
     }
 
     /// Tells whether the address is that of one of its inboxes.
