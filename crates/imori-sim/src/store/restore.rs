@@ -122,7 +122,7 @@ fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordErro
     Ok(())
 }
 
-/// What queues are done with.
+/// Records that queues have settled.
 fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<Holding>, RecordError> {
     let mut settled = BTreeSet::new();
     for payload in payloads {
