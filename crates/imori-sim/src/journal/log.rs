@@ -365,6 +365,7 @@ fn of_store(record: &NewRecord) -> journal::NewRecord {
     let kind = match record.kind {
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
+        RecordKind::Purge => RecordType::Purge,
         RecordKind::Count => RecordType::Count,
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,
