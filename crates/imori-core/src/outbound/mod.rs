@@ -22,7 +22,9 @@ mod test_stage;
 
 pub use credit::Credit;
 pub use deliver::{Live, Reply};
-pub use encoder::{AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, Recipient, SharedHeaders};
+pub use encoder::{
+    AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, Mute, Recipient, SharedHeaders,
+};
 pub use end::Remains;
 pub use inbox::{INBOX_PREFIX, InboxAddress};
 pub use outbound::{Outbound, OutboundLimits, Wake};
