@@ -124,6 +124,26 @@ impl Simulation {
         client.connect(shared);
         shared.cell(cell).arrivals.borrow_mut().push_back(session);
         self.clients.push(client);
+        if self.workload.has_slow_logins && self.shared.random.chance(1, 3) {
+            self.connect_intruder(name);
+        }
+    }
+
+    /// Connects somebody who has a wrong password and nothing to say.
+    fn connect_intruder(&mut self, name: ProtocolName) {
+        let shared = &self.shared;
+        let session = shared.network.open(self.workload.window, name);
+        self.model.sessions.push(SessionRecord::default());
+        let cell = shared.random.below(shared.cells.len());
+        let protocol: Box<dyn ClientProtocol> = match name {
+            ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
+            ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
+        };
+        let mut client = Client::new(session, cell, protocol, 0);
+        client.is_intruder = true;
+        client.connect(shared);
+        shared.cell(cell).arrivals.borrow_mut().push_back(session);
+        self.clients.push(client);
     }
 }
 
