@@ -95,6 +95,7 @@ pub(super) fn remove_queue<W: World>(
     Lingered::of(world, &mut queue).bury(world);
     give_up(world, id, queue.take_pages());
     relieve(world, queue.relieve());
+    relieve(world, queue.take_askers());
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
     }
@@ -146,6 +147,7 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
         Lingered::of(world, &mut queue).bury(world);
         give_up(world, id, queue.take_pages());
         relieve(world, queue.relieve());
+        relieve(world, queue.take_askers());
     }
 }
 

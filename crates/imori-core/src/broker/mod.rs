@@ -12,6 +12,7 @@ mod cancel;
 mod disconnect;
 mod settle;
 mod purge;
+mod get;
 mod consume;
 mod expire;
 mod delete;
@@ -36,8 +37,10 @@ pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};
 pub use delete_exchange::delete_exchange;
 pub use disconnect::disconnect;
 
+pub use crate::queue::Got;
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
+pub use get::{GetOptions, get};
 pub use look_up::{QueueLook, find_queue, look_up_exchange, look_up_queue};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
 pub use press::{must_commit_wait_for_queue, must_wait_for_queue};

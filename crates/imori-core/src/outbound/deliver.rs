@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::backlog::{Receiver, Waiting};
+use super::credit::Credit;
 use super::encoder::{CutReason, Recipient, SharedHeaders};
 use super::inbox::InboxAddress;
 use super::outbound::Outbound;
@@ -67,6 +68,33 @@ impl Outbound {
             self.is_starved |= !has_room;
             return Taken::Full;
         }
+        self.write_delivery(queue, id, delivery)
+    }
+
+    /// Writes a delivery of a queue for somebody who asked for one message and is no consumer, whatever else waits to
+    /// be sent: it is the answer to a command.
+    pub fn give(
+        &mut self,
+        queue: QueueId,
+        (session, label): (SessionId, Box<[u8]>),
+        settles: bool,
+        delivery: &Delivery<'_>,
+    ) -> Taken {
+        if self.is_ended() {
+            return Taken::Gone;
+        }
+        // A reader for one delivery, whose number no other has: so it is settled as all others are.
+        let source = Source::Queue(queue);
+        let id = self.add_reader(ReaderSpec { session, label, source, settles, credit: Credit::Unlimited });
+        let taken = self.write_delivery(queue, id, delivery);
+        self.remove_reader(id);
+        taken
+    }
+
+    fn write_delivery(&mut self, queue: QueueId, id: ReaderId, delivery: &Delivery<'_>) -> Taken {
+        let Some(record) = self.readers.get_mut(id) else {
+            return Taken::Gone;
+        };
         let spec = &mut record.spec;
         let Some(session) = self.sessions.get_mut(usize::from(spec.session.0)) else {
             return Taken::Gone;
