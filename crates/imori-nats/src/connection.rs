@@ -31,7 +31,7 @@ use crate::parked::Parked;
 use crate::publish::publish;
 use crate::pulse::{Due, Pulse};
 use crate::repeat::Repeat;
-use crate::session::Session;
+use crate::session::{SESSION, Session};
 use crate::settings::Settings;
 use crate::subscribe::Wishes;
 
@@ -624,7 +624,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another.
                 Outbound::finish(outbound);
             }
-            outbound.answer(Confirm::NOW, |out| push_error(out, &said));
+            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, &said));
         });
         self.refusal = Some(Refusal { message: complaint.message(), text: format!("{said}: {text}") });
         if is_last {

@@ -72,11 +72,12 @@ impl From<BrokerError> for Complaint {
             BrokerError::NoDelivery(_) => return Self::new("Message not found", error),
             BrokerError::NotKept(_) => return Self::new("Invalid destination", error),
             BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) => ACCESS_REFUSED,
-            BrokerError::NoQueue(_) | BrokerError::NoInbox => NOT_FOUND,
+            BrokerError::NoQueue(_) | BrokerError::NoInbox | BrokerError::NoSession(_) => NOT_FOUND,
             BrokerError::Locked(_) => "resource_locked",
-            BrokerError::Inequivalent { .. } => PRECONDITION_FAILED,
+            BrokerError::Inequivalent { .. } | BrokerError::SessionOpen(_) => PRECONDITION_FAILED,
             BrokerError::QueueFull(_)
             | BrokerError::TooManyQueues
+            | BrokerError::TooManySessions { .. }
             | BrokerError::DiskFull(_)
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. } => RESOURCE_ERROR,

@@ -28,7 +28,7 @@ use crate::parked::{Parked, Waiting};
 use crate::pulse::Pulse;
 use crate::repeat::{Repeat, Sent};
 use crate::send::send;
-use crate::session::Session;
+use crate::session::{SESSION, Session};
 use crate::settings::Settings;
 use crate::settle::settle;
 use crate::subscribe::{subscribe, unsubscribe};
@@ -464,10 +464,10 @@ impl Connection {
             let given = world.with_outbound(self.session.connection, |outbound| match says.promises() {
                 true => {
                     let write = |out: &mut Vec<u8>| push_receipt(out, receipt, says, confirm.level);
-                    outbound.promise(confirm, confirm.level, write)
+                    outbound.promise(SESSION, confirm, confirm.level, write)
                 }
                 false => {
-                    outbound.answer(confirm, |out| push_receipt(out, receipt, says, confirm.level));
+                    outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, says, confirm.level));
                     false
                 }
             });
@@ -614,7 +614,7 @@ impl Connection {
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
         world.with_outbound(self.session.connection, |outbound| {
             let confirm = self.session.unconfirmed;
-            outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
+            outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
         });
     }
 
@@ -647,7 +647,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another ERROR.
                 outbound.finish();
             }
-            outbound.answer(Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
+            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
         });
         self.refusal = Some(Refusal { message: complaint.message(), text: complaint.text().to_string() });
         if is_last {

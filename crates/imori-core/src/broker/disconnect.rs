@@ -6,10 +6,8 @@ use super::deliver::resume_publishers;
 use super::settle::settle_in_queues;
 use crate::authorize::Actor;
 use crate::delivery::Outcome;
+use crate::limits::READERS_AT_ONCE;
 use crate::world::World;
-
-/// Readers that are forgotten in one step: under one lock of the topology, for which others wait.
-const READERS_AT_ONCE: usize = 16;
 
 /// Ends a connection for the broker, or does a part of it: readers and inboxes vanish, unsettled deliveries
 /// are released as failed, exclusive queues are deleted. Late replies to its inboxes find nothing. Says

@@ -8,7 +8,6 @@ use super::encoder::{CutReason, Recipient, SharedHeaders};
 use super::inbox::InboxAddress;
 use super::outbound::Outbound;
 use super::readers::{ReaderSpec, Source, Subscription};
-use super::session::SessionId;
 use crate::delivery::{About, Delivery, Place, Taken};
 use crate::id::{QueueId, ReaderId};
 use crate::message::{AddressView, Publication};
@@ -67,10 +66,15 @@ impl Outbound {
             self.is_starved |= !has_room;
             return Taken::Full;
         }
-        let spec = &mut record.spec;
-        let Some(session) = self.sessions.get_mut(usize::from(spec.session.0)) else {
+        let Some(session) = self.sessions.at_mut(record.session).filter(|session| !session.is_ended) else {
             return Taken::Gone;
         };
+        if record.spec.settles && !session.has_window() {
+            record.is_starved = true;
+            session.join_line(record, id);
+            return Taken::Full;
+        }
+        let spec = &mut record.spec;
         spec.credit.spend();
         let (encoder, number) = (&mut self.encoder, session.next_number());
         let recipient =
@@ -100,6 +104,9 @@ impl Outbound {
             return Live::Gone;
         }
         let Some(record) = self.readers.get_mut(id) else { return Live::Gone };
+        if self.sessions.at(record.session).is_none_or(|session| session.is_ended) {
+            return Live::Gone;
+        }
         let left = record.left();
         let run = left.and_then(|left| run.get(..left)).unwrap_or(run);
         let Some(first) = run.first() else { return Live::Gone };
@@ -139,7 +146,7 @@ impl Outbound {
         }
         let Some(record) = self.readers.get(id) else { return 0 };
         let ReaderSpec { session: session_id, label, .. } = &record.spec;
-        let Some(session) = self.sessions.get_mut(usize::from(session_id.0)) else { return 0 };
+        let Some(session) = self.sessions.at_mut(record.session) else { return 0 };
         let number = session.next_number();
         let recipient = Recipient { session: *session_id, label, number, settles: false };
         let (encoder, mut written) = (&mut *self.encoder, 0);
@@ -154,13 +161,13 @@ impl Outbound {
         if self.is_ended() || !self.has_inbox(to) {
             return Reply::Gone;
         }
-        let Some(inbox) = self.inboxes.get(usize::from(to.index)) else {
+        let Some(inbox) = self.inboxes.get(usize::from(to.index)).and_then(Option::as_ref) else {
             return Reply::Gone;
         };
         let address = Arc::clone(&inbox.address);
         let address = AddressView::new(&address);
         let delivery = About { address: &address, deaths: None }.fresh(publication.view());
-        let receiver = Receiver::Inbox(to.index);
+        let receiver = Receiver::Inbox(to.index, inbox.serial);
         if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken
         } else {
@@ -197,21 +204,21 @@ impl Outbound {
     }
 
     pub(super) fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, shared: &mut SharedHeaders) {
-        let (label, id) = match receiver {
+        let (label, slot) = match receiver {
             Receiver::Reader(id) => match self.readers.get(id) {
-                Some(record) => (&record.spec.label, record.spec.session),
+                Some(record) => (&record.spec.label, record.session),
                 None => return,
             },
-            Receiver::Inbox(index) => match self.inboxes.get(usize::from(index)) {
-                Some(inbox) => (&inbox.label, SessionId::default()),
-                None => return,
+            Receiver::Inbox(index, serial) => match self.inboxes.get(usize::from(index)) {
+                Some(Some(inbox)) if inbox.serial == serial => (&inbox.label, inbox.session),
+                _ => return,
             },
         };
-        let Some(session) = self.sessions.get_mut(usize::from(id.0)) else {
+        let Some(session) = self.sessions.at_mut(slot).filter(|session| !session.is_ended) else {
             return;
         };
         let (encoder, number) = (&mut *self.encoder, session.next_number());
-        let recipient = Recipient { session: id, label, number, settles: false };
+        let recipient = Recipient { session: session.id, label, number, settles: false };
         self.buffer.append(|out| encoder.deliver(out, &recipient, delivery, shared));
         session.sent(1);
     }

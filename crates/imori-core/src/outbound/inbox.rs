@@ -29,6 +29,10 @@ pub struct InboxAddress {
 /// An inbox as its owner keeps it.
 #[derive(Debug)]
 pub(super) struct Inbox {
+    /// The slot of its session.
+    pub(super) session: u16,
+    /// Tells it from others that had its index before.
+    pub(super) serial: u32,
     pub(super) name: Box<[u8]>,
     pub(super) label: Box<[u8]>,
     pub(super) secret: [u8; 16],

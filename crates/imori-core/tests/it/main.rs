@@ -21,5 +21,6 @@ mod press;
 mod scarce;
 mod anything;
 mod lifetime;
+mod sessions;
 mod limited;
 mod rights;

@@ -1,0 +1,52 @@
+//! Sessions of a connection begin, end, and have a window.
+
+use super::consume::forget_readers;
+use super::deliver::wake_consumers;
+use super::settle::settle_in_queues;
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::delivery::Outcome;
+use crate::error::BrokerError;
+use crate::limits::READERS_AT_ONCE;
+use crate::outbound::{HeldAnswers, SessionId, SessionRefusal};
+use crate::world::World;
+
+/// Opens a session of the actor's connection. The first is open from the start.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::SessionOpen`], [`BrokerError::TooManySessions`], or
+/// [`BrokerError::NoSession`] where the connection is gone.
+pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) -> Result<(), BrokerError> {
+    authorize(actor.identity, Action::Enter, actor.vhost, Object::Vhost)?;
+    let opened = world.with_outbound(actor.connection, |outbound| outbound.open_session(session));
+    match opened {
+        Some(Ok(())) => Ok(()),
+        Some(Err(SessionRefusal::IsOpen)) => Err(BrokerError::SessionOpen(session)),
+        Some(Err(SessionRefusal::TooMany { max })) => Err(BrokerError::TooManySessions { max }),
+        None => Err(BrokerError::NoSession(session)),
+    }
+}
+
+/// Ends a session, or does a part of it: its readers and inboxes vanish, its unsettled deliveries are released as
+/// failed, and its answers that wait are treated as `held` says. No other session notices.
+/// Returns whether that was all; if not, the caller comes back after others had their turn.
+#[must_use]
+pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, held: HeldAnswers) -> bool {
+    let end = |outbound: &mut crate::outbound::Outbound| outbound.end_session(session, held, READERS_AT_ONCE);
+    let Some(remains) = world.with_outbound(actor.connection, end) else {
+        return true;
+    };
+    // The readers go first, so that nothing released is offered to them again.
+    forget_readers(world, actor, &remains.readers);
+    if !remains.is_all {
+        return false;
+    }
+    let outcome = Outcome::Release { failed: true };
+    settle_in_queues(world, actor.connection, remains.unsettled, Vec::new(), outcome);
+    true
+}
+
+/// Lets so many deliveries of a session be unsettled at once, or any number, beside the credit of each reader.
+pub fn set_window<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, window: Option<u32>) {
+    let wake = world.with_outbound(actor.connection, |outbound| outbound.set_window(session, window));
+    wake_consumers(world, actor.connection, wake.flatten().as_slice());
+}
