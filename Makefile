@@ -50,7 +50,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 	ci/fuzz.sh $(FUZZ_SECONDS)
 
 interop: ## Third-party clients, and hostile ones, against the real broker.
-	$(CARGO) build --locked --profile quick --bin imori
+	$(CARGO) build --locked --profile quick --bin imori --bin imori-brokerless
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers
 	$(CARGO) build --locked --profile quick -p imori-bench --example relay
@@ -77,7 +77,7 @@ bench: ## A short benchmark of this broker alone.
 	target/release/imori bench versus brokers imori --rounds 1 --time 2s --warmup 1s
 
 peers: ## Installs what this broker is compared with into .tools/peers, and says what is here.
-	$(CARGO) build --release --bin imori --bin imori-bench
+	$(CARGO) build --release --bin imori --bin imori-bench --bin imori-brokerless
 	$(CARGO) build --release -p imori-bench --example relay
 	ci/peers.sh; code=$$?; target/release/imori bench peers; exit $$code
 

@@ -132,7 +132,6 @@ def web_server() -> Iterator[int]:
     [
         ("stomp", "is not STOMP; correct scheme or port"),
         ("nats", "is not NATS; correct scheme or port"),
-        ("grpc", "HTTP/2 allows"),
     ],
 )
 def test_a_port_that_speaks_something_else_is_told(web_server: int, scheme: str, told: str) -> None:

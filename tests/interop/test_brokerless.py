@@ -1,17 +1,20 @@
-"""`imori bench rpc` with peers that need no broker: libzmq and gRPC as others made them."""
+"""`imori-brokerless rpc` with peers that need no broker: libzmq and gRPC as others made them."""
 
 import json
+import os
 import re
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from harness.deadline import DEADLINE_S
 from harness.imori import BINARY, REPOSITORY
 
+BROKERLESS = os.environ.get("IMORI_BROKERLESS_BIN", str(Path(BINARY).with_name("imori-brokerless")))
 PEERS = REPOSITORY / ".tools/peers"
 RESPONDERS = {
     "zmq-rep": ("zeromq-responder", "rep"),
@@ -41,7 +44,7 @@ def responder(scheme: str) -> Iterator[str]:
 
 
 def bench(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [BINARY, "bench", "rpc", "--url", url, "--json", "-", *arguments]
+    command = [BROKERLESS, "rpc", "--url", url, "--json", "-", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
@@ -84,3 +87,18 @@ def test_the_wrong_peer_is_told_at_once(scheme: str, url: str, told: str) -> Non
         done = bench(re.sub("^[a-z-]+", url, right) + method)
     assert done.returncode == 1
     assert told in done.stderr
+
+
+def test_a_port_that_speaks_something_else_is_told() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        command = [BROKERLESS, "rpc", "--url", f"grpc://127.0.0.1:{port}", "--requests", "1"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            link, _ = listener.accept()
+            with link:
+                link.sendall(b"HTTP/1.1 505 HTTP Version Not Supported\r\n\r\n")
+                _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 1
+    assert "HTTP/2 allows" in errors

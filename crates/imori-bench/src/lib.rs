@@ -2,6 +2,7 @@
 //!
 //! It drives a broker by URL, checks every reply and every delivery, and says what they cost
 //! the broker. It never links the server, so a fault of the broker is not repeated by its judge.
+//! A program may bring protocols of its own through [`driver`].
 
 mod command;
 mod versus;
@@ -18,6 +19,21 @@ mod stamp;
 mod url;
 mod amount;
 mod limits;
+
+/// The interface by which a program brings a protocol of its own.
+pub mod driver {
+    pub use crate::limits::FRAME_BYTES_MAX;
+    pub use crate::protocol::credit::Credit;
+    pub use crate::protocol::driver::{
+        CallTerms, Confirmed, Delivery, Driver, Heard, Manner, Place, Queue, Reader, Replies, Terms, Wish,
+        check_no_broker, text,
+    };
+    pub use crate::protocol::session::{PeerProtocol, bring};
+    pub use crate::protocol::template::{
+        CORRELATION_BYTES, Correlation, MessageTemplate, NUMBER_BYTES, RequestTemplate, call_of, put_hex,
+    };
+    pub use crate::url::PeerScheme;
+}
 
 pub use amount::Amount;
 pub use command::{BenchArgs, Scenario, Task, run};

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 
 /// Bytes of one frame from the broker. More: the run ends, for the broker sends what nobody asked for.
-pub(crate) const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes that a sender prepares before it writes. It bounds the memory of a run that sends everything first.
 pub(crate) const FILL_BYTES: usize = 128 * 1024;

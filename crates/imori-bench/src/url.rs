@@ -2,11 +2,9 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use anyhow::{Result, anyhow, bail};
-
-/// Bytes of a method of gRPC, which has to fit into a table of headers.
-const METHOD_BYTES_MAX: usize = 1_024;
 
 /// The protocol that a URL begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,17 +13,33 @@ pub enum Scheme {
     Stomp,
     /// `nats://`
     Nats,
-    /// `zmq-rep://`: a REQ socket of ZeroMQ against a REP socket.
-    ZmqRep,
-    /// `zmq-router://`: a DEALER socket of ZeroMQ against a ROUTER socket.
-    ZmqRouter,
-    /// `grpc://`: unary calls, without TLS.
-    Grpc,
+    /// A protocol of peers without a broker, which the program brings.
+    Peer(PeerScheme),
 }
 
-/// `stomp://user:password@host:port/vhost`, `nats://user:password@host:port`, where all but scheme
-/// and host may be left out; `zmq-rep://host:port`, `zmq-router://host:port`,
-/// `grpc://host:port/package.Service/Method`, where only the method may be.
+/// How URLs and peers name a protocol that needs no broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerScheme {
+    /// The part of a URL before `://`.
+    pub name: &'static str,
+    /// The peer that speaks it, such as `zeromq`.
+    pub peer: &'static str,
+    /// The word behind the peer's name and a colon, such as `rep` in `zeromq:rep`.
+    pub word: &'static str,
+}
+
+/// The protocols that the program brings beside STOMP and NATS.
+static BROUGHT: OnceLock<Vec<PeerScheme>> = OnceLock::new();
+
+/// Adds schemes to those that URLs may have, for the whole process; only the first call counts.
+pub(crate) fn bring(schemes: Vec<PeerScheme>) {
+    BROUGHT.get_or_init(|| schemes);
+}
+
+/// Where a broker or a peer is.
+///
+/// `stomp://user:password@host:port/vhost` and `nats://user:password@host:port` need scheme and host
+/// only. `scheme://host:port/path` of a peer needs its port too, and has no user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     /// The protocol.
@@ -36,7 +50,7 @@ pub struct Url {
     pub port: u16,
     /// User and password, if the URL names them.
     pub login: Option<(String, String)>,
-    /// The vhost, where the protocol names one, or the method of gRPC; `/` if the URL has no path.
+    /// The vhost, or the path in the words of a peer's protocol; `/` if the URL has no path.
     pub vhost: String,
 }
 
@@ -47,10 +61,9 @@ impl FromStr for Url {
         let Some((scheme, rest)) = text.split_once("://") else {
             bail!("`{text}` is not a URL; write it as `stomp://user:password@host:port`");
         };
-        let Some(scheme) = Scheme::ALL.into_iter().find(|known| known.name() == scheme) else {
-            bail!(
-                "`{scheme}://` is not spoken here; use `stomp://`, `nats://`, `zmq-rep://`, `zmq-router://` or `grpc://`"
-            );
+        let Some(scheme) = Scheme::all().find(|known| known.name() == scheme) else {
+            let known: Vec<String> = Scheme::all().map(|known| format!("`{}://`", known.name())).collect();
+            bail!("`{scheme}://` is not spoken here; use {}", known.join(" or "));
         };
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, place) = match authority.rsplit_once('@') {
@@ -74,23 +87,11 @@ impl FromStr for Url {
         if scheme == Scheme::Nats && !path.is_empty() {
             bail!("`{path}` names a vhost, which NATS cannot; leave it out and log in as a user of it");
         }
-        if scheme.is_from_peer_to_peer() && login.is_some() {
+        if matches!(scheme, Scheme::Peer(_)) && login.is_some() {
             bail!(
                 "`{text}` names a user, and this protocol is spoken without; write it as `{}`",
                 scheme.sample()
             );
-        }
-        match scheme {
-            Scheme::ZmqRep | Scheme::ZmqRouter if !path.is_empty() => {
-                bail!("`{path}` names a place, which a socket has not; write it as `{}`", scheme.sample());
-            }
-            Scheme::Grpc if !path.is_empty() && (!path.contains('/') || path.len() > METHOD_BYTES_MAX) => {
-                bail!(
-                    "`{path}` is no method of gRPC; write it as `{}/package.Service/Method`",
-                    scheme.sample()
-                );
-            }
-            _ => {}
         }
         Ok(Url {
             scheme,
@@ -103,17 +104,43 @@ impl FromStr for Url {
 }
 
 impl Scheme {
-    const ALL: [Scheme; 5] = [Scheme::Stomp, Scheme::Nats, Scheme::ZmqRep, Scheme::ZmqRouter, Scheme::Grpc];
+    /// The schemes that URLs may have.
+    fn all() -> impl Iterator<Item = Scheme> {
+        [Scheme::Stomp, Scheme::Nats].into_iter().chain(Scheme::of_peers())
+    }
 
-    /// What stands before `://`.
+    /// The schemes that the program brings.
+    pub(crate) fn of_peers() -> impl Iterator<Item = Scheme> {
+        BROUGHT.get().into_iter().flatten().map(|scheme| Scheme::Peer(*scheme))
+    }
+
+    /// The scheme that a URL begins with, if it is spoken here.
+    pub(crate) fn of(url: &str) -> Option<Scheme> {
+        let (name, _) = url.split_once("://")?;
+        Scheme::all().find(|scheme| scheme.name() == name)
+    }
+
+    /// The part of a URL before `://`.
     fn name(self) -> &'static str {
         match self {
             Scheme::Stomp => "stomp",
             Scheme::Nats => "nats",
-            Scheme::ZmqRep => "zmq-rep",
-            Scheme::ZmqRouter => "zmq-router",
-            Scheme::Grpc => "grpc",
+            Scheme::Peer(scheme) => scheme.name,
         }
+    }
+
+    /// The word behind a peer's name and a colon, such as `nats` in `imori:nats`.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Scheme::Stomp | Scheme::Nats => self.name(),
+            Scheme::Peer(scheme) => scheme.word,
+        }
+    }
+
+    /// The URL of a peer that was started on loopback.
+    pub(crate) fn on_loopback(self, port: u16) -> String {
+        let login = if self == Scheme::Stomp { "guest:guest@" } else { "" };
+        format!("{}://{login}127.0.0.1:{port}", self.name())
     }
 
     /// The port that brokers listen on; peers without one choose theirs.
@@ -121,18 +148,13 @@ impl Scheme {
         match self {
             Scheme::Stomp => Some(61613),
             Scheme::Nats => Some(4222),
-            Scheme::ZmqRep | Scheme::ZmqRouter | Scheme::Grpc => None,
+            Scheme::Peer(_) => None,
         }
     }
 
     /// How a URL looks.
     fn sample(self) -> String {
         format!("{}://127.0.0.1:{}", self.name(), self.port().unwrap_or(5555))
-    }
-
-    /// Whether there is no broker between.
-    fn is_from_peer_to_peer(self) -> bool {
-        self.port().is_none()
     }
 }
 
@@ -181,12 +203,22 @@ fn unescaped(text: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| anyhow!("`{text}` is not UTF-8 once unescaped; use UTF-8"))
 }
 
+/// Brings two protocols of a peer `pair`, and gives the first, for tests.
+#[cfg(test)]
+pub(crate) fn brought_for_tests() -> PeerScheme {
+    let one = PeerScheme { name: "one", peer: "zeromq", word: "rep" };
+    let many = PeerScheme { name: "many", peer: "zeromq", word: "router" };
+    bring(vec![one, many]);
+    one
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_left_out_has_a_default() {
+        let one = Scheme::Peer(brought_for_tests());
         for (text, scheme, host, port, login, vhost) in [
             ("stomp://h", Scheme::Stomp, "h", 61613, None, "/"),
             ("stomp://h:1", Scheme::Stomp, "h", 1, None, "/"),
@@ -196,10 +228,9 @@ mod tests {
             ("stomp://[::1]", Scheme::Stomp, "::1", 61613, None, "/"),
             ("nats://h", Scheme::Nats, "h", 4222, None, "/"),
             ("nats://u:p@h:1/", Scheme::Nats, "h", 1, Some(("u", "p")), "/"),
-            ("zmq-rep://h:1", Scheme::ZmqRep, "h", 1, None, "/"),
-            ("zmq-router://[::1]:1/", Scheme::ZmqRouter, "::1", 1, None, "/"),
-            ("grpc://h:1", Scheme::Grpc, "h", 1, None, "/"),
-            ("grpc://h:1/a.B/C", Scheme::Grpc, "h", 1, None, "a.B/C"),
+            ("one://h:1", one, "h", 1, None, "/"),
+            ("one://[::1]:1/", one, "::1", 1, None, "/"),
+            ("one://h:1/a.B/C", one, "h", 1, None, "a.B/C"),
         ] {
             let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
             let expected = Url { scheme, host: host.to_owned(), port, login, vhost: vhost.to_owned() };
@@ -209,6 +240,7 @@ mod tests {
 
     #[test]
     fn what_is_no_url_is_refused() {
+        brought_for_tests();
         for text in [
             "",
             "h:1",
@@ -220,14 +252,11 @@ mod tests {
             "stomp://h/%zz",
             "nats://",
             "nats://h/v",
-            "zmq-rep://h",
-            "zmq-router://[::1]",
-            "zmq-router://h:1/v",
-            "zmq-rep://u:p@h:1",
-            "grpc://h",
-            "grpc://h/a.B/C",
-            "grpc://h:1/C",
-            "grpc://u@h:1",
+            "one://h",
+            "one://[::1]",
+            "one://h/a.B/C",
+            "one://u:p@h:1",
+            "one://u@h:1",
         ] {
             assert!(text.parse::<Url>().is_err(), "{text}");
         }

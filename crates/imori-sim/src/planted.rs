@@ -177,11 +177,21 @@ pub enum Bug {
     PendingDeadLetterNotWoken,
     /// A queue in which something lingers is not woken to try again.
     LostRetry,
+    /// A NATS subscription is made without its queue group.
+    GroupForgotten,
+    /// A NATS subscription goes on after the deliveries that its client limited it to.
+    LimitForgotten,
+    /// A reply by NATS goes to the inbox of another session.
+    ReplyMisdirected,
+    /// A PING is answered before the operation ahead of it is done.
+    PongTooEarly,
+    /// A live delivery to a NATS client of another connection is dropped.
+    LiveDeliveryLost,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 86] = [
+    pub const ALL: [(Bug, &'static [Property]); 91] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -268,5 +278,10 @@ impl Bug {
         (Bug::LostRetry, &[Property::Room]),
         (Bug::LengthUnlimited, &[Property::Refusal]),
         (Bug::LongRecordsCut, &[Property::Refusal, Property::Durability]),
+        (Bug::GroupForgotten, &[Property::Duplication]),
+        (Bug::LimitForgotten, &[Property::Credit, Property::Visibility]),
+        (Bug::ReplyMisdirected, &[Property::InboxPrivacy]),
+        (Bug::PongTooEarly, &[Property::Visibility, Property::Duplication]),
+        (Bug::LiveDeliveryLost, &[Property::Visibility, Property::Loss]),
     ];
 }

@@ -21,7 +21,7 @@ pub enum Property {
     Loss,
     /// A message is with one consumer at a time, and marked when it comes again; never after it was accepted.
     Duplication,
-    /// A consumer never has more unsettled deliveries than its prefetch count.
+    /// A consumer never has more unsettled deliveries than its prefetch count, nor more deliveries than it asked for.
     Credit,
     /// After the receipt of SUBSCRIBE every publish reaches it, after that of UNSUBSCRIBE none.
     Visibility,

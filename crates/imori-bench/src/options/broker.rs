@@ -25,9 +25,7 @@ pub enum Style {
 /// Where the broker is, whom to account, and where the results go.
 #[derive(Debug, Clone, Args)]
 pub struct BrokerOptions {
-    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`; for
-    /// `rpc` also a peer without one: `zmq-rep://host:port`, `zmq-router://host:port` or
-    /// `grpc://host:port/package.Service/Method`, where the method may be left out.
+    /// The broker: `stomp://user:password@host:port/vhost` or `nats://user:password@host:port`.
     #[arg(long, default_value = "stomp://127.0.0.1:61613")]
     pub url: Url,
     /// How this broker wants queues and topics named, with STOMP.

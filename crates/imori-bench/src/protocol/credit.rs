@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// How many more requests the other side takes.
 #[derive(Debug)]
-pub(crate) struct Credit {
+pub struct Credit {
     /// Calls that may be begun; below 0 after the other side has lowered its limit.
     calls: AtomicI64,
     /// Bytes that may be sent, which the bodies of requests use up.
@@ -20,7 +20,7 @@ pub(crate) struct Credit {
 
 impl Credit {
     /// So many calls in flight; bytes and calls in all are not limited.
-    pub(crate) fn of_calls(calls: i64) -> Credit {
+    pub fn of_calls(calls: i64) -> Credit {
         Credit {
             calls: AtomicI64::new(calls),
             bytes: AtomicI64::new(i64::MAX),
@@ -30,41 +30,41 @@ impl Credit {
     }
 
     /// So many calls in flight, bytes, and calls in all.
-    pub(crate) fn new(calls: i64, bytes: i64, left: i64) -> Credit {
+    pub fn new(calls: i64, bytes: i64, left: i64) -> Credit {
         Credit { bytes: AtomicI64::new(bytes), left: AtomicI64::new(left), ..Credit::of_calls(calls) }
     }
 
     /// Says how many bytes a request uses up.
-    pub(crate) fn set_request_bytes(&self, bytes: usize) {
+    pub fn set_request_bytes(&self, bytes: usize) {
         self.request_bytes.store(i64::try_from(bytes).unwrap_or(i64::MAX).max(1), Ordering::Relaxed);
     }
 
     /// Requests that may be sent now.
-    pub(crate) fn room(&self) -> u64 {
+    pub fn room(&self) -> u64 {
         let by_bytes = self.bytes() / self.request_bytes.load(Ordering::Relaxed);
         let room = self.calls.load(Ordering::Relaxed).min(by_bytes).min(self.left.load(Ordering::Relaxed));
         u64::try_from(room).unwrap_or(0)
     }
 
     /// Notes a request.
-    pub(crate) fn spend(&self) {
+    pub fn spend(&self) {
         add(&self.calls, -1);
         add(&self.bytes, -self.request_bytes.load(Ordering::Relaxed));
         add(&self.left, -1);
     }
 
     /// Notes that calls have ended, or that the limit has changed by so many.
-    pub(crate) fn add_calls(&self, calls: i64) {
+    pub fn add_calls(&self, calls: i64) {
         add(&self.calls, calls);
     }
 
     /// Notes that the other side takes more bytes.
-    pub(crate) fn add_bytes(&self, bytes: i64) {
+    pub fn add_bytes(&self, bytes: i64) {
         add(&self.bytes, bytes);
     }
 
     /// Bytes that may be sent.
-    pub(crate) fn bytes(&self) -> i64 {
+    pub fn bytes(&self) -> i64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }

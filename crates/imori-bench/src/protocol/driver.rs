@@ -13,7 +13,7 @@ use crate::protocol::template::{Correlation, MessageTemplate, RequestTemplate};
 use crate::url::Url;
 
 /// How a protocol says things.
-pub(crate) trait Driver: Debug + Sync {
+pub trait Driver: Debug + Sync {
     /// What reports call it: the protocol, or a broker's dialect of it.
     fn name(&self) -> &'static str;
 
@@ -63,6 +63,11 @@ pub(crate) trait Driver: Debug + Sync {
         false
     }
 
+    /// Refuses a URL that names what the protocol has no place for.
+    fn check_url(&self, _url: &Url) -> Result<()> {
+        Ok(())
+    }
+
     /// Refuses calls that the protocol cannot make in this way, rather than do something near.
     fn check_calls(&self, _calls: CallTerms<'_>) -> Result<()> {
         Ok(())
@@ -70,7 +75,7 @@ pub(crate) trait Driver: Debug + Sync {
 }
 
 /// Takes one connection's bytes apart.
-pub(crate) trait Reader: Debug + Send {
+pub trait Reader: Debug + Send {
     /// Takes what the bytes begin with and says how many it used; none if it is not complete.
     ///
     /// After that the bytes must begin in the same way, with more of them.
@@ -90,7 +95,7 @@ pub(crate) trait Reader: Debug + Send {
 
 /// What a broker said.
 #[derive(Debug)]
-pub(crate) enum Heard<'a> {
+pub enum Heard<'a> {
     /// A message.
     Delivery(Delivery<'a>),
     /// What was to be confirmed is; of a message it is said which one.
@@ -105,31 +110,31 @@ pub(crate) enum Heard<'a> {
 
 /// A message that the broker has taken responsibility for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Confirmed {
+pub struct Confirmed {
     /// Its number.
-    pub(crate) number: u32,
+    pub number: u32,
     /// How safe it is, if the broker says so.
-    pub(crate) level: Option<Level>,
+    pub level: Option<Level>,
 }
 
 /// A message in the buffer it was read into; what is absent is empty.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Delivery<'a> {
+pub struct Delivery<'a> {
     /// Which call it belongs to.
-    pub(crate) correlation: &'a [u8],
+    pub correlation: &'a [u8],
     /// Where replies to it go.
-    pub(crate) reply_to: &'a [u8],
+    pub reply_to: &'a [u8],
     /// What it is acknowledged with.
-    pub(crate) ack: &'a [u8],
+    pub ack: &'a [u8],
     /// Whether the broker says that it may have been delivered before.
-    pub(crate) is_redelivered: bool,
+    pub is_redelivered: bool,
     /// The message.
-    pub(crate) body: &'a [u8],
+    pub body: &'a [u8],
 }
 
 /// Where messages go, before a protocol gives it a name of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Keeps messages until a consumer has settled them.
     Queue(Queue),
     /// Each subscriber gets each message.
@@ -140,59 +145,60 @@ pub(crate) enum Place {
 
 /// A queue, and how it is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Queue {
-    pub(crate) name: String,
+pub struct Queue {
+    /// Its name, without the prefix of a protocol.
+    pub name: String,
     /// Names and values, each such as a header takes.
-    pub(crate) arguments: Vec<(String, String)>,
+    pub arguments: Vec<(String, String)>,
 }
 
 impl Queue {
     /// A queue as it is declared when nothing is said.
-    pub(crate) fn named(name: impl Into<String>) -> Queue {
+    pub fn named(name: impl Into<String>) -> Queue {
         Queue { name: name.into(), arguments: Vec::new() }
     }
 }
 
 /// What the messages of a publisher have in common.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Manner {
+pub struct Manner {
     /// Whether each is to be confirmed.
-    pub(crate) wish: Wish,
+    pub wish: Wish,
     /// Whether it is to outlive the broker.
-    pub(crate) is_persistent: bool,
+    pub is_persistent: bool,
     /// How many priorities they have in turns, if they have any.
-    pub(crate) priorities: Option<u8>,
+    pub priorities: Option<u8>,
     /// How long each may live.
-    pub(crate) expiration: Option<Duration>,
+    pub expiration: Option<Duration>,
 }
 
 /// How a subscription is served.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub struct Terms {
     /// How deliveries are acknowledged.
-    pub(crate) ack: AckMode,
+    pub ack: AckMode,
     /// How many may be unacknowledged.
-    pub(crate) prefetch: Option<u32>,
+    pub prefetch: Option<u32>,
 }
 
 /// How calls are made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallTerms<'a> {
+pub struct CallTerms<'a> {
     /// Calls in flight for each requester, if that was asked for.
-    pub(crate) depth: Option<Depth>,
+    pub depth: Option<Depth>,
     /// Where replies go.
-    pub(crate) reply: ReplyKind,
+    pub reply: ReplyKind,
     /// The name of the service, if it is not the one that is taken by default.
-    pub(crate) service: Option<&'a str>,
+    pub service: Option<&'a str>,
     /// Whether broken connections are opened again.
-    pub(crate) reconnects: bool,
+    pub reconnects: bool,
     /// Calls of one requester, if the run is not bounded by time.
-    pub(crate) calls: Option<u64>,
+    pub calls: Option<u64>,
 }
 
 /// Whether the broker is to say when it is done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub enum Wish {
     /// It need not.
     #[default]
     Nothing,
@@ -202,11 +208,11 @@ pub(crate) enum Wish {
 
 /// Where the replies to one requester go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Replies {
+pub struct Replies {
     /// The address that a request carries.
-    pub(crate) address: String,
+    pub address: String,
     /// What has to be subscribed to for it.
-    pub(crate) source: Option<Place>,
+    pub source: Option<Place>,
 }
 
 /// Refuses acknowledgement and credit, for protocols that have neither.
@@ -217,7 +223,7 @@ pub(crate) fn check_no_terms(terms: Terms, protocol: &str) -> Result<()> {
 }
 
 /// Refuses what only a broker has, for protocols that go from peer to peer.
-pub(crate) fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()> {
+pub fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()> {
     ensure!(
         calls.reply == ReplyKind::TempQueue,
         "{protocol} answers on the connection that asked; leave `--reply` out"
@@ -233,7 +239,7 @@ pub(crate) fn check_no_broker(calls: CallTerms<'_>, protocol: &str) -> Result<()
 }
 
 /// Bytes from outside on one line.
-pub(crate) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     let shown: String = String::from_utf8_lossy(bytes).trim().chars().take(500).collect();
     shown.replace(|c: char| c.is_control(), " ")
 }

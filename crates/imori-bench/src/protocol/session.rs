@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -9,23 +10,44 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::limits::HANDSHAKE_TIMEOUT;
 use crate::options::{BrokerOptions, Style};
 use crate::protocol::driver::{Driver, Heard, Place, Reader, Replies, Terms, Wish};
-use crate::protocol::grpc::Grpc;
 use crate::protocol::nats::Nats;
 use crate::protocol::stomp::Stomp;
 use crate::protocol::template::{Correlation, RequestTemplate};
-use crate::protocol::zmtp::Zmtp;
-use crate::url::{Scheme, Url};
+use crate::url::{self, PeerScheme, Scheme, Url};
 
-/// The driver of the protocol that the URL names.
-pub(crate) fn driver(broker: &BrokerOptions) -> &'static dyn Driver {
-    match (broker.url.scheme, broker.destination_style) {
+/// A protocol of peers that need no broker, with its driver.
+#[derive(Debug, Clone, Copy)]
+pub struct PeerProtocol {
+    /// How URLs and peers name it.
+    pub scheme: PeerScheme,
+    /// Speaks it.
+    pub driver: &'static dyn Driver,
+}
+
+/// The protocols that the program brings beside STOMP and NATS.
+static BROUGHT: OnceLock<&'static [PeerProtocol]> = OnceLock::new();
+
+/// Adds protocols to those of this crate, for the whole process; only the first call counts.
+///
+/// A program calls it before it reads its command line, whose URLs may name them.
+pub fn bring(protocols: &'static [PeerProtocol]) {
+    url::bring(BROUGHT.get_or_init(|| protocols).iter().map(|protocol| protocol.scheme).collect());
+}
+
+/// The driver of the protocol that the URL names; an error says why it cannot be reached there.
+pub(crate) fn driver(broker: &BrokerOptions) -> Result<&'static dyn Driver> {
+    let driver: &'static dyn Driver = match (broker.url.scheme, broker.destination_style) {
         (Scheme::Nats, _) => &Nats,
-        (Scheme::ZmqRep, _) => &Zmtp::Req,
-        (Scheme::ZmqRouter, _) => &Zmtp::Dealer,
-        (Scheme::Grpc, _) => &Grpc,
         (Scheme::Stomp, Style::Rabbitmq) => &Stomp(Style::Rabbitmq),
         (Scheme::Stomp, Style::Artemis) => &Stomp(Style::Artemis),
-    }
+        (Scheme::Peer(scheme), _) => {
+            let mut brought = BROUGHT.get().into_iter().copied().flatten();
+            let protocol = brought.find(|protocol| protocol.scheme == scheme);
+            protocol.with_context(|| format!("`{}://` is not spoken here", scheme.name))?.driver
+        }
+    };
+    driver.check_url(&broker.url)?;
+    Ok(driver)
 }
 
 /// A connection that the broker has accepted.

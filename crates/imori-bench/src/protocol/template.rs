@@ -8,26 +8,26 @@ use crate::protocol::credit::Credit;
 use crate::stamp::STAMP_BYTES;
 
 /// Bytes of the number of a call in hexadecimal, with which a correlation ends.
-pub(crate) const NUMBER_BYTES: usize = 8;
+pub const NUMBER_BYTES: usize = 8;
 
 /// Bytes of a correlation: run, requester and number in hexadecimal.
-pub(crate) const CORRELATION_BYTES: usize = 8 + 1 + 4 + 1 + NUMBER_BYTES;
+pub const CORRELATION_BYTES: usize = 8 + 1 + 4 + 1 + NUMBER_BYTES;
 
 /// Whose call it is, and which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Correlation {
+pub struct Correlation {
     /// The run, so that leftovers of another one are told apart.
-    pub(crate) run: u32,
+    pub run: u32,
     /// The requester, from 0.
-    pub(crate) requester: u16,
+    pub requester: u16,
     /// The number of the call within its requester, from 0.
-    pub(crate) number: u32,
+    pub number: u32,
 }
 
 impl Correlation {
     /// Reads a correlation; none if it is not one of this tool. A protocol may write a dot for the
     /// last dash, so that all calls of a requester have a prefix that ends there.
-    pub(crate) fn read(text: &[u8]) -> Option<Correlation> {
+    pub fn read(text: &[u8]) -> Option<Correlation> {
         let text = text.first_chunk::<CORRELATION_BYTES>().filter(|chunk| chunk.len() == text.len())?;
         let [run @ .., b'-', _, _, _, _, b'-' | b'.', _, _, _, _, _, _, _, _] = text else {
             return None;
@@ -49,7 +49,7 @@ impl fmt::Display for Correlation {
 
 /// A request of one requester, complete but for its numbers: that of the call, and its body.
 #[derive(Debug)]
-pub(crate) struct RequestTemplate {
+pub struct RequestTemplate {
     bytes: Vec<u8>,
     number: NumberPlace,
     body_at: usize,
@@ -69,7 +69,7 @@ enum NumberPlace {
 
 impl RequestTemplate {
     /// A request of which the head ends with a correlation; the body has `size` bytes.
-    pub(crate) fn new(head: &[u8], before_body: &[u8], size: usize, end: &[u8]) -> RequestTemplate {
+    pub fn new(head: &[u8], before_body: &[u8], size: usize, end: &[u8]) -> RequestTemplate {
         let number_at = head.len().saturating_sub(NUMBER_BYTES);
         let mut bytes = [head, before_body].concat();
         let body_at = bytes.len();
@@ -80,7 +80,7 @@ impl RequestTemplate {
     }
 
     /// A request on a stream of its own, which is named at two places of what precedes the body.
-    pub(crate) fn on_stream(before_body: Vec<u8>, stream_at: [usize; 2], size: usize) -> RequestTemplate {
+    pub fn on_stream(before_body: Vec<u8>, stream_at: [usize; 2], size: usize) -> RequestTemplate {
         let body_at = before_body.len();
         let mut bytes = before_body;
         bytes.resize(body_at + size, b' ');
@@ -89,22 +89,22 @@ impl RequestTemplate {
     }
 
     /// Holds the requester to what the other side takes.
-    pub(crate) fn set_credit(&mut self, credit: Arc<Credit>) {
+    pub fn set_credit(&mut self, credit: Arc<Credit>) {
         self.credit = Some(credit);
     }
 
     /// Bytes of the body.
-    pub(crate) fn body_bytes(&self) -> usize {
+    pub fn body_bytes(&self) -> usize {
         self.body_bytes
     }
 
     /// How many requests the other side takes now.
-    pub(crate) fn room(&self) -> u64 {
+    pub fn room(&self) -> u64 {
         self.credit.as_ref().map_or(u64::MAX, |credit| credit.room())
     }
 
     /// Appends the request with this number, which asks for the successor of `value`.
-    pub(crate) fn append(&self, out: &mut Vec<u8>, number: u32, value: u64) {
+    pub fn append(&self, out: &mut Vec<u8>, number: u32, value: u64) {
         let from = out.len();
         out.extend_from_slice(&self.bytes);
         let request = out.get_mut(from..).unwrap_or_default();
@@ -136,13 +136,13 @@ fn stream_of(number: u32) -> u32 {
 }
 
 /// The call that a stream belongs to; none if it is no stream of a call.
-pub(crate) fn call_of(stream: u32) -> Option<u32> {
+pub fn call_of(stream: u32) -> Option<u32> {
     (stream % 2 == 1).then_some(stream.checked_sub(3)? / 2)
 }
 
 /// A message of one publisher, complete but for its stamp and, if it is to be confirmed, its number.
 #[derive(Debug)]
-pub(crate) struct MessageTemplate {
+pub struct MessageTemplate {
     bytes: Vec<u8>,
     number_at: Option<usize>,
     body_at: usize,
@@ -162,7 +162,7 @@ pub(crate) fn priority_of(number: u32, priorities: u8) -> u8 {
 
 impl MessageTemplate {
     /// A message whose head knows the size of the body; the filler follows the stamp.
-    pub(crate) fn new(head: impl FnOnce(usize) -> String, filler: &[u8], end: &[u8]) -> MessageTemplate {
+    pub fn new(head: impl FnOnce(usize) -> String, filler: &[u8], end: &[u8]) -> MessageTemplate {
         let mut bytes = head(STAMP_BYTES + filler.len()).into_bytes();
         let body_at = bytes.len();
         bytes.resize(body_at + STAMP_BYTES, 0);
@@ -264,7 +264,7 @@ pub(crate) fn put_decimal(text: &mut [u8], mut value: u64) -> usize {
 }
 
 /// Writes the number of a call in hexadecimal.
-pub(crate) fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
+pub fn put_hex(place: Option<&mut [u8; NUMBER_BYTES]>, mut value: u32) {
     for byte in place.into_iter().flatten().rev() {
         let digit = (value & 15) as u8;
         *byte = if digit < 10 { b'0' + digit } else { b'a' - 10 + digit };

@@ -50,7 +50,7 @@ pub(super) fn run(mut run: Run<'_>, shape: &Shape) -> Result<Ran> {
     let sources = shape.sources.iter();
     for (consumer, (source, _)) in consumers_of(&mut run.consumers).zip(sources) {
         let mut subscribe = Vec::new();
-        driver(run.broker).subscribe(source, terms(run.options), Wish::Nothing, &mut subscribe);
+        driver(run.broker)?.subscribe(source, terms(run.options), Wish::Nothing, &mut subscribe);
         consumer.subscribe(subscribe);
     }
     stage.phase("drain");

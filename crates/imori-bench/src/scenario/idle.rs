@@ -20,6 +20,7 @@ use crate::watch::watching::Watch;
 
 /// Runs the scenario.
 pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
+    let driver = driver(&options.broker)?;
     let clock = Clock::start();
     let watch = Watch::start(clock, &watch_options(&options.broker))?;
     let live = Live::new(options.broker.progress);
@@ -29,7 +30,7 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
     let meter = watch.measure()?;
     let mut server = String::new();
     for index in 0..options.connections {
-        let session = Session::open(driver(&options.broker), &options.broker.url).with_context(|| {
+        let session = Session::open(driver, &options.broker.url).with_context(|| {
             format!("connection `{index}` cannot be opened; raise the limits of open files on both sides")
         })?;
         session.server().clone_into(&mut server);
@@ -53,7 +54,7 @@ pub(crate) fn run(options: &IdleOptions) -> Result<Report> {
         asked: asked([
             ("connections", json!(options.connections)),
             ("hold_s", json!(options.hold.as_secs_f64())),
-            ("style", json!(driver(&options.broker).name())),
+            ("style", json!(driver.name())),
         ]),
         unit: "connections",
         threads: 1,

@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
         mut subject: Subject,
     ) -> Result<Run<'a>> {
         let clock = stage.clock;
-        let driver = driver(broker);
+        let driver = driver(broker)?;
         driver.check(terms(options))?;
         if options.confirm.is_some() {
             driver.check_confirms()?;

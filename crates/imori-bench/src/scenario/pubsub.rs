@@ -56,6 +56,7 @@ fn steady(
     stage: &Stage<'_>,
 ) -> Result<Ran> {
     let run = run_id() as u16;
+    let driver = driver(&options.broker)?;
     // A subject of this run only, so that nobody else hears or says anything on it.
     let subjects: Vec<Place> = (0..options.subjects())
         .map(|index| Place::Topic(format!("{}.{run:04x}.{index}", options.flow.destination)))
@@ -89,7 +90,7 @@ fn steady(
             ("ack", json!(options.flow.ack())),
             ("prefetch", json!(options.flow.prefetch)),
             ("confirm", json!(options.flow.confirm)),
-            ("style", json!(driver(&options.broker).name())),
+            ("style", json!(driver.name())),
             ("level", json!(Level::Memory)),
         ]),
         unit: "deliveries",

@@ -24,7 +24,7 @@ impl Measurable for QueueOptions {
     }
 
     fn check(&self) -> Result<()> {
-        driver(&self.broker).check_queues()?;
+        driver(&self.broker)?.check_queues()?;
         QueueOptions::check(self)
     }
 
@@ -37,7 +37,7 @@ fn run(options: &QueueOptions, stage: &Stage<'_>) -> Result<Ran> {
     let run = run_id() as u16;
     let flow = options.acknowledged();
     let name = &options.flow.destination;
-    let driver = driver(&options.broker);
+    let driver = driver(&options.broker)?;
     let level = options.keep.level;
     let mut arguments = driver.declaration(level, options.priorities);
     let said = options.keep.queue_argument.iter();

@@ -11,7 +11,7 @@ use crate::load::publisher::Pace;
 use crate::load::requester::Requester;
 use crate::load::responder::Responder;
 use crate::options::{BrokerOptions, Depth, LoadOptions, RpcOptions};
-use crate::protocol::driver::{CallTerms, Place, Terms};
+use crate::protocol::driver::{CallTerms, Driver, Place, Terms};
 use crate::protocol::session::{Session, driver};
 use crate::protocol::template::Correlation;
 use crate::scenario::rpc_role::{RpcBoard, RpcRole};
@@ -46,9 +46,9 @@ impl Measurable for RpcOptions {
 fn run(options: &RpcOptions, stage: &Stage<'_>) -> Result<Ran> {
     let clock = stage.clock;
     let run = run_id();
-    let driver = driver(&options.broker);
+    let driver = driver(&options.broker)?;
     driver.check_calls(call_terms(options))?;
-    let responders = responders(options);
+    let responders = responders(options, driver);
     let service = Place::Service(options.destination.clone());
     let loop_count = if options.independent { options.requesters } else { 1 };
     let mut loops = Vec::new();
@@ -104,7 +104,7 @@ fn run(options: &RpcOptions, stage: &Stage<'_>) -> Result<Ran> {
     }
     let threads = loops.len() as u32 + u32::from(other.is_some());
     let other = other.map(OtherThread::start);
-    let subject = subject(options, server, threads);
+    let subject = subject(options, driver, server, threads);
     let mut run = Run { options, loops, clock, stage, broken: None };
     let (cost, answered, mut ended) = match options.load.open_rate() {
         Some(_) => run.measure_open()?,
@@ -137,8 +137,8 @@ fn run(options: &RpcOptions, stage: &Stage<'_>) -> Result<Ran> {
 }
 
 /// How many responders are opened.
-fn responders(options: &RpcOptions) -> u32 {
-    match driver(&options.broker).answers_itself() {
+fn responders(options: &RpcOptions, driver: &dyn Driver) -> u32 {
+    match driver.answers_itself() {
         true => 0,
         false => options.responders,
     }
@@ -160,7 +160,7 @@ fn call_terms(options: &RpcOptions) -> CallTerms<'_> {
     }
 }
 
-fn subject(options: &RpcOptions, server: String, threads: u32) -> Subject {
+fn subject(options: &RpcOptions, driver: &dyn Driver, server: String, threads: u32) -> Subject {
     let (mode, depth) = match options.depth() {
         Depth::InFlight(1) => ("CLOSED lock-step".to_owned(), "1".to_owned()),
         Depth::InFlight(depth) => (format!("CLOSED pipelined x{depth}"), depth.to_string()),
@@ -178,12 +178,12 @@ fn subject(options: &RpcOptions, server: String, threads: u32) -> Subject {
         server,
         asked: asked([
             ("requesters", json!(options.requesters)),
-            ("responders", json!(responders(options))),
+            ("responders", json!(responders(options, driver))),
             ("depth", json!(depth)),
             ("size", json!(options.size)),
             ("reply", json!(options.reply)),
             ("independent", json!(options.independent)),
-            ("style", json!(driver(&options.broker).name())),
+            ("style", json!(driver.name())),
             ("level", json!("memory")),
         ]),
         unit: "requests",

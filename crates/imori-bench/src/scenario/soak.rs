@@ -36,13 +36,13 @@ impl Measurable for SoakOptions {
     fn check(&self) -> Result<()> {
         SoakOptions::check(self)?;
         match self.keep.level.is_durable() {
-            true => driver(&self.broker).check_queues(),
+            true => driver(&self.broker)?.check_queues(),
             false => Ok(()),
         }
     }
 
     fn run(&self, stage: &Stage<'_>) -> Result<Ran> {
-        let parts = parts(self);
+        let parts = parts(self)?;
         stage.phase("soak");
         let ran: Vec<Result<Ran>> = std::thread::scope(|scope| {
             let run = |part| {
@@ -81,9 +81,10 @@ impl Part {
 }
 
 /// The parts that the broker's protocol has, with their shares of the rate.
-fn parts(options: &SoakOptions) -> Vec<Part> {
-    let has_queues = driver(&options.broker).check_queues().is_ok();
-    let has_confirms = driver(&options.broker).check_confirms().is_ok();
+fn parts(options: &SoakOptions) -> Result<Vec<Part>> {
+    let driver = driver(&options.broker)?;
+    let has_queues = driver.check_queues().is_ok();
+    let has_confirms = driver.check_confirms().is_ok();
     let whole = if has_queues { 1.0 } else { 0.8 };
     let broker = BrokerOptions { threads: 1, ..options.broker.clone() };
     let load = |share: f64, seed: u64| LoadOptions {
@@ -149,7 +150,7 @@ fn parts(options: &SoakOptions) -> Vec<Part> {
             expiration: None,
         }));
     }
-    parts
+    Ok(parts)
 }
 
 /// One report of all parts, which are kept in it.
@@ -178,7 +179,7 @@ fn together(options: &SoakOptions, parts: Vec<Ran>) -> Result<Ran> {
         ("connections", json!(options.connections)),
         ("size", json!(options.size)),
         ("parts", json!(reports.iter().map(|part| part.scenario.clone()).collect::<Vec<_>>())),
-        ("style", json!(driver(&options.broker).name())),
+        ("style", json!(driver(&options.broker)?.name())),
         ("level", json!(options.keep.level)),
     ]);
     report.outcome = worst(reports.iter().map(|part| part.outcome));

@@ -11,12 +11,13 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::report::html::{Link, html_of_many};
 use crate::report::runs::{Run, Runs};
+use crate::url::Scheme;
 use crate::versus::arguments::{Asked, Load, TurnOptions, VersusArgs};
 use crate::versus::comparison::{Comparison, FORMAT, Job, LeftOut, PeerFacts, Settings};
 use crate::versus::found::{Found, Places, find};
 use crate::versus::list::Line;
 use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Choice, Peer, Protocol};
+use crate::versus::peer::{Choice, Peer};
 use crate::versus::summary::worse;
 use crate::versus::table::{absences, is_inconclusive, markdown};
 use crate::versus::turns::{self, Group, Side, say};
@@ -68,7 +69,7 @@ pub(crate) struct Wanted {
     pub(crate) jobs: Vec<Job>,
     pub(crate) peers: Vec<Peer>,
     /// The protocol that a line of a list asks for.
-    pub(crate) protocol: Option<Protocol>,
+    pub(crate) protocol: Option<Scheme>,
 }
 
 impl Wanted {

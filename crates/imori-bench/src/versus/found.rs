@@ -8,7 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::versus::peer::{Kind, Origin, Peer, Protocol};
+use crate::url::Scheme;
+use crate::versus::peer::{Kind, Origin, Peer};
 
 /// A program, and which one it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -168,7 +169,7 @@ fn artemis_version(program: &Path) -> Result<String> {
     Ok(format!("{}, {java}", home.to_string_lossy()))
 }
 
-fn zeromq_version(protocol: Protocol) -> String {
+fn zeromq_version(protocol: Scheme) -> String {
     let library = Command::new("pkg-config").args(["--modversion", "libzmq"]).output();
     let version = library.map(|said| String::from_utf8_lossy(&said.stdout).trim().to_owned());
     let version = version.unwrap_or_default();

@@ -33,8 +33,7 @@ fn show_all(options: &TurnOptions) -> Result<()> {
     for kind in Kind::all() {
         for protocol in kind.protocols() {
             let name = format!("{}:{}", kind.name(), protocol.word());
-            let peer =
-                Peer { name: name.clone(), origin: Origin::Known(kind), protocol: *protocol, url: None };
+            let peer = Peer { name: name.clone(), origin: Origin::Known(kind), protocol, url: None };
             match find(&peer, &options.places()) {
                 Ok(found) => writeln!(out, "{name:18} {}", found.unwrap_or_default().version)?,
                 Err(error) => writeln!(out, "{name:18} {error:#}")?,

@@ -7,7 +7,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::versus::peer::Protocol;
+use crate::url::Scheme;
 
 /// The lists that come with this program: name and text.
 const KNOWN: [(&str, &str); 3] = [
@@ -28,7 +28,7 @@ pub(crate) struct Line {
     /// Names the measurement in tables.
     pub(crate) name: String,
     /// The protocol for all peers; none where each speaks its own.
-    pub(crate) protocol: Option<Protocol>,
+    pub(crate) protocol: Option<Scheme>,
     /// The scenario and its options.
     pub(crate) arguments: Vec<String>,
 }
@@ -65,8 +65,8 @@ fn parse(text: &str) -> Result<Vec<Line>> {
         };
         let protocol = match protocol {
             OWN => None,
-            "stomp" => Some(Protocol::Stomp),
-            "nats" => Some(Protocol::Nats),
+            "stomp" => Some(Scheme::Stomp),
+            "nats" => Some(Scheme::Nats),
             _ => bail!("line {number} has protocol `{protocol}`; use `stomp`, `nats` or `{OWN}`"),
         };
         ensure!(
@@ -143,11 +143,8 @@ mod tests {
     #[test]
     fn a_line_is_name_protocol_scenario_and_options() {
         let lines = parse("# comment\n\n one  nats rpc --depth 8\ntwo own idle").unwrap();
-        let one = Line {
-            name: "one".to_owned(),
-            protocol: Some(Protocol::Nats),
-            arguments: words("rpc --depth 8"),
-        };
+        let one =
+            Line { name: "one".to_owned(), protocol: Some(Scheme::Nats), arguments: words("rpc --depth 8") };
         let two = Line { name: "two".to_owned(), protocol: None, arguments: words("idle") };
         assert_eq!(lines, [one, two]);
     }

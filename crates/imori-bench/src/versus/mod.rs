@@ -40,8 +40,8 @@ pub use syncs::SyncsArgs;
 pub enum Beside {
     /// One scenario, or a list of them, against several peers in turns, with medians and quotients.
     ///
-    /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis, relay, zeromq and grpc, each with its protocol
-    /// if it speaks several: imori:nats; the path of another program imori; the URL of what runs
+    /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis and relay, and for imori-brokerless
+    /// zeromq and grpc, each with its protocol if it speaks several: imori:nats; the path of another program imori; the URL of what runs
     /// already; and any other name with --peer-url. NAME=PEER calls it by another name: before=old/imori.
     /// Options that are not listed here are the scenario's.
     ///

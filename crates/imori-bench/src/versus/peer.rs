@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::url::Url;
+use crate::url::{Scheme, Url};
 
 /// The kinds that are known by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,25 +26,13 @@ pub(crate) enum Kind {
     Grpc,
 }
 
-/// What is spoken with a peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Stomp,
-    Nats,
-    /// ZeroMQ, answered on a REP socket: one request at a time.
-    ZmqRep,
-    /// ZeroMQ, answered on a ROUTER socket: any number.
-    ZmqRouter,
-    Grpc,
-}
-
 /// How the protocol of a peer is chosen where its word does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// One that all peers speak, if there is one.
     Common,
     /// The one of a line of a list; the peer's own if the line has none.
-    Line(Option<Protocol>),
+    Line(Option<Scheme>),
 }
 
 /// Where a peer comes from.
@@ -66,7 +54,7 @@ pub(crate) struct Peer {
     /// What it is called in the report.
     pub(crate) name: String,
     pub(crate) origin: Origin,
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: Scheme,
     /// Where it is, if that is not ours to choose.
     pub(crate) url: Option<String>,
 }
@@ -110,51 +98,16 @@ impl Kind {
         }
     }
 
-    /// What it speaks, the default first.
-    pub(crate) fn protocols(self) -> &'static [Protocol] {
+    /// The protocols that it speaks, the default first; none if this program cannot speak with it.
+    pub(crate) fn protocols(self) -> Vec<Scheme> {
         match self {
-            Kind::Imori | Kind::Relay => &[Protocol::Stomp, Protocol::Nats],
-            Kind::NatsServer => &[Protocol::Nats],
-            Kind::Rabbitmq | Kind::RabbitmqQuorum | Kind::Artemis => &[Protocol::Stomp],
-            Kind::Zeromq => &[Protocol::ZmqRep, Protocol::ZmqRouter],
-            Kind::Grpc => &[Protocol::Grpc],
-        }
-    }
-}
-
-impl Protocol {
-    /// Its word after the colon of `imori:nats`.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Protocol::Stomp => "stomp",
-            Protocol::Nats => "nats",
-            Protocol::ZmqRep => "rep",
-            Protocol::ZmqRouter => "router",
-            Protocol::Grpc => "grpc",
-        }
-    }
-
-    /// Where a peer on this machine is reached.
-    pub(crate) fn url(self, port: u16) -> String {
-        let scheme = match self {
-            Protocol::Stomp => "stomp://guest:guest@",
-            Protocol::Nats => "nats://",
-            Protocol::ZmqRep => "zmq-rep://",
-            Protocol::ZmqRouter => "zmq-router://",
-            Protocol::Grpc => "grpc://",
-        };
-        format!("{scheme}127.0.0.1:{port}")
-    }
-
-    fn of_url(url: &str) -> Option<Protocol> {
-        let (scheme, _) = url.split_once("://")?;
-        match scheme {
-            "stomp" => Some(Protocol::Stomp),
-            "nats" => Some(Protocol::Nats),
-            "zmq-rep" => Some(Protocol::ZmqRep),
-            "zmq-router" => Some(Protocol::ZmqRouter),
-            "grpc" => Some(Protocol::Grpc),
-            _ => None,
+            Kind::Imori | Kind::Relay => vec![Scheme::Stomp, Scheme::Nats],
+            Kind::NatsServer => vec![Scheme::Nats],
+            Kind::Rabbitmq | Kind::RabbitmqQuorum | Kind::Artemis => vec![Scheme::Stomp],
+            Kind::Zeromq | Kind::Grpc => {
+                let is_ours = |scheme: &Scheme| matches!(scheme, Scheme::Peer(of) if of.peer == self.name());
+                Scheme::of_peers().filter(is_ours).collect()
+            }
         }
     }
 }
@@ -204,15 +157,21 @@ impl Peer {
     }
 
     /// Why the peer cannot take part in a line of this protocol, if it cannot.
-    pub(crate) fn cannot_speak(&self, protocol: Protocol) -> Option<String> {
+    pub(crate) fn cannot_speak(&self, protocol: Scheme) -> Option<String> {
         let (own, wanted) = (self.protocol.word(), protocol.word());
         (self.protocol != protocol).then(|| format!("it is spoken to by {own}, not by {wanted}"))
     }
 
     /// Why the peer cannot run a scenario, if it cannot.
     pub(crate) fn cannot(&self, scenario: &str) -> Option<String> {
-        let answers_only = matches!(self.origin, Origin::Known(Kind::Relay))
-            || matches!(self.protocol, Protocol::ZmqRep | Protocol::ZmqRouter | Protocol::Grpc);
+        let has_no_driver = |kind: Kind| kind.protocols().is_empty();
+        if matches!(self.origin, Origin::Known(kind) if has_no_driver(kind)) {
+            return Some(
+                "this program does not speak to it; run `imori-brokerless` with the same words".to_owned(),
+            );
+        }
+        let answers_only =
+            matches!(self.origin, Origin::Known(Kind::Relay)) || matches!(self.protocol, Scheme::Peer(_));
         match scenario {
             "rpc" | "pubsub" | "fan-out" | "idle"
                 if matches!(self.origin, Origin::Known(Kind::RabbitmqQuorum)) =>
@@ -221,7 +180,7 @@ impl Peer {
             }
             "rpc" => None,
             _ if answers_only => Some(format!("it answers requests, which is no `{scenario}`; use `rpc`")),
-            "queue" if self.protocol == Protocol::Nats => {
+            "queue" if self.protocol == Scheme::Nats => {
                 Some("core NATS keeps nothing, so there is no queue; use `pubsub`".to_owned())
             }
             _ => None,
@@ -233,7 +192,7 @@ impl Peer {
         let mut options = Vec::new();
         let is_given =
             |name: &str| given.iter().any(|word| word == name || word.starts_with(&format!("{name}=")));
-        if self.protocol != Protocol::Stomp {
+        if self.protocol != Scheme::Stomp {
             return options;
         }
         let Origin::Known(kind) = self.origin else { return options };
@@ -260,9 +219,9 @@ fn name_and_word(word: &str) -> (Option<&str>, &str) {
 }
 
 /// The peer that a word names without the help of options.
-fn parse(word: &str, common: Option<Protocol>, arguments: &[String]) -> Result<Option<Peer>> {
+fn parse(word: &str, common: Option<Scheme>, arguments: &[String]) -> Result<Option<Peer>> {
     if word.contains("://") {
-        let Some(protocol) = Protocol::of_url(word) else {
+        let Some(protocol) = Scheme::of(word) else {
             bail!("`{word}` is in no protocol that is spoken here; use `stomp://` or `nats://`");
         };
         let name = word.parse::<Url>().map_or_else(|_| word.to_owned(), |url| url.to_string());
@@ -280,6 +239,8 @@ fn parse(word: &str, common: Option<Protocol>, arguments: &[String]) -> Result<O
         None => return Ok(None),
     };
     let protocol = match said {
+        // Why a peer that this program cannot speak with is left out is told later.
+        Some(_) if kind.protocols().is_empty() => Some(Scheme::Stomp),
         Some(said) => kind.protocols().iter().copied().find(|protocol| protocol.word() == said),
         None => Some(default_protocol(kind, common, arguments)),
     };
@@ -303,7 +264,7 @@ fn own_peer(word: &str, own: &Own, count: &mut usize) -> Result<Peer> {
             names.join(", ")
         );
     };
-    let Some(protocol) = Protocol::of_url(url) else {
+    let Some(protocol) = Scheme::of(url) else {
         bail!("`--peer-url {url}` is in no protocol that is spoken here; use `stomp://` or `nats://`");
     };
     let origin = match own.starts.get(*count) {
@@ -315,38 +276,36 @@ fn own_peer(word: &str, own: &Own, count: &mut usize) -> Result<Peer> {
 }
 
 /// The first protocol that all the named kinds speak, if there is one.
-fn common_protocol(words: &[String]) -> Option<Protocol> {
-    let spoken: Vec<Vec<Protocol>> = words.iter().map(|word| spoken_by(word)).collect();
+fn common_protocol(words: &[String]) -> Option<Scheme> {
+    let spoken: Vec<Vec<Scheme>> = words.iter().map(|word| spoken_by(word)).collect();
     let first = spoken.first()?;
     first.iter().copied().find(|protocol| spoken.iter().all(|all| all.is_empty() || all.contains(protocol)))
 }
 
 /// What a word can speak; nothing known is no obstacle.
-fn spoken_by(word: &str) -> Vec<Protocol> {
+fn spoken_by(word: &str) -> Vec<Scheme> {
     let (_, word) = name_and_word(word);
-    if let Some(protocol) = Protocol::of_url(word) {
+    if let Some(protocol) = Scheme::of(word) {
         return vec![protocol];
     }
     let (program, said) = word.split_once(':').unwrap_or((word, ""));
     let kind = ALL.into_iter().find(|kind| kind.name() == program);
     let kind = kind.or(program.contains('/').then_some(Kind::Imori));
-    let protocols = kind.map_or(&[][..], Kind::protocols);
+    let protocols = kind.map_or_else(Vec::new, Kind::protocols);
     match protocols.iter().find(|protocol| protocol.word() == said) {
         Some(said) => vec![*said],
-        None => protocols.to_vec(),
+        None => protocols,
     }
 }
 
 /// What is spoken unless it is said: ZeroMQ answers one by one unless the calls are pipelined.
-fn default_protocol(kind: Kind, common: Option<Protocol>, arguments: &[String]) -> Protocol {
-    if kind == Kind::Zeromq {
-        return match depth(arguments) {
-            None | Some("1") => Protocol::ZmqRep,
-            Some(_) => Protocol::ZmqRouter,
-        };
-    }
+fn default_protocol(kind: Kind, common: Option<Scheme>, arguments: &[String]) -> Scheme {
     let protocols = kind.protocols();
-    let first = protocols.first().copied().unwrap_or(Protocol::Stomp);
+    let first = protocols.first().copied().unwrap_or(Scheme::Stomp);
+    if kind == Kind::Zeromq {
+        let is_lock_step = matches!(depth(arguments), None | Some("1"));
+        return if is_lock_step { first } else { protocols.last().copied().unwrap_or(first) };
+    }
     common.filter(|common| protocols.contains(common)).unwrap_or(first)
 }
 
@@ -365,6 +324,7 @@ fn depth(arguments: &[String]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::url::brought_for_tests;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -374,7 +334,9 @@ mod tests {
         chosen(text, own, arguments, Choice::Common)
     }
 
+    /// As in a program that brings protocols of ZeroMQ and none of gRPC.
     fn chosen(text: &str, own: &Own, arguments: &str, choice: Choice) -> Result<Vec<String>> {
+        brought_for_tests();
         let peers = Peer::named(&words(text), own, &words(arguments), choice)?;
         Ok(peers.into_iter().map(|peer| format!("{}={}", peer.name, peer.protocol.word())).collect())
     }
@@ -391,7 +353,7 @@ mod tests {
             ("imori imori:stomp imori", "", "imori:stomp=stomp imori:stomp#2=stomp imori:stomp#3=stomp"),
             ("./a/imori b/imori:nats", "", "./a/imori:nats=nats b/imori:nats=nats"),
             ("imori nats://u:p@h:1", "", "imori:nats=nats nats://h:1=nats"),
-            ("zeromq grpc", "", "zeromq:rep=rep grpc=grpc"),
+            ("zeromq", "", "zeromq:rep=rep"),
             ("zeromq imori", "--depth 1", "zeromq:rep=rep imori:stomp=stomp"),
             ("zeromq", "--size 9 --depth 64", "zeromq:router=router"),
             ("zeromq", "--depth=all", "zeromq:router=router"),
@@ -417,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_peer_has_one_name_throughout_a_list() {
-        let (stomp, nats) = (Choice::Line(Some(Protocol::Stomp)), Choice::Line(Some(Protocol::Nats)));
+        let (stomp, nats) = (Choice::Line(Some(Scheme::Stomp)), Choice::Line(Some(Scheme::Nats)));
         for (text, choice, expected) in [
             ("imori before=./a/imori", stomp, "imori=stomp before=stomp"),
             ("imori before=./a/imori", nats, "imori=nats before=nats"),
@@ -440,7 +402,7 @@ mod tests {
         let peers = Peer::named(&words("first imori second"), &own, &[], Choice::Common).unwrap();
         let commanded = Origin::Commanded { start: "run one".to_owned(), stop: Some("stop one".to_owned()) };
         assert_eq!(peers[0].origin, commanded);
-        assert_eq!((&peers[2].origin, peers[2].protocol), (&Origin::Elsewhere, Protocol::Nats));
+        assert_eq!((&peers[2].origin, peers[2].protocol), (&Origin::Elsewhere, Scheme::Nats));
     }
 
     #[test]
@@ -465,11 +427,13 @@ mod tests {
             ("nats-server", "pubsub", true),
             ("imori", "queue", true),
             ("relay", "pubsub", false),
-            ("grpc", "idle", false),
+            ("zeromq", "idle", false),
             ("zeromq", "rpc", true),
+            ("grpc", "rpc", false),
             ("rabbitmq-quorum", "queue", true),
             ("rabbitmq-quorum", "rpc", false),
         ] {
+            brought_for_tests();
             let peers = Peer::named(&words(text), &Own::default(), &[], Choice::Common).unwrap();
             assert_eq!(peers[0].cannot(scenario).is_none(), can, "{text} {scenario}");
         }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::url::Scheme;
 use crate::versus::found::Found;
-use crate::versus::peer::{Kind, Origin, Peer, Protocol};
+use crate::versus::peer::{Kind, Origin, Peer};
 
 /// What is run, with what it is given.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -74,7 +75,7 @@ fn command(found: &Found, arguments: &[&str]) -> Vec<String> {
     std::iter::once(program).chain(arguments.iter().map(|&argument| argument.to_owned())).collect()
 }
 
-fn imori(protocol: Protocol, found: &Found, folder: &Path, port: u16) -> Recipe {
+fn imori(protocol: Scheme, found: &Found, folder: &Path, port: u16) -> Recipe {
     let listen = format!("{}=127.0.0.1:{port}", protocol.word());
     let data = folder.join("data").to_string_lossy().into_owned();
     Recipe {

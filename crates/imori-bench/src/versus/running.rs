@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::interrupt;
-use crate::url::Url;
+use crate::url::{Scheme, Url};
 use crate::versus::found::Found;
 use crate::versus::guard::OUTPUT;
 use crate::versus::ourselves::Ourselves;
-use crate::versus::peer::{Origin, Peer, Protocol};
+use crate::versus::peer::{Origin, Peer};
 use crate::versus::recipe::{Recipe, free_port, prepare};
 use crate::watch::process::{is_running, tree};
 
@@ -75,7 +75,7 @@ impl Running {
             let _ = fs::remove_dir_all(&folder);
         })?;
         let guard = Guarded::start(&recipe, &folder, ours, cpus)?;
-        let url = peer.url.clone().unwrap_or_else(|| peer.protocol.url(port));
+        let url = peer.url.clone().unwrap_or_else(|| peer.protocol.on_loopback(port));
         let mut configuration = vec![("command".to_owned(), recipe.command.join(" "))];
         configuration.extend(recipe.configuration.clone());
         let mut running = Running { url, pids: Vec::new(), configuration, guard: Some(guard) };
@@ -231,11 +231,11 @@ fn address(place: &str) -> Result<SocketAddr> {
 }
 
 /// Whether a login succeeds; where there is no login, whether it listens.
-fn answers(url: &str, protocol: Protocol) -> Result<bool> {
+fn answers(url: &str, protocol: Scheme) -> Result<bool> {
     let (login, wanted) = match protocol {
-        Protocol::Stomp => (stomp_login(&url.parse()?), "CONNECTED"),
-        Protocol::Nats => (nats_login(&url.parse()?)?, "PONG"),
-        Protocol::ZmqRep | Protocol::ZmqRouter | Protocol::Grpc => (String::new(), ""),
+        Scheme::Stomp => (stomp_login(&url.parse()?), "CONNECTED"),
+        Scheme::Nats => (nats_login(&url.parse()?)?, "PONG"),
+        Scheme::Peer(_) => (String::new(), ""),
     };
     let mut socket = TcpStream::connect_timeout(&address(place(url))?, ANSWER_AFTER_MAX)?;
     // A port that nobody listens at yet can be given to this very socket, which then talks to itself.

@@ -73,7 +73,7 @@ fn the_same_seed_offers_the_same() {
 #[test]
 fn each_lie_is_counted_in_an_open_loop_too() {
     let load = "--rate 2000 --arrival fixed --warmup 0 --time 500ms";
-    let rpc = format!("rpc --requesters 2 --timeout 1s {load}");
+    let rpc = format!("rpc --requesters 2 --timeout 5s {load}");
     let pubsub = format!("pubsub --subscribers 2 {load}");
     let calls = Ledger { sent: 1_000, good: 990, ..Ledger::default() };
     let deliveries = Ledger { sent: 1_000, good: 1_980, ..Ledger::default() };

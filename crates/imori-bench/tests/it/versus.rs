@@ -159,9 +159,9 @@ fn a_list_runs_line_by_line_and_a_peer_misses_only_what_it_cannot_do() {
 #[test]
 fn a_peer_that_is_absent_or_unable_is_named_and_the_rest_runs() {
     for (scenario, other, amount, why) in [
-        ("rpc", "grpc", "--requests=200", "`grpc-responder` is absent"),
+        ("rpc", "grpc", "--requests=200", "run `imori-brokerless`"),
         ("rpc", "./no/imori", "--requests=200", "`./no/imori` is absent"),
-        ("queue", "zeromq", "--messages=200", "it answers requests"),
+        ("queue", "relay", "--messages=200", "it answers requests"),
         ("queue", "nats-server", "--messages=200", "core NATS keeps nothing"),
     ] {
         let (folder, liar) = (Folder::new("absent"), Liar::start(Lie::None, "/", 0));

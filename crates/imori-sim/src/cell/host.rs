@@ -12,7 +12,7 @@ use imori_server::turn::{
 use super::world::CellWorld;
 use crate::machine::Lock;
 use crate::machine::PipeWire;
-use crate::machine::Write;
+use crate::machine::{Write, written_instead};
 use crate::planted::Bug;
 
 impl Wire for PipeWire {
@@ -75,25 +75,9 @@ impl Host for CellWorld<'_> {
     fn write(&self, (id, pipe): &(ConnectionId, usize), bytes: &[u8]) -> io::Result<usize> {
         self.pause();
         let shared = self.shared;
-        if shared.has(Bug::ReceiptsOvertake)
-            && let Some(swapped) = swap_receipts(bytes)
-        {
-            return self.write_as_is(&(*id, *pipe), &swapped);
-        }
-        self.write_as_is(&(*id, *pipe), bytes)
+        let instead = written_instead(shared.bug, bytes);
+        self.write_as_is(&(*id, *pipe), instead.as_deref().unwrap_or(bytes))
     }
-}
-
-/// The bytes with the first two receipts that follow each other in each other's place.
-fn swap_receipts(bytes: &[u8]) -> Option<Vec<u8>> {
-    const BEGIN: &[u8] = b"RECEIPT\n";
-    let frames: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == 0).collect();
-    let at = frames.windows(2).position(|two| {
-        two.iter().all(|frame| frame.strip_prefix(b"\n").unwrap_or(frame).starts_with(BEGIN))
-    })?;
-    let mut frames = frames;
-    frames.swap(at, at + 1);
-    Some(frames.concat())
 }
 
 impl CellWorld<'_> {

@@ -11,7 +11,6 @@ use imori_core::outbound::{Credit, Numbers, Outbound, SessionId};
 use imori_core::time::Time;
 use imori_core::turn::Peer;
 use imori_core::world::World;
-use imori_server::config::ProtocolName;
 use imori_server::protocol::Protocol;
 use imori_server::turn::{Link, Signals, Transport};
 
@@ -24,12 +23,13 @@ impl Task {
     /// Takes a transport over.
     pub(crate) fn new(cell: &CellWorld<'_>, pipe: usize) -> Task {
         let shared = cell.shared;
+        let protocol = shared.network.pipe(pipe).protocol;
         let number = u16::try_from(cell.id).expect("there are few cells");
         let signals = Arc::new(Signals::default());
         let woken = Rc::new(Cell::new(true));
         let (slot, generation) = cell.state().links.insert(|slot, generation| {
             let id = ConnectionId { cell: number, slot, generation };
-            let encoder = Protocol::encoder(ProtocolName::Stomp, &shared.protocols);
+            let encoder = Protocol::encoder(protocol, &shared.protocols);
             let mut limits = shared.outbound;
             if shared.has(Bug::NoBound) {
                 limits.unsent_bytes_max *= 4;
@@ -44,7 +44,7 @@ impl Task {
         let peer =
             Peer { number: u64::from(id.slot) + 1, is_loopback: true, address: String::from("127.0.0.1") };
         cell.begin_turn();
-        let protocol = Protocol::new(ProtocolName::Stomp, &shared.protocols, id, peer, cell.now());
+        let protocol = Protocol::new(protocol, &shared.protocols, id, peer, cell.now());
         let task = imori_server::turn::Task::new(cell, id, signals, protocol);
         Task { task, pipe, waits: Waits::default(), woken }
     }

@@ -17,6 +17,7 @@ use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
+use imori_server::config::ProtocolName;
 use imori_server::protocol_numbers::header_reader;
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
 use imori_server::{Asked, asked};
@@ -118,6 +119,17 @@ impl<'a> CellWorld<'a> {
         if self.shared.has(Bug::DueEarly) {
             self.now.set(self.now.get().after(Duration::from_secs(1)));
         }
+    }
+
+    /// Tells whether a bug has something for this NATS connection get lost.
+    fn is_lost_on(&self, id: ConnectionId) -> bool {
+        let cell = self.shared.cells.get(usize::from(id.cell));
+        let slot = cell.and_then(|cell| cell.links.slot(id.slot));
+        let mut slot = slot.as_ref().map(|slot| slot.borrow_mut());
+        let link = slot.as_mut().and_then(|slot| slot.of(id.generation));
+        let is_nats =
+            link.is_some_and(|link| self.shared.network.pipe(link.wire.pipe).protocol == ProtocolName::Nats);
+        is_nats && self.turn_of.get() != Some(id) && self.shared.random.chance(1, 8)
     }
 
     /// Notes records of delayed messages, for a bug.
@@ -375,6 +387,9 @@ impl World for CellWorld<'_> {
     }
 
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
+        if self.shared.has(Bug::LiveDeliveryLost) && self.is_lost_on(id) {
+            return None;
+        }
         let before = self.desk().touched_len();
         let result = with_outbound(self, id, f);
         let is_newly_touched = self.desk().touched_len() > before;

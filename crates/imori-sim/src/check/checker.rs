@@ -15,15 +15,15 @@ use crate::client::Client;
 use crate::machine::Shared;
 use crate::model::Cancel;
 use crate::model::check_late;
-use crate::model::{LastDelivery, Mode, Model, Outcome, Reads, To, is_match};
+use crate::model::{LastDelivery, Mode, Model, Outcome, Reads, SubscriptionRecord, To, is_match};
 use crate::property::Property;
 
 /// Nothing moves: nothing may wait that somebody could take.
 pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client]) {
     for client in clients.iter().filter(|client| !client.is_ended && client.is_reading) {
         let is_alarmed = shared.memory.is_alarmed();
-        if !client.receipts.is_empty() && !is_alarmed {
-            let waits = client.receipts.front();
+        if !client.confirms.is_empty() && !is_alarmed {
+            let waits = client.confirms.front();
             shared.violate(Property::Receipts, || {
                 format!("session {} waits for {waits:?} for ever", client.session)
             });
@@ -169,6 +169,7 @@ pub(crate) fn check_end(shared: &Shared, model: &Model) {
     }
     check_messages(shared, model);
     check_visibility(shared, model);
+    check_groups(shared, model);
     if !left.is_empty() {
         shared.violate(Property::Leftovers, || format!("left at the end: {}", left.join(", ")));
     }
@@ -278,7 +279,10 @@ fn check_visibility(shared: &Shared, model: &Model) {
         let (Reads::Topic(pattern), Some(since)) = (&subscription.reads, subscription.receipt_at) else {
             continue;
         };
-        let until = surely_until(shared, model, subscription.session, subscription.unsubscribed_at);
+        if subscription.group.is_some() {
+            continue;
+        }
+        let until = surely_until(shared, model, subscription.session, subscription.ended_at());
         for (message, record) in model.messages.iter().enumerate() {
             let To::Topic(subject) = &record.to else { continue };
             let was_there = record.sent_at.is_some_and(|sent| sent > since)
@@ -290,6 +294,49 @@ fn check_visibility(shared: &Shared, model: &Model) {
                     format!(
                         "message {message} to `{subject}` did not reach subscription {index} to `{pattern}`"
                     )
+                });
+            }
+        }
+    }
+}
+
+/// A message reached a member of each group that was there for certain, with all others staying.
+fn check_groups(shared: &Shared, model: &Model) {
+    let mut groups = BTreeMap::<&str, Vec<&SubscriptionRecord>>::new();
+    for subscription in &model.subscriptions {
+        if let Some(group) = &subscription.group {
+            groups.entry(group).or_default().push(subscription);
+        }
+    }
+    for (group, members) in groups {
+        let until =
+            |member: &SubscriptionRecord| surely_until(shared, model, member.session, member.ended_at());
+        let members: Vec<_> = members.into_iter().map(|member| (member, until(member))).collect();
+        for (message, record) in model.messages.iter().enumerate() {
+            let (To::Topic(subject), Some(sent), Some(confirmed)) =
+                (&record.to, record.sent_at, record.confirmed_at)
+            else {
+                continue;
+            };
+            let is_meant = |member: &SubscriptionRecord| matches!(&member.reads, Reads::Topic(pattern) if is_match(pattern, subject));
+            let is_over = |member: &SubscriptionRecord| {
+                model
+                    .sessions
+                    .get(member.session)
+                    .and_then(|session| session.ended_at)
+                    .is_some_and(|at| at < sent)
+            };
+            let is_there = members.iter().any(|(member, until)| {
+                is_meant(member) && member.receipt_at.is_some_and(|at| at < sent) && confirmed < *until
+            });
+            let stay = members
+                .iter()
+                .all(|(member, until)| member.sent_at > confirmed || is_over(member) || confirmed < *until);
+            let is_lost =
+                record.due.is_none() && !model.group_got.contains_key(&(String::from(group), message));
+            if is_there && stay && is_lost && !model.is_incomplete {
+                shared.violate(Property::Visibility, || {
+                    format!("message {message} to `{subject}` reached nobody of group `{group}`")
                 });
             }
         }

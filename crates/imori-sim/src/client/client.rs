@@ -3,11 +3,8 @@
 use std::collections::VecDeque;
 
 use imori_core::time::Time;
-use imori_stomp::decode::Decoder;
-use imori_stomp::frame::HeaderTable;
-use imori_stomp::limits::Limits;
-use imori_stomp::version::Version;
 
+use super::protocol::{Abilities, ClientProtocol};
 use crate::model::Outcome;
 
 /// A client's connection.
@@ -15,19 +12,17 @@ pub(crate) struct Client {
     /// The transport, and the session's number in the model.
     pub(crate) session: usize,
     pub(crate) cell: usize,
-    pub(crate) version: Version,
-    pub(super) decoder: Decoder,
-    pub(super) table: HeaderTable,
+    pub(super) protocol: Box<dyn ClientProtocol>,
+    pub(super) abilities: Abilities,
     pub(super) input: Vec<u8>,
-    pub(crate) is_connected: bool,
     /// It has said goodbye.
     pub(crate) is_leaving: bool,
     pub(crate) is_ended: bool,
     pub(super) has_error: bool,
-    /// Frames that it has sent.
-    pub(crate) frames: u64,
-    pub(crate) receipts: VecDeque<(u64, Awaited)>,
-    /// What it does not know to be worked off, by frame.
+    /// Commands that it has sent.
+    pub(crate) commands: u64,
+    pub(crate) confirms: VecDeque<(u64, Awaited)>,
+    /// Publishes and settles that it does not know to be worked off, by command.
     pub(crate) unconfirmed: VecDeque<(u64, Unconfirmed)>,
     pub(crate) subscriptions: Vec<OwnSubscription>,
     pub(crate) unsettled: Vec<Unsettled>,
@@ -40,11 +35,13 @@ pub(crate) struct Client {
     pub(crate) next_at: Time,
 }
 
-/// What a receipt is about.
+/// The subject of a confirm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     Subscribe(usize),
     Unsubscribe(usize),
+    /// To end this subscription after some deliveries.
+    Limit(usize, usize),
     Message(usize),
     /// To cancel this message, asked at this step.
     Cancel(usize, u64),
@@ -65,6 +62,8 @@ pub(crate) struct OwnSubscription {
     pub(crate) record: usize,
     pub(crate) id: String,
     pub(crate) is_active: bool,
+    /// It is to end after some deliveries.
+    pub(crate) is_limited: bool,
 }
 
 /// A delivery that the client can settle.
@@ -88,22 +87,24 @@ pub(crate) struct Transaction {
 }
 
 impl Client {
-    pub(crate) fn new(session: usize, cell: usize, version: Version, actions: usize) -> Client {
-        let mut decoder = Decoder::new(Limits::default());
-        decoder.connected(Version::V12);
+    pub(crate) fn new(
+        session: usize,
+        cell: usize,
+        protocol: Box<dyn ClientProtocol>,
+        actions: usize,
+    ) -> Client {
+        let abilities = protocol.abilities();
         Client {
             session,
             cell,
-            version,
-            decoder,
-            table: HeaderTable::default(),
+            protocol,
+            abilities,
             input: Vec::new(),
-            is_connected: false,
             is_leaving: false,
             is_ended: false,
             has_error: false,
-            frames: 0,
-            receipts: VecDeque::new(),
+            commands: 0,
+            confirms: VecDeque::new(),
             unconfirmed: VecDeque::new(),
             subscriptions: Vec::new(),
             unsettled: Vec::new(),

@@ -1,20 +1,16 @@
-//! A MESSAGE comes: it is as it was sent, and may be answered.
-
-use imori_stomp::frame::Frame;
-use imori_stomp::version::Version;
+//! A delivery comes: it is as it was sent, and may be answered.
 
 use super::client::{Client, Unsettled};
 use super::outgoing::{Outgoing, body};
+use super::place::Place;
+use super::protocol::{Delivered, NumberHeader};
 use crate::machine::Shared;
 use crate::model::{Arrived, Mode, Model, Outcome, Reads, To};
 use crate::property::Property;
 
 impl Client {
-    pub(super) fn take_message(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {
-        let header =
-            |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
-        let id = header("message-id").unwrap_or_default();
-        let number = id.rsplit(['-', '.']).next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    pub(super) fn take_delivery(&mut self, shared: &Shared, model: &mut Model, delivered: &Delivered) {
+        let number = delivered.number.unwrap_or(self.last_number + 1);
         if number != self.last_number + 1 {
             let last = self.last_number;
             shared.violate(Property::WireOrder, || {
@@ -22,12 +18,15 @@ impl Client {
             });
         }
         self.last_number = number;
-        let text = str::from_utf8(frame.body.get(..8).unwrap_or_default()).unwrap_or_default();
+        let text = str::from_utf8(delivered.body.get(..8).unwrap_or_default()).unwrap_or_default();
         let message = usize::from_str_radix(text, 16).unwrap_or(usize::MAX);
         let Some(record) = model.messages.get(message) else {
             return shared.violate(Property::Framing, || format!("message `{text}` was never sent"));
         };
-        if frame.body != body(message, record.size) || header("n").as_deref() != Some(&*message.to_string()) {
+        let shown = NumberHeader::Shown(record.has_headers.then(|| message.to_string()));
+        let is_numbered =
+            matches!(delivered.number_header, NumberHeader::Hidden) || delivered.number_header == shown;
+        if delivered.body != body(message, record.size) || !is_numbered {
             shared.violate(Property::Framing, || format!("message {message} is not as it was sent"));
         }
         if record.is_too_large {
@@ -38,21 +37,20 @@ impl Client {
         if record.sent_at.is_none() {
             shared.violate(Property::Visibility, || format!("message {message} came before its COMMIT"));
         }
-        let (reason, died_in) = (header("x-death-reason"), header("x-death-queue"));
         let arrived = Arrived {
             session: self.session,
             message,
             number,
-            is_redelivered: header("redelivered").as_deref() == Some("true"),
-            text_bytes: own_lines(frame),
-            death: reason.as_deref().zip(died_in.as_deref()),
+            is_redelivered: delivered.is_redelivered,
+            text_bytes: record.text_bytes.unwrap_or(delivered.text_bytes),
+            death: delivered.death.as_ref().map(|(reason, queue)| (&**reason, &**queue)),
         };
         if let To::Inbox(_) = record.to {
             return model.reply_arrived(shared, &arrived);
         }
         let (to, publisher) = (record.to.clone(), record.publisher);
-        let name = header("subscription").unwrap_or_default();
-        let Some(own) = self.subscriptions.iter().find(|own| own.id == name) else {
+        let name = &delivered.subscription;
+        let Some(own) = self.subscriptions.iter().find(|own| own.id == *name) else {
             return shared.violate(Property::Visibility, || {
                 format!(
                     "message {message} came to session {} for subscription `{name}`, which is not",
@@ -62,38 +60,43 @@ impl Client {
         };
         let subscription = own.record;
         let Reads::Queue(queue) = model.subscription(subscription).reads else {
-            return model.live_arrived(shared, &arrived, subscription);
+            model.live_arrived(shared, &arrived, subscription);
+            if model.subscription(subscription).is_exhausted() {
+                self.subscriptions.retain(|own| own.record != subscription);
+            }
+            let is_request = delivered.reply_to.is_some() && matches!(to, To::Topic(_));
+            let may_reply = is_request && shared.random.chance(1, 2);
+            return self.reply(shared, model, delivered, publisher, may_reply);
         };
         model.check_due(shared, &arrived);
         model.queue_arrived(shared, &arrived, subscription, queue);
         if model.subscription(subscription).mode != Mode::Auto {
-            let ack = if self.version == Version::V12 { header("ack").unwrap_or_default() } else { id };
+            let ack = delivered.ack.clone();
             let unsettled = Unsettled { message, queue, subscription, ack, number, is_claimed: false };
             self.unsettled.push(unsettled.clone());
             if self.accepts_all && !self.is_silent() {
                 self.settle(shared, model, &unsettled, Outcome::Accept, false);
             }
         }
-        if let Some(reply_to) = header("reply-to").filter(|_| to == To::Queue(queue))
+        self.reply(shared, model, delivered, publisher, to == To::Queue(queue));
+    }
+
+    /// Answers a request, unless the client is about to go.
+    fn reply(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        request: &Delivered,
+        publisher: usize,
+        may_reply: bool,
+    ) {
+        if let Some(reply_to) = request.reply_to.clone().filter(|_| may_reply)
             && !self.is_silent()
             && !self.accepts_all
         {
-            let to = To::Inbox(publisher);
             let wants_receipt = shared.random.chance(1, 3);
-            self.send(shared, model, &Outgoing { wants_receipt, ..Outgoing::new(to, reply_to) });
+            let outgoing = Outgoing::new(To::Inbox(publisher), Place::Reply(reply_to));
+            self.publish(shared, model, &Outgoing { wants_receipt, ..outgoing });
         }
     }
-}
-
-/// Bytes of the header lines that the broker did not add.
-fn own_lines(frame: &Frame<'_>) -> usize {
-    let is_added = |name: &[u8]| {
-        matches!(
-            name,
-            b"subscription" | b"message-id" | b"ack" | b"redelivered" | b"destination" | b"content-length"
-        ) || name.starts_with(b"x-first-death-")
-            || name.starts_with(b"x-death-")
-    };
-    let own = frame.headers.iter().filter(|header| !is_added(header.name));
-    own.map(|header| header.name.len() + header.value.len() + 2).sum()
 }

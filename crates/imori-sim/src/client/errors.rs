@@ -1,4 +1,4 @@
-//! An ERROR comes: some things are refused by rule, and who asked for them is told why.
+//! An error comes: some things are refused by rule, and who asked for them is told why.
 
 use super::client::{Client, Unconfirmed};
 use crate::machine::Shared;
@@ -10,7 +10,7 @@ impl Client {
     pub(super) fn take_error(&mut self, shared: &Shared, model: &mut Model, message: &str, text: &[u8]) {
         let has_volatile = model.queues.iter().any(|queue| queue.is_volatile);
         let is_expected = match message {
-            "Connection too slow" => true,
+            "Connection too slow" | "Slow Consumer" => true,
             "Server shutting down" => model.has_stopped,
             "resource_error" if self.has_sent_too_large(model) => {
                 self.check_refusal(shared, model, text);

@@ -3,13 +3,22 @@
 mod actions;
 mod publishing;
 mod reading;
-mod receipt;
+mod confirm;
 mod delivery;
 mod errors;
 mod closing;
-mod stomp_client;
+mod commands;
 mod client;
+mod stomp_client;
+mod nats_client;
+mod protocol;
 mod outgoing;
+mod place;
 
 pub(crate) use client::Client;
+pub(crate) use commands::NewSubscription;
+pub(crate) use nats_client::NatsClient;
 pub(crate) use outgoing::{body, shared_name};
+pub(crate) use place::Place;
+pub(crate) use protocol::ClientProtocol;
+pub(crate) use stomp_client::StompClient;

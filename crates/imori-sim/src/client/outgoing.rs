@@ -1,14 +1,18 @@
 //! A message before it is sent, and what its body is.
 
+use super::place::Place;
 use crate::model::To;
 
 /// A message to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) to: To,
-    pub(crate) destination: String,
+    pub(crate) place: Place,
     pub(crate) arguments: &'a [(&'static str, String)],
-    pub(crate) reply_to: Option<String>,
+    /// The inbox of its publisher that takes replies.
+    pub(crate) reply_to: Option<usize>,
+    /// It bears its number, and whatever else it has, in headers.
+    pub(crate) has_headers: bool,
     pub(crate) size: usize,
     pub(crate) priority: Option<u8>,
     pub(crate) expiration_ms: Option<u64>,
@@ -23,12 +27,13 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    pub(crate) fn new(to: To, destination: String) -> Outgoing<'static> {
+    pub(crate) fn new(to: To, place: Place) -> Outgoing<'static> {
         Outgoing {
             to,
-            destination,
+            place,
             arguments: &[],
             reply_to: None,
+            has_headers: true,
             size: 8,
             priority: None,
             expiration_ms: None,

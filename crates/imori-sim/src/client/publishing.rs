@@ -2,10 +2,12 @@
 
 use super::client::Client;
 use super::outgoing::Outgoing;
+use super::place::Place;
+use super::protocol::HeaderUse;
 use crate::broker_end::EndKind;
 use crate::machine::Shared;
 use crate::model::{MessageRecord, Model, To, is_match};
-use crate::workload::Workload;
+use crate::workload::{QueueSpec, Workload};
 
 /// The latest messages with an id, of which one may be sent again.
 const REPEATED_OF: usize = 24;
@@ -19,7 +21,7 @@ impl Client {
         let open: Vec<usize> = (0..model.queues.len())
             .filter(|queue| {
                 let spec = model.queue(*queue);
-                !spec.is_dead_letter_queue && spec.pattern.is_none()
+                !spec.is_dead_letter_queue && spec.pattern.is_none() && self.may_send_to(spec)
             })
             .collect();
         let queue = *shared.random.pick(&open);
@@ -27,7 +29,7 @@ impl Client {
         let is_own = spec.name.starts_with("own");
         let arguments = if is_own { &[][..] } else { &spec.arguments };
         let outgoing =
-            Outgoing { arguments, ..Outgoing::new(To::Queue(queue), format!("/queue/{}", spec.name)) };
+            Outgoing { arguments, ..Outgoing::new(To::Queue(queue), Place::Queue(spec.name.clone())) };
         for _ in 0..shared.random.between(1, workload.burst_max) {
             self.send_somehow(shared, model, workload, outgoing.clone());
         }
@@ -42,27 +44,40 @@ impl Client {
         outgoing: Outgoing<'_>,
     ) {
         let random = &shared.random;
-        let delay_ms = workload.delay_ms(random).filter(|_| is_kept(model, &outgoing.to));
-        let bears_id = outgoing.once.is_none()
+        let delay_ms =
+            workload.delay_ms(random).filter(|_| self.abilities.delays && is_kept(model, &outgoing.to));
+        let has_headers = match self.abilities.headers {
+            HeaderUse::Always => true,
+            HeaderUse::Sometimes => random.chance(3, 4),
+            HeaderUse::Never => false,
+        };
+        let bears_id = has_headers
+            && outgoing.once.is_none()
             && delay_ms.is_none()
             && takes_once(model, &outgoing.to)
             && workload.bears_id(random);
         let outgoing = Outgoing {
             size: random.between(8, workload.body_bytes_max),
-            priority: random.chance(1, 4).then(|| random.below(5) as u8),
-            expiration_ms: (workload.has_expirations && random.chance(1, 8)).then(|| random.below(30) as u64),
+            priority: random.chance(1, 4).then(|| random.below(5) as u8).filter(|_| has_headers),
+            expiration_ms: (workload.has_expirations && random.chance(1, 8))
+                .then(|| random.below(30) as u64)
+                .filter(|_| has_headers),
+            has_headers,
             wants_receipt: random.chance(1, 2),
             is_in_transaction: self.has_room_in_transaction() && random.chance(2, 3),
-            is_persistent: random.chance(workload.persistent_share, 8),
+            is_persistent: random.chance(workload.persistent_share, 8) && self.abilities.persists,
             delay_ms,
             once: bears_id.then_some(model.messages.len()).or(outgoing.once),
             ..outgoing
         };
-        self.send(shared, model, &outgoing);
+        self.publish(shared, model, &outgoing);
     }
 
     /// Sends what no journal file has room for to a queue that would keep it, perhaps as the last of a transaction.
     pub(crate) fn send_too_large(&mut self, shared: &Shared, model: &mut Model) {
+        if !self.abilities.persists {
+            return;
+        }
         let random = &shared.random;
         let keeps = |queue: &usize| {
             let spec = model.queue(*queue);
@@ -81,12 +96,17 @@ impl Client {
             is_in_transaction: self.transaction.is_some() && random.chance(2, 3),
             is_persistent: true,
             is_too_large: true,
-            ..Outgoing::new(To::Queue(queue), spec.destination())
+            ..Outgoing::new(To::Queue(queue), Place::of(&spec))
         };
-        self.send(shared, model, &outgoing);
+        self.publish(shared, model, &outgoing);
         if outgoing.is_in_transaction {
             self.commit(shared, model);
         }
+    }
+
+    /// Tells whether a queue is there for certain, or the client declares it as it sends.
+    fn may_send_to(&self, spec: &QueueSpec) -> bool {
+        self.abilities.reads_queues || spec.is_kept()
     }
 
     /// A transaction has to fit into a journal file.
@@ -99,18 +119,25 @@ impl Client {
         let bears_id = |record: &&MessageRecord| record.duplicate.is_some() && record.sent_at.is_some();
         let latest: Vec<&MessageRecord> =
             model.messages.iter().rev().filter(bears_id).take(REPEATED_OF).collect();
-        if latest.is_empty() {
+        if latest.is_empty() || self.abilities.headers == HeaderUse::Never {
             return;
         }
         let record = *shared.random.pick(&latest);
         let (to, is_persistent) = (record.to.clone(), record.is_persistent);
+        if is_persistent && !self.abilities.persists {
+            // Its confirm would say how safe the first one is.
+            return;
+        }
         let once = record.duplicate.map(|duplicate| duplicate.first);
-        let (destination, arguments) = match &to {
+        let (place, arguments) = match &to {
             To::Queue(queue) => {
                 let spec = model.queue(*queue);
-                (spec.destination(), spec.arguments.clone())
+                if !self.may_send_to(spec) {
+                    return;
+                }
+                (Place::of(spec), spec.arguments.clone())
             }
-            To::Topic(subject) => (format!("/topic/{subject}"), Vec::new()),
+            To::Topic(subject) => (Place::Topic(subject.clone()), Vec::new()),
             To::Inbox(_) => return,
         };
         let outgoing = Outgoing {
@@ -120,9 +147,9 @@ impl Client {
             wants_receipt: shared.random.chance(3, 4),
             is_in_transaction: self.has_room_in_transaction() && shared.random.chance(2, 3),
             is_persistent,
-            ..Outgoing::new(to, destination)
+            ..Outgoing::new(to, place)
         };
-        self.send(shared, model, &outgoing);
+        self.publish(shared, model, &outgoing);
     }
 }
 

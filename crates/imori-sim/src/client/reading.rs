@@ -1,77 +1,83 @@
-//! Bytes come, and frames in them.
-
-use imori_stomp::command::Command;
-use imori_stomp::decode::Step;
-use imori_stomp::frame::Frame;
-use imori_stomp::version::Version;
+//! Bytes come, and events in them.
 
 use super::client::Client;
+use super::protocol::Event;
 use crate::machine::Shared;
-use crate::model::Model;
+use crate::model::{Model, To};
 use crate::property::Property;
 
 impl Client {
-    /// Reads bytes. What comes after its end is looked at all the same, but not answered.
+    /// Reads bytes. Those that come after the client's end are checked all the same, but not answered.
     pub(crate) fn receive(&mut self, shared: &Shared, model: &mut Model, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
-        let mut table = std::mem::take(&mut self.table);
         let mut consumed = 0;
         while let Some(rest) = input.get(consumed..) {
-            match self.decoder.decode(rest, &mut table) {
-                Ok(Step::Frame { frame, consumed: len }) => {
+            match self.protocol.read(rest) {
+                Ok(Some((len, event))) => {
                     consumed += len;
-                    self.take(shared, model, &frame);
+                    let read = rest.get(..len).unwrap_or_default();
+                    shared.trace.note(&[self.session as u64, len as u64], || {
+                        let text = String::from_utf8_lossy(read).replace("\r\n", " | ").replace('\n', " | ");
+                        format!(
+                            "session {} gets {}",
+                            self.session,
+                            text.chars().take(400).collect::<String>()
+                        )
+                    });
+                    self.take(shared, model, event);
                 }
-                Ok(Step::LineEnds { consumed: len }) => consumed += len,
-                Ok(Step::Incomplete { .. }) => break,
+                Ok(None) => break,
                 Err(error) => {
                     shared.violate(Property::Framing, || {
-                        format!("session {} reads no frame: {error}", self.session)
+                        format!("session {} reads what it cannot: {error}", self.session)
                     });
                     break;
                 }
             }
         }
-        self.table = table;
         self.input = input.get(consumed..).unwrap_or_default().to_vec();
     }
 
-    fn take(&mut self, shared: &Shared, model: &mut Model, frame: &Frame<'_>) {
-        let header =
-            |name| frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned());
-        shared.trace.note(&[self.session as u64, frame.body.len() as u64], || {
-            let text = String::from_utf8_lossy(frame.headers.block()).replace('\n', " | ");
-            format!("session {} gets {} {text}", self.session, frame.command)
-        });
-        if self.has_error {
+    fn take(&mut self, shared: &Shared, model: &mut Model, event: Event) {
+        if self.has_error && !matches!(event, Event::Nothing) {
             shared.violate(Property::Framing, || {
-                format!("session {} got {} after ERROR", self.session, frame.command)
+                format!("session {} got {event:?} after an error", self.session)
             });
         }
-        match frame.command {
-            Command::Connected => {
-                self.is_connected = true;
-                let version = Version::ALL
-                    .into_iter()
-                    .find(|version| Some(version.as_str()) == header("version").as_deref());
-                if version != Some(self.version) {
-                    shared.violate(Property::Framing, || format!("session {} got {version:?}", self.session));
-                }
-                self.decoder.connected(self.version);
-            }
-            Command::Receipt => {
-                let (level, cancelled) = (header("imori-level"), header("imori-cancelled"));
-                let cancelled = cancelled.and_then(|count| count.parse().ok());
-                let id = header("receipt-id").unwrap_or_default();
-                self.take_receipt(shared, model, &id, (level.as_deref(), cancelled));
-            }
-            Command::Message => self.take_message(shared, model, frame),
-            Command::Error => {
+        match event {
+            Event::Nothing => {}
+            Event::Answer(_) if self.is_silent() => {}
+            Event::Answer(bytes) => self.send_bytes(shared, bytes),
+            Event::Confirmed(confirmed) => self.take_confirm(shared, model, &confirmed),
+            Event::Delivered(delivered) => self.take_delivery(shared, model, &delivered),
+            Event::NoResponders(subject) => self.take_no_responders(shared, model, &subject),
+            Event::Refused { message, text } => {
                 self.has_error = true;
-                self.take_error(shared, model, &header("message").unwrap_or_default(), frame.body);
+                self.take_error(shared, model, &message, &text);
             }
-            other => shared.violate(Property::Framing, || format!("session {} got {other}", self.session)),
+        }
+    }
+
+    /// Nobody hears a request: that is right only where nobody is there for certain.
+    fn take_no_responders(&self, shared: &Shared, model: &Model, subject: &str) {
+        let mut tokens = subject.split('.').skip(1).map(|token| token.parse::<usize>().ok());
+        let (session, message) = (tokens.next().flatten(), tokens.next().flatten());
+        if session != Some(self.session) {
+            shared.violate(Property::InboxPrivacy, || {
+                format!("session {} is told of nobody at `{subject}`", self.session)
+            });
+        }
+        let to = message.and_then(|message| model.messages.get(message)).map(|message| &message.to);
+        let is_right = match to {
+            Some(To::Topic(_)) => true,
+            // The queue of the service is always there, and has no limit.
+            Some(To::Queue(_) | To::Inbox(_)) | None => false,
+        };
+        if !is_right {
+            shared.violate(Property::Loss, || {
+                format!("session {} is told that nobody hears `{subject}`, to {to:?}", self.session)
+            });
         }
     }
 }

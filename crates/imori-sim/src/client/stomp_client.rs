@@ -1,221 +1,248 @@
-//! What a client says: frames, as it writes them, and what it then knows of them.
-
-use std::time::Duration;
+//! STOMP as clients speak it: frames out, frames in.
 
 use imori_stomp::command::Command;
+use imori_stomp::decode::{Decoder, Step};
 use imori_stomp::encode::FrameWriter;
+use imori_stomp::frame::{Frame, HeaderTable};
+use imori_stomp::limits::Limits;
 use imori_stomp::version::Version;
 
-use super::client::{Awaited, Client, Unconfirmed, Unsettled};
-use super::outgoing::{Outgoing, body, message_name, shared_name};
-use crate::machine::Shared;
-use crate::model::Duplicate;
-use crate::model::{Cancel, Due};
-use crate::model::{MessageRecord, Mode, Model, Outcome};
+use super::outgoing::{message_name, shared_name};
+use super::place::Place;
+use super::protocol::{
+    Abilities, CancelDelayed, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Publish,
+    Settle, Subscribe, Transact, Unsubscribe,
+};
+use crate::model::{Mode, Outcome};
 
-impl Client {
-    /// Sends a frame.
-    pub(crate) fn send_frame(
-        &mut self,
-        shared: &Shared,
-        command: Command,
-        write: impl FnOnce(&mut FrameWriter<'_>),
-        body: &[u8],
-    ) {
-        let mut bytes = Vec::new();
-        let mut frame = FrameWriter::new(&mut bytes, command, self.version);
+/// A client of one version.
+pub(crate) struct StompClient {
+    version: Version,
+    decoder: Decoder,
+    table: HeaderTable,
+}
+
+impl StompClient {
+    pub(crate) fn new(version: Version) -> StompClient {
+        let mut decoder = Decoder::new(Limits::default());
+        decoder.connected(Version::V12);
+        StompClient { version, decoder, table: HeaderTable::default() }
+    }
+
+    /// Writes a frame without a body.
+    fn frame(&self, out: &mut Vec<u8>, command: Command, write: impl FnOnce(&mut FrameWriter<'_>)) {
+        let mut frame = FrameWriter::new(out, command, self.version);
         write(&mut frame);
-        if command == Command::Send {
-            frame.body(body);
-        } else {
-            frame.end();
-        }
-        self.frames += 1;
-        shared.trace.note_bytes(&bytes);
-        shared.trace.note(&[self.session as u64], || {
-            let text = String::from_utf8_lossy(&bytes).replace('\n', " | ");
-            format!("session {} sends {}", self.session, text.chars().take(160).collect::<String>())
-        });
-        shared.network.pipe(self.session).to_server.extend(bytes);
+        frame.end();
     }
 
-    /// What the next frame's receipt is called, when it wants one.
-    pub(crate) fn ask_receipt(&mut self, what: Awaited) -> String {
-        let number = self.frames + 1;
-        self.receipts.push_back((number, what));
-        format!("r{number}")
+    fn event(&mut self, frame: &Frame<'_>) -> Result<Event, String> {
+        let header = |name| header(frame, name);
+        match frame.command {
+            Command::Connected => {
+                let version = Version::ALL
+                    .into_iter()
+                    .find(|version| Some(version.as_str()) == header("version").as_deref());
+                if version != Some(self.version) {
+                    return Err(format!("the version is {version:?}"));
+                }
+                self.decoder.connected(self.version);
+                Ok(Event::Nothing)
+            }
+            Command::Receipt => Ok(Event::Confirmed(Confirmed {
+                name: Some(header("receipt-id").unwrap_or_default()),
+                level: header("imori-level"),
+                cancelled: header("imori-cancelled").and_then(|count| count.parse().ok()),
+            })),
+            Command::Message => Ok(Event::Delivered(self.delivered(frame))),
+            Command::Error => Ok(Event::Refused {
+                message: header("message").unwrap_or_default(),
+                text: frame.body.to_vec(),
+            }),
+            other => Err(format!("{other} is not for clients")),
+        }
     }
 
-    /// Sends a message; one of a transaction counts as sent with its COMMIT.
-    pub(crate) fn send(&mut self, shared: &Shared, model: &mut Model, outgoing: &Outgoing<'_>) {
-        let message = model.messages.len();
-        let transaction = self.transaction.as_mut().filter(|_| outgoing.is_in_transaction);
-        let name = transaction.map(|transaction| {
-            transaction.messages.push(message);
-            transaction.name.clone()
-        });
-        let receipt = outgoing.wants_receipt.then(|| self.ask_receipt(Awaited::Message(message)));
-        let number = self.frames + 1;
-        model.messages.push(MessageRecord {
-            publisher: self.session,
-            to: outgoing.to.clone(),
-            key: (number, 0),
-            size: outgoing.size,
-            priority: outgoing.priority.unwrap_or(0),
-            has_ttl: outgoing.expiration_ms.is_some(),
-            sent_at: name.is_none().then(|| shared.step.get()),
-            confirmed_at: None,
-            has_receipt: false,
-            is_persistent: outgoing.is_persistent,
-            is_in_transaction: name.is_some(),
-            due: outgoing.delay_ms.map(|delay_ms| Due::after(Duration::from_millis(delay_ms))),
-            cancel: Cancel::Not,
-            cancels: 0,
-            duplicate: outgoing.once.map(Duplicate::of),
-            is_too_large: outgoing.is_too_large,
-        });
-        if let Some(first) = outgoing.once {
-            model.same.entry(first).or_default().push(message);
+    fn delivered(&self, frame: &Frame<'_>) -> Delivered {
+        let header = |name| header(frame, name);
+        let id = header("message-id").unwrap_or_default();
+        let number = id.rsplit(['-', '.']).next().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        Delivered {
+            subscription: header("subscription").unwrap_or_default(),
+            number: Some(number),
+            ack: if self.version == Version::V12 { header("ack").unwrap_or_default() } else { id },
+            body: frame.body.to_vec(),
+            number_header: NumberHeader::Shown(header("n")),
+            is_redelivered: header("redelivered").as_deref() == Some("true"),
+            text_bytes: own_lines(frame),
+            death: header("x-death-reason").zip(header("x-death-queue")),
+            reply_to: header("reply-to"),
         }
-        if name.is_none() {
-            self.note_due(shared, model, message);
-            self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
+    }
+}
+
+impl ClientProtocol for StompClient {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            reads_queues: true,
+            delays: true,
+            persists: true,
+            transacts: true,
+            has_named_confirms: true,
+            has_groups: false,
+            headers: HeaderUse::Always,
         }
-        let body = body(message, outgoing.size);
-        let write = |frame: &mut FrameWriter<'_>| {
-            frame.header("destination", outgoing.destination.as_bytes());
-            for (name, value) in outgoing.arguments {
+    }
+
+    fn connect(&mut self, out: &mut Vec<u8>) {
+        self.frame(out, Command::Connect, |frame| {
+            frame.header("accept-version", self.version.as_str().as_bytes());
+            frame.header("host", b"/");
+        });
+    }
+
+    fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
+        let ack = match subscribe.mode {
+            Mode::Auto => "auto",
+            Mode::Client => "client",
+            Mode::Individual => "client-individual",
+        };
+        self.frame(out, Command::Subscribe, |frame| {
+            frame.header("id", subscribe.id.as_bytes());
+            frame.header("destination", destination(subscribe.place).as_bytes());
+            frame.header("ack", ack.as_bytes());
+            frame.header("receipt", subscribe.confirm.as_bytes());
+            if subscribe.mode != Mode::Auto {
+                frame.header_u64("prefetch-count", subscribe.prefetch as u64);
+            }
+            if let Some(priority) = subscribe.priority {
+                frame.header_u64("x-priority", priority);
+            }
+            for (name, value) in subscribe.arguments {
                 frame.header(name, value.as_bytes());
             }
-            let headers =
-                [("receipt", receipt), ("transaction", name), ("reply-to", outgoing.reply_to.clone())];
-            for (name, value) in headers {
-                if let Some(value) = value {
-                    frame.header(name, value.as_bytes());
-                }
-            }
-            if outgoing.is_persistent {
-                frame.header("persistent", b"true");
-            }
-            frame.header("n", message.to_string().as_bytes());
-            if outgoing.delay_ms.is_some() {
-                frame.header("amqp-message-id", message_name(message).as_bytes());
-            } else if let Some(first) = outgoing.once {
-                frame.header("amqp-message-id", shared_name(first).as_bytes());
-            }
-            let priority = outgoing.priority.map(u64::from);
-            for (name, number) in [
-                ("priority", priority),
-                ("expiration", outgoing.expiration_ms),
-                ("x-delay", outgoing.delay_ms),
-            ] {
-                if let Some(number) = number {
-                    frame.header_u64(name, number);
-                }
-            }
-        };
-        self.send_frame(shared, Command::Send, write, &body);
+        });
     }
 
-    /// The broker counts from here on how long a message is delayed, and may take it.
-    pub(crate) fn note_due(&self, shared: &Shared, model: &mut Model, message: usize) {
-        let record = model.message(message);
-        record.due.iter_mut().for_each(|due| due.sent(shared, self.session));
-        record.duplicate.iter_mut().for_each(|duplicate| duplicate.sent(shared, self.session));
+    fn unsubscribe(&mut self, out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>) {
+        self.frame(out, Command::Unsubscribe, |frame| {
+            frame.header("id", unsubscribe.id.as_bytes());
+            frame.header("receipt", unsubscribe.confirm.as_bytes());
+        });
     }
 
-    /// Takes back a message that went to this queue.
-    pub(crate) fn cancel(&mut self, shared: &Shared, model: &mut Model, message: usize, queue: usize) {
-        let destination = model.queue(queue).destination();
-        let record = model.message(message);
-        record.cancels += 1;
-        if record.cancel == Cancel::Not {
-            record.cancel = Cancel::Asked;
+    fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
+        let outgoing = publish.outgoing;
+        let mut frame = FrameWriter::new(out, Command::Send, self.version);
+        frame.header("destination", destination(&outgoing.place).as_bytes());
+        for (name, value) in outgoing.arguments {
+            frame.header(name, value.as_bytes());
         }
-        let wants_receipt = shared.random.chance(3, 4);
-        let receipt = wants_receipt.then(|| self.ask_receipt(Awaited::Cancel(message, shared.step.get())));
-        let write = |frame: &mut FrameWriter<'_>| {
-            frame.header("destination", destination.as_bytes());
-            frame.header("x-cancel", message_name(message).as_bytes());
-            if let Some(receipt) = receipt {
-                frame.header("receipt", receipt.as_bytes());
-            }
-        };
-        self.send_frame(shared, Command::Send, write, b"");
-    }
-
-    /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.
-    pub(crate) fn settle(
-        &mut self,
-        shared: &Shared,
-        model: &mut Model,
-        last: &Unsettled,
-        outcome: Outcome,
-        is_in_transaction: bool,
-    ) {
-        let mode = model.subscription(last.subscription).mode;
-        let is_meant = |other: &Unsettled| match mode {
-            Mode::Client => other.subscription == last.subscription && other.number <= last.number,
-            Mode::Auto | Mode::Individual => other.number == last.number,
-        };
-        let transaction = self.transaction.as_mut().filter(|_| is_in_transaction);
-        let name = transaction.as_ref().map(|transaction| transaction.name.clone());
-        match transaction {
-            Some(transaction) => {
-                for unsettled in self.unsettled.iter_mut().filter(|unsettled| is_meant(unsettled)) {
-                    unsettled.is_claimed = true;
-                    transaction.settled.push((unsettled.clone(), outcome));
-                }
-            }
-            None => {
-                let (settled, rest) = self.unsettled.drain(..).partition(is_meant);
-                self.unsettled = rest;
-                self.note_settled(model, &settled, outcome, self.frames + 1);
+        let reply_to = outgoing.reply_to.map(|inbox| format!("/temp-queue/in{inbox}"));
+        optional(&mut frame, "receipt", publish.confirm);
+        optional(&mut frame, "transaction", publish.transaction);
+        optional(&mut frame, "reply-to", reply_to.as_deref());
+        if outgoing.is_persistent {
+            frame.header("persistent", b"true");
+        }
+        frame.header("n", publish.message.to_string().as_bytes());
+        if outgoing.delay_ms.is_some() {
+            frame.header("amqp-message-id", message_name(publish.message).as_bytes());
+        } else if let Some(first) = outgoing.once {
+            frame.header("amqp-message-id", shared_name(first).as_bytes());
+        }
+        let priority = outgoing.priority.map(u64::from);
+        for (name, number) in
+            [("priority", priority), ("expiration", outgoing.expiration_ms), ("x-delay", outgoing.delay_ms)]
+        {
+            if let Some(number) = number {
+                frame.header_u64(name, number);
             }
         }
-        // What is rejected and known to be may linger, and then not come again.
-        let part = if outcome == Outcome::Reject { 2 } else { 1 };
-        let receipt = shared.random.chance(part, 3).then(|| self.ask_receipt(Awaited::Other));
+        frame.body(publish.body);
+        None
+    }
+
+    fn cancel(&mut self, out: &mut Vec<u8>, cancel: &CancelDelayed<'_>) {
+        let mut frame = FrameWriter::new(out, Command::Send, self.version);
+        frame.header("destination", destination(cancel.place).as_bytes());
+        frame.header("x-cancel", cancel.name.as_bytes());
+        optional(&mut frame, "receipt", cancel.confirm);
+        frame.body(b"");
+    }
+
+    fn settle(&mut self, out: &mut Vec<u8>, settle: &Settle<'_>) {
         let id = if self.version == Version::V12 { "id" } else { "message-id" };
-        let command = if outcome == Outcome::Accept { Command::Ack } else { Command::Nack };
-        let write = |frame: &mut FrameWriter<'_>| {
-            frame.header(id, last.ack.as_bytes());
-            if outcome == Outcome::Reject {
+        let command = if settle.outcome == Outcome::Accept { Command::Ack } else { Command::Nack };
+        self.frame(out, command, |frame| {
+            frame.header(id, settle.ack.as_bytes());
+            if settle.outcome == Outcome::Reject {
                 frame.header("requeue", b"false");
             }
-            for (name, value) in [("receipt", receipt), ("transaction", name)] {
-                if let Some(value) = value {
-                    frame.header(name, value.as_bytes());
-                }
-            }
+            optional(frame, "receipt", settle.confirm);
+            optional(frame, "transaction", settle.transaction);
+        });
+    }
+
+    fn transact(&mut self, out: &mut Vec<u8>, step: Transact, name: &str, confirm: Option<&str>) {
+        let command = match step {
+            Transact::Begin => Command::Begin,
+            Transact::Commit => Command::Commit,
+            Transact::Abort => Command::Abort,
         };
-        self.send_frame(shared, command, write, b"");
+        self.frame(out, command, |frame| {
+            frame.header("transaction", name.as_bytes());
+            optional(frame, "receipt", confirm);
+        });
     }
 
-    /// Notes that these count as settled once the frame of this number is worked off.
-    pub(crate) fn note_settled(
-        &mut self,
-        model: &mut Model,
-        settled: &[Unsettled],
-        outcome: Outcome,
-        frame: u64,
-    ) {
-        for unsettled in settled {
-            let record = model.subscription(unsettled.subscription);
-            record.unsettled = record.unsettled.saturating_sub(1);
-            let last = model.last_deliveries.get_mut(&(unsettled.message, unsettled.queue));
-            if let Some(last) =
-                last.filter(|last| (last.session, last.number) == (self.session, unsettled.number))
-            {
-                last.outcome = outcome;
-            }
-            let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
-            self.unconfirmed.push_back((frame, settled));
-        }
+    fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str) {
+        self.frame(out, Command::Disconnect, |frame| {
+            frame.header("receipt", confirm.as_bytes());
+        });
     }
 
-    /// Notes that a message counts as sent with the frame of this number.
-    pub(crate) fn note_sent(&mut self, frame: u64, message: usize) {
-        self.unconfirmed.push_back((frame, Unconfirmed::Message(message)));
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+        let mut table = std::mem::take(&mut self.table);
+        let read = match self.decoder.decode(input, &mut table) {
+            Ok(Step::Frame { frame, consumed }) => self.event(&frame).map(|event| Some((consumed, event))),
+            Ok(Step::LineEnds { consumed }) => Ok(Some((consumed, Event::Nothing))),
+            Ok(Step::Incomplete { .. }) => Ok(None),
+            Err(error) => Err(format!("no frame: {error}")),
+        };
+        self.table = table;
+        read
     }
+}
+
+fn header(frame: &Frame<'_>, name: &str) -> Option<String> {
+    frame.headers.value(name).map(|value| String::from_utf8_lossy(&value).into_owned())
+}
+
+fn optional(frame: &mut FrameWriter<'_>, name: &'static str, value: Option<&str>) {
+    if let Some(value) = value {
+        frame.header(name, value.as_bytes());
+    }
+}
+
+fn destination(place: &Place) -> String {
+    match place {
+        Place::Queue(name) => format!("/queue/{name}"),
+        Place::DeclaredQueue(name) => format!("/amq/queue/{name}"),
+        Place::Topic(subject) => format!("/topic/{subject}"),
+        Place::Reply(destination) => destination.clone(),
+    }
+}
+
+/// Bytes of the header lines that the broker did not add.
+fn own_lines(frame: &Frame<'_>) -> usize {
+    let is_added = |name: &[u8]| {
+        matches!(
+            name,
+            b"subscription" | b"message-id" | b"ack" | b"redelivered" | b"destination" | b"content-length"
+        ) || name.starts_with(b"x-first-death-")
+            || name.starts_with(b"x-death-")
+    };
+    let own = frame.headers.iter().filter(|header| !is_added(header.name));
+    own.map(|header| header.name.len() + header.value.len() + 2).sum()
 }

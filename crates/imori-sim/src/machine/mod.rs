@@ -5,6 +5,7 @@ mod shared;
 mod waits;
 mod idle_task;
 mod network;
+mod wire_bugs;
 mod slots;
 mod lock;
 
@@ -14,3 +15,4 @@ pub(crate) use lock::Lock;
 pub(crate) use network::Write;
 pub(crate) use shared::{CellState, PipeWire, Shared};
 pub(crate) use waits::{STORE_THREADS, Status, Wait};
+pub(crate) use wire_bugs::{read_instead, written_instead};

@@ -5,12 +5,15 @@ use std::collections::VecDeque;
 use std::task::Poll;
 
 use imori_core::time::Time;
+use imori_server::config::ProtocolName;
 
 use crate::random::Random;
 
 /// One connection's transport.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pipe {
+    /// The protocol that both ends speak.
+    pub(crate) protocol: ProtocolName,
     pub(crate) to_server: VecDeque<u8>,
     pub(crate) to_client: VecDeque<u8>,
     /// Bytes that may be on their way to the client.
@@ -48,9 +51,9 @@ pub(crate) enum Write {
 pub(crate) struct Network(RefCell<Vec<Pipe>>);
 
 impl Network {
-    pub(crate) fn open(&self, window: usize) -> usize {
+    pub(crate) fn open(&self, window: usize, protocol: ProtocolName) -> usize {
         let mut pipes = self.0.borrow_mut();
-        pipes.push(Pipe { window, ..Pipe::default() });
+        pipes.push(Pipe::new(window, protocol));
         pipes.len() - 1
     }
 
@@ -90,6 +93,24 @@ impl Network {
 }
 
 impl Pipe {
+    fn new(window: usize, protocol: ProtocolName) -> Pipe {
+        Pipe {
+            protocol,
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            window,
+            client_closed: false,
+            is_reset: false,
+            server_closed: false,
+            is_ending: false,
+            is_over: false,
+            has_last_bytes: false,
+            unsent: Vec::new(),
+            is_unsent_incomplete: false,
+            turn_began: None,
+        }
+    }
+
     /// A write would take something, or meet an error.
     pub(crate) fn is_writable(&self) -> bool {
         self.is_reset || self.to_client.len() < self.window

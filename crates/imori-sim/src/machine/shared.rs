@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::Holding;
@@ -16,10 +17,11 @@ use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
+use imori_nats::settings::Settings as NatsSettings;
 use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
 use imori_server::{Keeper, PageNews, Turns};
-use imori_stomp::settings::Settings;
+use imori_stomp::settings::Settings as StompSettings;
 use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
 use imori_store::settings::Settings as JournalSettings;
@@ -41,6 +43,12 @@ use crate::workload::{Paging, Workload};
 /// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
 /// to which they count.
 const PARKED_BYTES_MAX: usize = 1_500;
+
+/// Longer than any run: a client that does not read for long answers no PING.
+const PING_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+
+/// How long NATS clients may stay while the broker stops.
+const LAME_DUCK: Duration = Duration::from_millis(50);
 
 /// A pipe as every cell can reach it.
 pub(crate) struct PipeWire {
@@ -174,7 +182,13 @@ impl Shared {
     ) -> Shared {
         let mut table = Table::new(Seed(1), TableLimits::default());
         table.add_vhost(VhostId(0));
-        let stomp = Settings { parked_bytes_max: PARKED_BYTES_MAX, ..Settings::default() };
+        let stomp = StompSettings { parked_bytes_max: PARKED_BYTES_MAX, ..StompSettings::default() };
+        let nats = NatsSettings {
+            parked_bytes_max: PARKED_BYTES_MAX,
+            ping_interval: PING_INTERVAL,
+            lame_duck: LAME_DUCK,
+            ..NatsSettings::default()
+        };
         Shared {
             random,
             trace,
@@ -189,7 +203,7 @@ impl Shared {
             table: RefCell::new(Arc::new(table.clone())),
             topology: RefCell::new(Topology::new(table)),
             queues: Slots::default(),
-            protocols: ProtocolSettings::new(stomp, Default::default()),
+            protocols: ProtocolSettings::new(stomp, nats),
             outbound: OutboundLimits {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,

@@ -34,6 +34,18 @@ impl Model {
                 format!("message {message} came twice to subscription {subscription}")
             });
         }
+        if record.deliveries_max.is_some_and(|max| record.got.len() > max) {
+            shared.violate(Property::Credit, || {
+                format!("message {message} came to subscription {subscription}, which had all that it wanted")
+            });
+        }
+        let other =
+            record.group.clone().and_then(|group| self.group_got.insert((group, message), subscription));
+        if let Some(other) = other {
+            shared.violate(Property::Duplication, || {
+                format!("message {message} came to subscriptions {other} and {subscription} of one group")
+            });
+        }
         let Reads::Topic(pattern) = &record.reads else { return };
         let is_meant = match self.messages.get(message).map(|message| &message.to) {
             Some(To::Topic(subject)) => is_match(pattern, subject),

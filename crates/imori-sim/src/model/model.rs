@@ -41,6 +41,8 @@ pub(crate) struct Model {
     pub(crate) same: BTreeMap<usize, Vec<usize>>,
     /// Messages with such ids that a queue took for certain, by message and queue.
     pub(crate) taken: BTreeMap<(usize, usize), Taken>,
+    /// The members that got messages of groups, by group and message.
+    pub(crate) group_got: BTreeMap<(String, usize), usize>,
     /// Header bytes of each message, as it came last.
     pub(crate) text_bytes: BTreeMap<usize, usize>,
 }

@@ -24,6 +24,10 @@ pub(crate) struct MessageRecord {
     pub(crate) size: usize,
     pub(crate) priority: u8,
     pub(crate) has_ttl: bool,
+    /// It bears headers, its number among them.
+    pub(crate) has_headers: bool,
+    /// Bytes of header text that the broker keeps, where a receiver cannot count them.
+    pub(crate) text_bytes: Option<usize>,
     /// When it, or its COMMIT, was sent; `None` while its transaction is open or after ABORT.
     pub(crate) sent_at: Option<u64>,
     /// When its publisher knew that the broker had worked it off.
@@ -76,12 +80,32 @@ pub(crate) struct SubscriptionRecord {
     pub(crate) reads: Reads,
     pub(crate) mode: Mode,
     pub(crate) prefetch: usize,
+    /// The group whose members share messages.
+    pub(crate) group: Option<String>,
+    pub(crate) sent_at: u64,
     pub(crate) receipt_at: Option<u64>,
     pub(crate) unsubscribed_at: Option<u64>,
+    /// The deliveries after which its client asked it to end, and when.
+    pub(crate) limit: Option<(usize, u64)>,
+    /// Deliveries that may come, once that was confirmed.
+    pub(crate) deliveries_max: Option<usize>,
     /// Deliveries that its client has not settled.
     pub(crate) unsettled: usize,
     /// What a live one got.
     pub(crate) got: BTreeSet<usize>,
+}
+
+impl SubscriptionRecord {
+    /// Tells whether all has come that may.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.deliveries_max.is_some_and(|max| self.got.len() >= max)
+    }
+
+    /// The step from which on nothing has to come, if its client ended it.
+    pub(crate) fn ended_at(&self) -> Option<u64> {
+        let limited = self.limit.filter(|(max, _)| self.got.len() >= *max).map(|(_, at)| at);
+        limited.into_iter().chain(self.unsubscribed_at).min()
+    }
 }
 
 /// What became of the latest delivery of a message from a queue.

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use imori_server::config::ProtocolName;
 use imori_store::disk::sim_disk::SimDisk;
 
 use super::due::{Cancel, Due};
@@ -34,7 +35,7 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
         ..QueueSpec::default()
     });
     for _ in 0..3 {
-        shared.network.open(100);
+        shared.network.open(100, ProtocolName::Stomp);
         model.sessions.push(SessionRecord::default());
     }
     let to = [To::Queue(0), To::Queue(0), To::Inbox(1), To::Topic(String::from("a"))];
@@ -46,6 +47,8 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             size: 8,
             priority: 0,
             has_ttl: false,
+            has_headers: true,
+            text_bytes: None,
             sent_at: Some(10 * key),
             confirmed_at: Some(10 * key + 5),
             has_receipt: true,
@@ -65,8 +68,12 @@ fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
             reads,
             mode: Mode::Individual,
             prefetch: 1,
+            group: None,
+            sent_at: 0,
             receipt_at: Some(0),
             unsubscribed_at: None,
+            limit: None,
+            deliveries_max: None,
             unsettled: 0,
             got: BTreeSet::new(),
         });
@@ -165,6 +172,21 @@ fn deliveries_break_what_they_should_not() {
             broken(|s, m| {
                 m.live_arrived(s, &arrived(1, 3, false), 2);
                 m.reply_arrived(s, &arrived(1, 2, false));
+            }),
+        ),
+        (
+            Some(Property::Credit),
+            broken(|s, m| {
+                m.subscription(2).deliveries_max = Some(0);
+                m.live_arrived(s, &arrived(1, 3, false), 2);
+            }),
+        ),
+        (
+            Some(Property::Duplication),
+            broken(|s, m| {
+                m.group_got.insert((String::from("g"), 3), 0);
+                m.subscription(2).group = Some(String::from("g"));
+                m.live_arrived(s, &arrived(1, 3, false), 2);
             }),
         ),
         (

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::simulation::{LONG_REST, REST, Simulation};
 use crate::check::{check_end, expected_charge};
+use crate::client::{NewSubscription, Place};
 use crate::model::{Mode, Reads};
 use crate::property::{Property, Violation};
 
@@ -112,14 +113,15 @@ impl Simulation {
 
     /// Makes the queues that have to be there before anybody uses them.
     fn prepare(&mut self) -> Option<()> {
-        self.connect(0);
+        self.connect_stomp(0);
         let shared = Rc::clone(&self.shared);
         for queue in 0..self.model.queues.len() {
             let is_bound = self.model.queue(queue).pattern.is_some();
+            let is_to_be_there = self.is_to_be_there(queue);
             let client = self.clients.last_mut()?;
             if is_bound {
                 client.subscribe_bound(&shared, &mut self.model, queue);
-            } else if self.model.queue(queue).is_dead_letter_queue {
+            } else if is_to_be_there {
                 client.subscribe_queue(&shared, &mut self.model, &self.workload, queue);
             } else {
                 continue;
@@ -130,6 +132,12 @@ impl Simulation {
         }
         self.clients.last_mut()?.leave(&shared);
         self.rest("preparing")
+    }
+
+    /// Tells whether a queue has to be there before anybody uses it. NATS declares none.
+    fn is_to_be_there(&self, queue: usize) -> bool {
+        let spec = self.model.queue(queue);
+        spec.is_dead_letter_queue || self.workload.nats_share > 0 && spec.is_kept()
     }
 
     /// Everybody reads again; some settle what they have.
@@ -189,7 +197,7 @@ impl Simulation {
     /// One client reads every queue there is to its end.
     fn drain(&mut self) -> Option<()> {
         let shared = Rc::clone(&self.shared);
-        self.connect(0);
+        self.connect_stomp(0);
         self.clients.last_mut()?.accepts_all = true;
         for queue in 0..self.model.queues.len() {
             let spec = self.model.queue(queue).clone();
@@ -199,17 +207,15 @@ impl Simulation {
                 continue;
             }
             let client = self.clients.last_mut()?;
-            let prefix = "/amq/queue/";
-            let destination = [prefix, &spec.name].concat();
-            client.subscribe(
-                &shared,
-                &mut self.model,
-                Reads::Queue(queue),
-                &destination,
-                &[],
-                Mode::Individual,
-                1000,
-            );
+            let new = NewSubscription {
+                reads: Reads::Queue(queue),
+                place: Place::DeclaredQueue(spec.name),
+                group: None,
+                arguments: &[],
+                mode: Mode::Individual,
+                prefetch: 1000,
+            };
+            client.subscribe(&shared, &mut self.model, new);
         }
         drop(shared);
         self.rest("draining")

@@ -6,11 +6,12 @@ use std::time::Duration;
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use imori_core::time::Time;
+use imori_server::config::ProtocolName;
 use imori_stomp::version::Version;
 use imori_store::disk::sim_disk::SimDisk;
 
 use crate::cell::CellWorld;
-use crate::client::Client;
+use crate::client::{Client, ClientProtocol, NatsClient, StompClient};
 use crate::journal::{Definitions, Device, Store};
 use crate::machine::STORE_THREADS;
 use crate::machine::Shared;
@@ -66,7 +67,7 @@ pub(crate) struct DiskFull {
 impl Simulation {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, is_traced: bool) -> Simulation {
         let random = Random::new(seed);
-        let workload = Workload::new(&random);
+        let workload = Workload::new(&random).with_protocols(&Random::new(!seed));
         let settings = Store::journal_settings(workload.file_blocks);
         let device = Device::new(SimDisk::default(), bug);
         let opened = Store::open(device, 0, workload.file_blocks, Definitions::default(), bug);
@@ -94,13 +95,32 @@ impl Simulation {
         }
     }
 
+    /// Connects a client of any protocol that the run has.
     pub(crate) fn connect(&mut self, actions: usize) {
+        let (random, share) = (&self.shared.random, self.workload.nats_share);
+        let name =
+            if share > 0 && random.chance(share, 8) { ProtocolName::Nats } else { ProtocolName::Stomp };
+        self.connect_by(name, actions);
+    }
+
+    /// Connects a client that can do everything.
+    pub(crate) fn connect_stomp(&mut self, actions: usize) {
+        self.connect_by(ProtocolName::Stomp, actions);
+    }
+
+    fn connect_by(&mut self, name: ProtocolName, actions: usize) {
         let shared = &self.shared;
-        let session = shared.network.open(self.workload.window);
+        let session = shared.network.open(self.workload.window, name);
         self.model.sessions.push(SessionRecord::default());
         let cell = shared.random.below(shared.cells.len());
-        let version = *shared.random.pick(&[Version::V12, Version::V12, Version::V11]);
-        let mut client = Client::new(session, cell, version, actions);
+        let protocol: Box<dyn ClientProtocol> = match name {
+            ProtocolName::Stomp => {
+                let version = *shared.random.pick(&[Version::V12, Version::V12, Version::V11]);
+                Box::new(StompClient::new(version))
+            }
+            ProtocolName::Nats => Box::new(NatsClient::new(session, shared.random.chance(3, 4))),
+        };
+        let mut client = Client::new(session, cell, protocol, actions);
         client.connect(shared);
         shared.cell(cell).arrivals.borrow_mut().push_back(session);
         self.clients.push(client);

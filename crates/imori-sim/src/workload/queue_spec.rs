@@ -51,12 +51,6 @@ impl QueueSpec {
         self.is_kept() && self.level() >= kind.level()
     }
 
-    /// How a client subscribes to it.
-    pub(crate) fn destination(&self) -> String {
-        let prefix = if self.pattern.is_some() { "/amq/queue/" } else { "/queue/" };
-        [prefix, &self.name].concat()
-    }
-
     fn argue(&mut self, name: &'static str, value: &dyn ToString) {
         self.arguments.push((name, value.to_string()));
     }

@@ -61,6 +61,8 @@ pub(crate) struct Workload {
     /// Messages that are sent to a queue at once, at most.
     pub(crate) burst_max: usize,
     pub(crate) paging: Paging,
+    /// How many of eight clients speak NATS.
+    pub(crate) nats_share: usize,
 }
 
 /// How much of queues is in memory and in the journal.
@@ -120,6 +122,12 @@ impl Workload {
             checkpoint_bytes_max: if has_room { usize::MAX } else { random.between(10, 100) },
             ..workload
         }
+    }
+
+    /// Lets some clients speak NATS, decided by chance of its own: other runs stay as they are.
+    pub(crate) fn with_protocols(self, random: &Random) -> Workload {
+        let nats_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
+        Workload { nats_share, ..self }
     }
 
     /// The same with journal files so small that some messages do not fit into them.
@@ -230,6 +238,7 @@ impl Workload {
             define_delay: *random.pick(&[0, 0, 0, 63]),
             burst_max: 3,
             paging: Paging::new(random),
+            nats_share: 0,
         };
         if flavour == Flavour::Backlog {
             return workload.with_long_queues(random);

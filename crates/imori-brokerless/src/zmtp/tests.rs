@@ -1,5 +1,12 @@
 use super::*;
-use crate::protocol::driver::taken;
+
+/// Shows the one thing that these bytes say.
+fn taken(driver: &dyn Driver, bytes: &[u8], see: impl FnOnce(&Heard<'_>)) {
+    let mut reader = driver.reader();
+    let (heard, used) = reader.take(bytes).unwrap().unwrap();
+    assert_eq!(used, bytes.len(), "one thing and nothing else");
+    see(&heard);
+}
 
 const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
 
@@ -64,6 +71,7 @@ fn numbers(seed: u64) -> impl FnMut() -> u64 {
 
 #[test]
 fn a_login_is_a_greeting_and_who_we_are() {
+    imori_bench::driver::bring(&crate::PROTOCOLS);
     for (socket, own) in [(Zmtp::Req, "REQ"), (Zmtp::Dealer, "DEALER")] {
         let mut out = Vec::new();
         socket.log_in(&"zmq-rep://h:1".parse().unwrap(), &mut out);

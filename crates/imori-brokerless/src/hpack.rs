@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::protocol::huffman;
+use crate::huffman;
 
 /// Bytes of the dynamic table unless it is agreed otherwise, which this tool does not.
 pub(crate) const TABLE_BYTES: usize = 4_096;

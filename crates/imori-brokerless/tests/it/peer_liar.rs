@@ -7,13 +7,25 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::spawn;
 
-use crate::liar::Lie;
-
 /// Calls that an honest gRPC peer takes at once, and bytes of the window it opens when that is used up.
 pub(crate) const STREAMS_MAX: usize = 3;
 const WINDOW_BYTES: usize = 65_535;
 
-/// What a peer speaks.
+/// The lie about a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lie {
+    None,
+    /// The reply never arrives.
+    Lose,
+    /// The reply arrives twice.
+    Repeat,
+    /// The last byte of its body is another one.
+    Alter,
+    /// The reply says that it is somebody else's.
+    Disguise,
+}
+
+/// The protocol of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Rep,

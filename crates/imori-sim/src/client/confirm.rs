@@ -1,23 +1,19 @@
-//! A RECEIPT comes: it is the next one, and all that was sent before is worked off.
+//! A confirm comes: it is the next one, and all that was sent before is worked off.
 
 use super::client::{Awaited, Client, Unconfirmed};
+use super::protocol::Confirmed;
 use crate::machine::Shared;
 use crate::model::Model;
 use crate::property::Property;
 
 impl Client {
-    pub(super) fn take_receipt(
-        &mut self,
-        shared: &Shared,
-        model: &mut Model,
-        id: &str,
-        (level, cancelled): (Option<&str>, Option<usize>),
-    ) {
+    pub(super) fn take_confirm(&mut self, shared: &Shared, model: &mut Model, confirmed: &Confirmed) {
         let now = shared.step.get();
-        let awaited = self.receipts.pop_front();
-        let Some((number, what)) = awaited.filter(|(number, _)| *id == format!("r{number}")) else {
+        let awaited = self.confirms.pop_front();
+        let is_named = |number| confirmed.name.as_ref().is_none_or(|name| *name == format!("r{number}"));
+        let Some((number, what)) = awaited.filter(|(number, _)| is_named(*number)) else {
             shared.violate(Property::Receipts, || {
-                format!("session {} got receipt `{id}` and waits for {awaited:?}", self.session)
+                format!("session {} got {confirmed:?} and waits for {awaited:?}", self.session)
             });
             return;
         };
@@ -55,11 +51,17 @@ impl Client {
                 }
             }
             Awaited::Unsubscribe(record) => self.subscriptions.retain(|own| own.record != record),
-            Awaited::Message(message) => {
-                model.message(message).has_receipt = true;
-                model.check_level(shared, message, level);
+            Awaited::Limit(record, max) => {
+                let subscription = model.subscription(record);
+                let got = subscription.got.len();
+                subscription.deliveries_max = Some(max.max(got));
+                self.subscriptions.retain(|own| own.record != record || got < max);
             }
-            Awaited::Cancel(message, asked_at) => match cancelled {
+            Awaited::Message(message) if self.abilities.has_named_confirms => {
+                model.message(message).has_receipt = true;
+                model.check_level(shared, message, confirmed.level.as_deref());
+            }
+            Awaited::Cancel(message, asked_at) => match confirmed.cancelled {
                 Some(count) => model.cancelled(shared, message, count, asked_at),
                 None => shared.violate(Property::Framing, || {
                     format!("session {} is not told what it cancelled", self.session)
@@ -68,7 +70,7 @@ impl Client {
             Awaited::Disconnect => {
                 self.close(shared, model);
             }
-            Awaited::Other => {}
+            Awaited::Message(_) | Awaited::Other => {}
         }
     }
 }

@@ -7,15 +7,11 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
-
-use crate::limits::FRAME_BYTES_MAX;
-use crate::options::{Depth, ReplyKind};
-use crate::protocol::credit::Credit;
-use crate::protocol::driver::{
-    CallTerms, Delivery, Driver, Heard, Manner, Place, Reader, Replies, Terms, Wish, check_no_broker, text,
+use imori_bench::driver::{
+    CORRELATION_BYTES, CallTerms, Correlation, Credit, Delivery, Driver, FRAME_BYTES_MAX, Heard, Manner,
+    MessageTemplate, Place, Reader, Replies, RequestTemplate, Terms, Wish, check_no_broker, text,
 };
-use crate::protocol::template::{CORRELATION_BYTES, Correlation, MessageTemplate, RequestTemplate};
-use crate::url::Url;
+use imori_bench::{Depth, ReplyKind, Url};
 
 /// ZMTP 3.0, Greeting: signature, version, mechanism, whether it is a server, filler.
 const GREETING_BYTES: usize = 64;
@@ -118,6 +114,12 @@ impl Driver for Zmtp {
 
     fn answers_itself(&self) -> bool {
         true
+    }
+
+    fn check_url(&self, url: &Url) -> Result<()> {
+        let place = url.vhost.as_str();
+        ensure!(place == "/", "a socket has no place `{place}`; write it as `{}://host:port`", self.name());
+        Ok(())
     }
 
     fn check_calls(&self, calls: CallTerms<'_>) -> Result<()> {

@@ -1,9 +1,9 @@
 //! One reply of gRPC as it comes: headers, a message in pieces, and at the end its status.
 
 use anyhow::{Result, bail, ensure};
+use imori_bench::driver::text;
 
-use crate::protocol::driver::text;
-use crate::protocol::http2::WINDOW_BYTES;
+use crate::http2::WINDOW_BYTES;
 
 /// Bytes before a message: whether it is compressed, and its length.
 pub(crate) const PREFIX_BYTES: usize = 5;

@@ -8,19 +8,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
+use imori_bench::driver::{
+    CORRELATION_BYTES, CallTerms, Correlation, Credit, Delivery, Driver, Heard, Manner, MessageTemplate,
+    NUMBER_BYTES, Place, Reader, Replies, RequestTemplate, Terms, Wish, call_of, check_no_broker, put_hex,
+    text,
+};
+use imori_bench::{Depth, ReplyKind, Url};
 
-use crate::options::{Depth, ReplyKind};
-use crate::protocol::credit::Credit;
-use crate::protocol::driver::{
-    CallTerms, Delivery, Driver, Heard, Manner, Place, Reader, Replies, Terms, Wish, check_no_broker, text,
-};
-use crate::protocol::hpack::{self, HeaderDecoder};
-use crate::protocol::http2::{self, Frame, flag, kind, setting};
-use crate::protocol::reply_stream::{PREFIX_BYTES, ReplyStream};
-use crate::protocol::template::{
-    CORRELATION_BYTES, Correlation, MessageTemplate, NUMBER_BYTES, RequestTemplate, call_of, put_hex,
-};
-use crate::url::Url;
+use crate::hpack::{self, HeaderDecoder};
+use crate::http2::{self, Frame, flag, kind, setting};
+use crate::reply_stream::{PREFIX_BYTES, ReplyStream};
+
+/// Bytes of a method, which has to fit into a table of headers.
+const METHOD_BYTES_MAX: usize = 1_024;
 
 /// The method that is called if the URL names none.
 const METHOD: &str = "imori.bench.Successor/Call";
@@ -128,6 +128,15 @@ impl Driver for Grpc {
 
     fn answers_itself(&self) -> bool {
         true
+    }
+
+    fn check_url(&self, url: &Url) -> Result<()> {
+        let method = url.vhost.as_str();
+        ensure!(
+            method == "/" || (method.contains('/') && method.len() <= METHOD_BYTES_MAX),
+            "`{method}` is no method of gRPC; write it as `grpc://host:port/package.Service/Method`"
+        );
+        Ok(())
     }
 
     fn check_calls(&self, calls: CallTerms<'_>) -> Result<()> {

@@ -111,6 +111,7 @@ fn request_of(bytes: &[u8], headers: &mut HeaderDecoder) -> (u32, Vec<String>, V
 
 #[test]
 fn a_login_is_a_call_and_later_requests_name_its_headers() {
+    imori_bench::driver::bring(&crate::PROTOCOLS);
     for (url, path, authority) in [
         ("grpc://h:1", ":path /imori.bench.Successor/Call", ":authority h:1"),
         ("grpc://[::1]:1/a.B/C", ":path /a.B/C", ":authority [::1]:1"),

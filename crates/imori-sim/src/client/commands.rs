@@ -1,0 +1,318 @@
+//! Commands as a client gives them: what each means to the model, and its bytes on the way.
+
+use std::time::Duration;
+
+use super::client::{Awaited, Client, OwnSubscription, Transaction, Unconfirmed, Unsettled};
+use super::outgoing::{Outgoing, body, message_name};
+use super::place::Place;
+use super::protocol::{
+    CancelDelayed, ClientProtocol, HeaderUse, Publish, Settle, Subscribe, Transact, Unsubscribe,
+};
+use crate::machine::{Shared, read_instead};
+use crate::model::{
+    Cancel, Due, Duplicate, MessageRecord, Mode, Model, Outcome, Reads, SubscriptionRecord, TransactionRecord,
+};
+
+/// Subscriptions that a client has at most.
+const SUBSCRIPTIONS_MAX: usize = 5;
+
+/// A subscription that a client is to make.
+pub(crate) struct NewSubscription<'a> {
+    pub(crate) reads: Reads,
+    pub(crate) place: Place,
+    /// The group whose members share messages.
+    pub(crate) group: Option<String>,
+    pub(crate) arguments: &'a [(&'static str, String)],
+    pub(crate) mode: Mode,
+    pub(crate) prefetch: usize,
+}
+
+impl Client {
+    /// Sends the bytes that its protocol makes of one command.
+    pub(super) fn command<R>(
+        &mut self,
+        shared: &Shared,
+        write: impl FnOnce(&mut dyn ClientProtocol, &mut Vec<u8>) -> R,
+    ) -> R {
+        let mut bytes = Vec::new();
+        let result = write(&mut *self.protocol, &mut bytes);
+        self.commands += 1;
+        self.send_bytes(shared, &bytes);
+        result
+    }
+
+    /// Puts bytes on the way to the broker.
+    pub(super) fn send_bytes(&self, shared: &Shared, bytes: &[u8]) {
+        shared.trace.note_bytes(bytes);
+        shared.trace.note(&[self.session as u64], || {
+            let text = String::from_utf8_lossy(bytes).replace("\r\n", " | ").replace('\n', " | ");
+            format!("session {} sends {}", self.session, text.chars().take(160).collect::<String>())
+        });
+        let instead = read_instead(shared.bug, bytes);
+        shared.network.pipe(self.session).to_server.extend(instead.as_deref().unwrap_or(bytes));
+    }
+
+    /// Asks for a confirm of the next command, and gives its name.
+    fn ask_confirm(&mut self, what: Awaited) -> String {
+        let number = self.commands + 1;
+        self.confirms.push_back((number, what));
+        format!("r{number}")
+    }
+
+    /// Opens the connection, without waiting for the answer.
+    pub(crate) fn connect(&mut self, shared: &Shared) {
+        self.command(shared, |protocol, out| protocol.connect(out));
+        self.commands = 0;
+    }
+
+    pub(crate) fn subscribe(&mut self, shared: &Shared, model: &mut Model, new: NewSubscription<'_>) {
+        let max = if self.accepts_all { usize::MAX } else { SUBSCRIPTIONS_MAX };
+        let ids = (0..max).map(|number| format!("s{number}"));
+        let Some(id) = ids.into_iter().find(|id| self.subscriptions.iter().all(|own| own.id != *id)) else {
+            return;
+        };
+        let NewSubscription { reads, place, group, arguments, mode, prefetch } = new;
+        let record = model.subscriptions.len();
+        model.subscriptions.push(SubscriptionRecord {
+            session: self.session,
+            reads,
+            mode,
+            prefetch,
+            group: group.clone(),
+            sent_at: shared.step.get(),
+            receipt_at: None,
+            unsubscribed_at: None,
+            limit: None,
+            deliveries_max: None,
+            unsettled: 0,
+            got: Default::default(),
+        });
+        let confirm = self.ask_confirm(Awaited::Subscribe(record));
+        let priority = match self.abilities.reads_queues {
+            true => shared.random.chance(1, 6).then(|| shared.random.below(3) as u64),
+            false => None,
+        };
+        let subscribe = Subscribe {
+            id: &id,
+            place: &place,
+            group: group.as_deref(),
+            mode,
+            prefetch,
+            priority,
+            arguments,
+            confirm: &confirm,
+        };
+        self.command(shared, |protocol, out| protocol.subscribe(out, &subscribe));
+        self.subscriptions.push(OwnSubscription { record, id, is_active: false, is_limited: false });
+    }
+
+    pub(crate) fn unsubscribe(&mut self, shared: &Shared, model: &mut Model) {
+        let active: Vec<usize> = (0..self.subscriptions.len())
+            .filter(|index| {
+                self.subscriptions.get(*index).is_some_and(|own| own.is_active && !own.is_limited)
+            })
+            .collect();
+        if active.is_empty() {
+            return;
+        }
+        let index = *shared.random.pick(&active);
+        let is_limited = self.abilities.has_groups && shared.random.chance(1, 2);
+        let Some(own) = self.subscriptions.get_mut(index) else { return };
+        let (record, id) = (own.record, own.id.clone());
+        (own.is_active, own.is_limited) = (is_limited, is_limited);
+        let subscription = model.subscription(record);
+        let (awaited, deliveries_max) = match is_limited {
+            true => {
+                let max = subscription.got.len() + shared.random.between(1, 3);
+                subscription.limit = Some((max, shared.step.get()));
+                (Awaited::Limit(record, max), Some(max))
+            }
+            false => {
+                subscription.unsubscribed_at = Some(shared.step.get());
+                (Awaited::Unsubscribe(record), None)
+            }
+        };
+        let confirm = self.ask_confirm(awaited);
+        let unsubscribe = Unsubscribe { id: &id, deliveries_max, confirm: &confirm };
+        self.command(shared, |protocol, out| protocol.unsubscribe(out, &unsubscribe));
+    }
+
+    /// Publishes a message; one of a transaction counts as sent with its commit.
+    pub(crate) fn publish(&mut self, shared: &Shared, model: &mut Model, outgoing: &Outgoing<'_>) {
+        let message = model.messages.len();
+        let has_headers = outgoing.has_headers && self.abilities.headers != HeaderUse::Never;
+        let outgoing = &Outgoing { has_headers, ..outgoing.clone() };
+        let transaction = self.transaction.as_mut().filter(|_| outgoing.is_in_transaction);
+        let name = transaction.map(|transaction| {
+            transaction.messages.push(message);
+            transaction.name.clone()
+        });
+        let confirm = outgoing.wants_receipt.then(|| self.ask_confirm(Awaited::Message(message)));
+        let number = self.commands + 1;
+        model.messages.push(MessageRecord {
+            publisher: self.session,
+            to: outgoing.to.clone(),
+            key: (number, 0),
+            size: outgoing.size,
+            priority: outgoing.priority.unwrap_or(0),
+            has_ttl: outgoing.expiration_ms.is_some(),
+            has_headers: outgoing.has_headers,
+            text_bytes: None,
+            sent_at: name.is_none().then(|| shared.step.get()),
+            confirmed_at: None,
+            has_receipt: false,
+            is_persistent: outgoing.is_persistent,
+            is_in_transaction: name.is_some(),
+            due: outgoing.delay_ms.map(|delay_ms| Due::after(Duration::from_millis(delay_ms))),
+            cancel: Cancel::Not,
+            cancels: 0,
+            duplicate: outgoing.once.map(Duplicate::of),
+            is_too_large: outgoing.is_too_large,
+        });
+        if let Some(first) = outgoing.once {
+            model.same.entry(first).or_default().push(message);
+        }
+        if name.is_none() {
+            self.note_due(shared, model, message);
+            self.unconfirmed.push_back((number, Unconfirmed::Message(message)));
+        }
+        let publish = Publish {
+            session: self.session,
+            message,
+            outgoing,
+            body: &body(message, outgoing.size),
+            confirm: confirm.as_deref(),
+            transaction: name.as_deref(),
+        };
+        model.message(message).text_bytes =
+            self.command(shared, |protocol, out| protocol.publish(out, &publish));
+    }
+
+    /// The broker counts from here on how long a message is delayed, and may take it.
+    fn note_due(&self, shared: &Shared, model: &mut Model, message: usize) {
+        let record = model.message(message);
+        record.due.iter_mut().for_each(|due| due.sent(shared, self.session));
+        record.duplicate.iter_mut().for_each(|duplicate| duplicate.sent(shared, self.session));
+    }
+
+    /// Cancels a delayed message that went to this queue.
+    pub(crate) fn cancel(&mut self, shared: &Shared, model: &mut Model, message: usize, queue: usize) {
+        let place = Place::of(model.queue(queue));
+        let record = model.message(message);
+        record.cancels += 1;
+        if record.cancel == Cancel::Not {
+            record.cancel = Cancel::Asked;
+        }
+        let wants_confirm = shared.random.chance(3, 4);
+        let confirm = wants_confirm.then(|| self.ask_confirm(Awaited::Cancel(message, shared.step.get())));
+        let name = message_name(message);
+        let cancel = CancelDelayed { place: &place, name: &name, confirm: confirm.as_deref() };
+        self.command(shared, |protocol, out| protocol.cancel(out, &cancel));
+    }
+
+    /// Settles a delivery, and those before it where the mode says so; within a transaction if asked.
+    pub(crate) fn settle(
+        &mut self,
+        shared: &Shared,
+        model: &mut Model,
+        last: &Unsettled,
+        outcome: Outcome,
+        is_in_transaction: bool,
+    ) {
+        let mode = model.subscription(last.subscription).mode;
+        let is_meant = |other: &Unsettled| match mode {
+            Mode::Client => other.subscription == last.subscription && other.number <= last.number,
+            Mode::Auto | Mode::Individual => other.number == last.number,
+        };
+        let transaction = self.transaction.as_mut().filter(|_| is_in_transaction);
+        let name = transaction.as_ref().map(|transaction| transaction.name.clone());
+        match transaction {
+            Some(transaction) => {
+                for unsettled in self.unsettled.iter_mut().filter(|unsettled| is_meant(unsettled)) {
+                    unsettled.is_claimed = true;
+                    transaction.settled.push((unsettled.clone(), outcome));
+                }
+            }
+            None => {
+                let (settled, rest) = self.unsettled.drain(..).partition(is_meant);
+                self.unsettled = rest;
+                self.note_settled(model, &settled, outcome, self.commands + 1);
+            }
+        }
+        // A delivery that was rejected, and is known to be, may wait for room among the dead letters.
+        let part = if outcome == Outcome::Reject { 2 } else { 1 };
+        let confirm = shared.random.chance(part, 3).then(|| self.ask_confirm(Awaited::Other));
+        let settle =
+            Settle { ack: &last.ack, outcome, confirm: confirm.as_deref(), transaction: name.as_deref() };
+        self.command(shared, |protocol, out| protocol.settle(out, &settle));
+    }
+
+    /// Notes that these count as settled once the command of this number is worked off.
+    fn note_settled(&mut self, model: &mut Model, settled: &[Unsettled], outcome: Outcome, command: u64) {
+        for unsettled in settled {
+            let record = model.subscription(unsettled.subscription);
+            record.unsettled = record.unsettled.saturating_sub(1);
+            let last = model.last_deliveries.get_mut(&(unsettled.message, unsettled.queue));
+            if let Some(last) =
+                last.filter(|last| (last.session, last.number) == (self.session, unsettled.number))
+            {
+                last.outcome = outcome;
+            }
+            let settled = Unconfirmed::Settled(unsettled.message, unsettled.queue, unsettled.number);
+            self.unconfirmed.push_back((command, settled));
+        }
+    }
+
+    pub(crate) fn begin(&mut self, shared: &Shared) {
+        if self.transaction.is_some() || !self.abilities.transacts {
+            return;
+        }
+        let name = format!("t{}", self.commands);
+        self.command(shared, |protocol, out| protocol.transact(out, Transact::Begin, &name, None));
+        self.transaction = Some(Transaction { name, ..Transaction::default() });
+    }
+
+    pub(crate) fn commit(&mut self, shared: &Shared, model: &mut Model) {
+        let Some(transaction) = self.transaction.take() else { return };
+        let confirm = self.ask_confirm(Awaited::Other);
+        let number = self.commands + 1;
+        let is_too_large = transaction.messages.iter().any(|message| model.message(*message).is_too_large);
+        transaction.messages.iter().for_each(|message| model.message(*message).is_too_large |= is_too_large);
+        for (index, message) in (0..).zip(&transaction.messages) {
+            let record = model.message(*message);
+            record.sent_at = Some(shared.step.get());
+            record.key = (number, index);
+            self.note_due(shared, model, *message);
+            self.unconfirmed.push_back((number, Unconfirmed::Message(*message)));
+        }
+        let accepted = transaction.settled.iter().filter(|(_, outcome)| *outcome == Outcome::Accept);
+        model.transactions.push(TransactionRecord {
+            session: self.session,
+            messages: transaction.messages.clone(),
+            accepted: accepted.map(|(unsettled, _)| (unsettled.message, unsettled.queue)).collect(),
+        });
+        for (unsettled, outcome) in &transaction.settled {
+            self.note_settled(model, std::slice::from_ref(unsettled), *outcome, number);
+        }
+        self.unsettled.retain(|unsettled| !unsettled.is_claimed);
+        let name = &transaction.name;
+        self.command(shared, |protocol, out| protocol.transact(out, Transact::Commit, name, Some(&confirm)));
+    }
+
+    pub(crate) fn abort(&mut self, shared: &Shared) {
+        let Some(transaction) = self.transaction.take() else { return };
+        for unsettled in &mut self.unsettled {
+            unsettled.is_claimed = false;
+        }
+        let name = &transaction.name;
+        self.command(shared, |protocol, out| protocol.transact(out, Transact::Abort, name, None));
+    }
+
+    /// Says goodbye and waits for the answer.
+    pub(crate) fn leave(&mut self, shared: &Shared) {
+        self.is_reading = true;
+        let confirm = self.ask_confirm(Awaited::Disconnect);
+        self.command(shared, |protocol, out| protocol.disconnect(out, &confirm));
+        self.is_leaving = true;
+    }
+}

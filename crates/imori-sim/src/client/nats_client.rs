@@ -1,0 +1,165 @@
+//! NATS as clients speak it: operations out, operations in, and a PONG as the confirm of all before its PING.
+
+use imori_nats::connect::ConnectOptions;
+use imori_nats::decode::{Decoder, Step};
+use imori_nats::encode::{PING, PONG, push_connect, push_publish, push_subscribe, push_unsubscribe};
+use imori_nats::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::limits::Limits;
+use imori_nats::operation::{self, Message, ServerOp};
+
+use super::outgoing::shared_name;
+use super::place::Place;
+use super::protocol::{
+    Abilities, ClientProtocol, Confirmed, Delivered, Event, HeaderUse, NumberHeader, Publish, Subscribe,
+    Unsubscribe,
+};
+
+/// The subscription by which a client hears replies.
+const INBOX: &[u8] = b"inbox";
+
+/// A client that asked for headers, or did not.
+pub(crate) struct NatsClient {
+    session: usize,
+    has_headers: bool,
+    decoder: Decoder,
+}
+
+impl NatsClient {
+    pub(crate) fn new(session: usize, has_headers: bool) -> NatsClient {
+        NatsClient { session, has_headers, decoder: Decoder::new(Limits::default()) }
+    }
+
+    fn delivered(&self, message: &Message<'_>) -> Event {
+        let subject = text(message.subject);
+        let block = message.headers.unwrap_or_default();
+        if status(block) == Some(b"503") {
+            return Event::NoResponders(subject);
+        }
+        let header = |wanted: &[u8]| {
+            Headers::new(block).find(|(name, _)| *name == wanted).map(|(_, value)| text(value))
+        };
+        Event::Delivered(Delivered {
+            subscription: text(message.sid),
+            number: None,
+            ack: String::new(),
+            body: message.payload.to_vec(),
+            number_header: match self.has_headers {
+                true => NumberHeader::Shown(header(b"n")),
+                false => NumberHeader::Hidden,
+            },
+            is_redelivered: false,
+            text_bytes: 0,
+            death: header(b"x-death-reason").zip(header(b"x-death-queue")),
+            reply_to: message.reply.map(text),
+        })
+    }
+}
+
+impl ClientProtocol for NatsClient {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            reads_queues: false,
+            delays: false,
+            persists: false,
+            transacts: false,
+            has_named_confirms: false,
+            has_groups: true,
+            headers: if self.has_headers { HeaderUse::Sometimes } else { HeaderUse::Never },
+        }
+    }
+
+    fn connect(&mut self, out: &mut Vec<u8>) {
+        let has = self.has_headers;
+        push_connect(
+            out,
+            &ConnectOptions { headers: has, no_responders: has, ..ConnectOptions::of_client("imori-sim") },
+        );
+        let subject = format!("_INBOX.{}.>", self.session);
+        push_subscribe(out, &operation::Subscribe { subject: subject.as_bytes(), group: None, sid: INBOX });
+    }
+
+    fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>) {
+        let (subject, group) = (subject(subscribe.place), subscribe.group.map(str::as_bytes));
+        let sid = subscribe.id.as_bytes();
+        push_subscribe(out, &operation::Subscribe { subject: subject.as_bytes(), group, sid });
+        out.extend_from_slice(PING);
+    }
+
+    fn unsubscribe(&mut self, out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>) {
+        let (sid, max) = (unsubscribe.id.as_bytes(), unsubscribe.deliveries_max);
+        push_unsubscribe(out, &operation::Unsubscribe { sid, max });
+        out.extend_from_slice(PING);
+    }
+
+    fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize> {
+        let outgoing = publish.outgoing;
+        let subject = subject(&outgoing.place);
+        let reply = outgoing.reply_to.map(|_| format!("_INBOX.{}.{}", publish.session, publish.message));
+        let block = outgoing.has_headers.then(|| block(publish));
+        let (reply, headers) = (reply.as_deref().map(str::as_bytes), block.as_deref());
+        push_publish(
+            out,
+            &operation::Publish { subject: subject.as_bytes(), reply, headers, payload: publish.body },
+        );
+        if publish.confirm.is_some() {
+            out.extend_from_slice(PING);
+        }
+        Some(reply.map_or(0, <[u8]>::len) + headers.map_or(0, <[u8]>::len))
+    }
+
+    fn disconnect(&mut self, out: &mut Vec<u8>, _: &str) {
+        out.extend_from_slice(PING);
+    }
+
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String> {
+        let (op, consumed) = match self.decoder.server_op(input) {
+            Ok(Step::Op { op, consumed }) => (op, consumed),
+            Ok(Step::Incomplete { .. }) => return Ok(None),
+            Err(error) => return Err(format!("no operation: {error}")),
+        };
+        let event = match op {
+            ServerOp::Info(_) => Event::Nothing,
+            ServerOp::Message(message) => self.delivered(&message),
+            ServerOp::Ok => return Err(String::from("+OK, which it did not ask for")),
+            ServerOp::Err(message) => Event::Refused { message: text(message), text: Vec::new() },
+            ServerOp::Ping => Event::Answer(PONG),
+            ServerOp::Pong => Event::Confirmed(Confirmed { name: None, level: None, cancelled: None }),
+        };
+        Ok(Some((consumed, event)))
+    }
+}
+
+/// The header block of a message.
+fn block(publish: &Publish<'_>) -> Vec<u8> {
+    let outgoing = publish.outgoing;
+    let mut block = VERSION_LINE.to_vec();
+    let fields = [
+        ("n", Some(publish.message.to_string())),
+        ("Nats-Msg-Id", outgoing.once.map(shared_name)),
+        ("priority", outgoing.priority.map(|priority| priority.to_string())),
+        ("expiration", outgoing.expiration_ms.map(|ms| ms.to_string())),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            push_header(&mut block, name.as_bytes(), value.as_bytes());
+        }
+    }
+    block.extend_from_slice(BLOCK_END);
+    block
+}
+
+/// The subject of a place. `*.#`, which is one word or more, is `>` in NATS.
+fn subject(place: &Place) -> String {
+    match place {
+        Place::Queue(name) | Place::DeclaredQueue(name) => format!("imori.queue.{name}"),
+        Place::Topic(subject) => match subject.strip_suffix("*.#") {
+            Some(beginning) => format!("{beginning}>"),
+            None => subject.clone(),
+        },
+        Place::Reply(subject) => subject.clone(),
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

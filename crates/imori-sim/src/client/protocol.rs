@@ -1,0 +1,186 @@
+//! The trait by which a protocol's clients join a run: commands to bytes, and bytes to events.
+//!
+//! A client's memory of what it sent, and every check, is the same for all protocols; only this differs.
+
+use super::outgoing::Outgoing;
+use super::place::Place;
+use crate::model::{Mode, Outcome};
+
+/// A protocol as its clients speak it.
+///
+/// Methods append one command to `out`. A client never asks for what its [`Abilities`] lack, so that
+/// the defaults write nothing.
+pub(crate) trait ClientProtocol {
+    /// Tells what clients of the protocol can do and learn.
+    fn abilities(&self) -> Abilities;
+
+    /// Opens the connection; a client goes on without waiting for the answer.
+    fn connect(&mut self, out: &mut Vec<u8>);
+
+    /// Subscribes, with credit where the mode settles.
+    fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>);
+
+    /// Ends a subscription, at once or after some deliveries.
+    fn unsubscribe(&mut self, out: &mut Vec<u8>, unsubscribe: &Unsubscribe<'_>);
+
+    /// Publishes. Gives the bytes of header text that the broker keeps, where a receiver cannot count them.
+    fn publish(&mut self, out: &mut Vec<u8>, publish: &Publish<'_>) -> Option<usize>;
+
+    /// Cancels delayed messages of one name.
+    fn cancel(&mut self, _out: &mut Vec<u8>, _cancel: &CancelDelayed<'_>) {}
+
+    /// Settles a delivery.
+    fn settle(&mut self, _out: &mut Vec<u8>, _settle: &Settle<'_>) {}
+
+    /// Begins, commits or aborts a transaction.
+    fn transact(&mut self, _out: &mut Vec<u8>, _step: Transact, _name: &str, _confirm: Option<&str>) {}
+
+    /// Says goodbye: after the confirm the client closes.
+    fn disconnect(&mut self, out: &mut Vec<u8>, confirm: &str);
+
+    /// Reads what the input begins with: an event and its bytes, or nothing while more has to come.
+    fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String>;
+}
+
+/// What clients of a protocol can do and learn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Abilities {
+    /// Queues are declared by use, read and settled.
+    pub(crate) reads_queues: bool,
+    /// Messages may be delayed, and cancelled while they are.
+    pub(crate) delays: bool,
+    /// Messages may ask to outlive the broker.
+    pub(crate) persists: bool,
+    /// Publishes and settles may be part of a transaction.
+    pub(crate) transacts: bool,
+    /// A confirm names its command and says how safe a message is.
+    pub(crate) has_named_confirms: bool,
+    /// Subscriptions may form groups, and end after a number of deliveries.
+    pub(crate) has_groups: bool,
+    /// Messages bear headers.
+    pub(crate) headers: HeaderUse,
+}
+
+/// Tells which messages bear headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeaderUse {
+    Always,
+    Sometimes,
+    Never,
+}
+
+/// A subscription to make.
+#[derive(Debug)]
+pub(crate) struct Subscribe<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) place: &'a Place,
+    pub(crate) group: Option<&'a str>,
+    pub(crate) mode: Mode,
+    pub(crate) prefetch: usize,
+    pub(crate) priority: Option<u64>,
+    pub(crate) arguments: &'a [(&'static str, String)],
+    pub(crate) confirm: &'a str,
+}
+
+/// A subscription to end.
+#[derive(Debug)]
+pub(crate) struct Unsubscribe<'a> {
+    pub(crate) id: &'a str,
+    /// Deliveries after which it ends; at once where there are none.
+    pub(crate) deliveries_max: Option<usize>,
+    pub(crate) confirm: &'a str,
+}
+
+/// A message to publish.
+#[derive(Debug)]
+pub(crate) struct Publish<'a> {
+    /// The number of its session, for the address of replies.
+    pub(crate) session: usize,
+    pub(crate) message: usize,
+    pub(crate) outgoing: &'a Outgoing<'a>,
+    pub(crate) body: &'a [u8],
+    pub(crate) confirm: Option<&'a str>,
+    pub(crate) transaction: Option<&'a str>,
+}
+
+/// Delayed messages to cancel.
+#[derive(Debug)]
+pub(crate) struct CancelDelayed<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) name: &'a str,
+    pub(crate) confirm: Option<&'a str>,
+}
+
+/// A delivery to settle.
+#[derive(Debug)]
+pub(crate) struct Settle<'a> {
+    /// The name that the delivery has for that.
+    pub(crate) ack: &'a str,
+    pub(crate) outcome: Outcome,
+    pub(crate) confirm: Option<&'a str>,
+    pub(crate) transaction: Option<&'a str>,
+}
+
+/// A step of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transact {
+    Begin,
+    Commit,
+    Abort,
+}
+
+/// Something that a client reads.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The broker says something that asks for nothing.
+    Nothing,
+    /// The broker wants these bytes in return.
+    Answer(&'static [u8]),
+    Confirmed(Confirmed),
+    Delivered(Delivered),
+    /// Nobody hears the request whose replies would come to this address.
+    NoResponders(String),
+    /// The broker refuses something and ends the connection.
+    Refused {
+        message: String,
+        text: Vec<u8>,
+    },
+}
+
+/// A confirm: all that was asked for before is done.
+#[derive(Debug)]
+pub(crate) struct Confirmed {
+    /// The name of the command, in a protocol that has such.
+    pub(crate) name: Option<String>,
+    pub(crate) level: Option<String>,
+    /// How many messages a cancel found.
+    pub(crate) cancelled: Option<usize>,
+}
+
+/// A delivery, as its protocol shows it.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    /// The subscription that it is for.
+    pub(crate) subscription: String,
+    /// Its number in the session, in a protocol that counts them.
+    pub(crate) number: Option<u64>,
+    /// The name to settle it by.
+    pub(crate) ack: String,
+    pub(crate) body: Vec<u8>,
+    /// The header `n`; absent too where the client asked for no headers.
+    pub(crate) number_header: NumberHeader,
+    pub(crate) is_redelivered: bool,
+    /// Bytes of the header lines that are the message's own.
+    pub(crate) text_bytes: usize,
+    /// Why it died last, and in which queue.
+    pub(crate) death: Option<(String, String)>,
+    pub(crate) reply_to: Option<String>,
+}
+
+/// The header in which a message bears its number.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NumberHeader {
+    Shown(Option<String>),
+    /// The client gets no headers.
+    Hidden,
+}

@@ -1,0 +1,43 @@
+//! Bugs planted on the wire: bytes arrive as if the broker had understood or written something else.
+
+use crate::planted::Bug;
+
+/// The bytes that a connection reads instead of one command of its client.
+pub(crate) fn read_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
+    if bug == Some(Bug::PongTooEarly) {
+        let command = bytes.strip_suffix(b"PING\r\n").filter(|command| !command.is_empty())?;
+        return Some([b"PING\r\n", command].concat());
+    }
+    let line_end = bytes.windows(2).position(|two| two == b"\r\n")?;
+    let (line, rest) = bytes.split_at(line_end);
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let line = match (bug?, &*fields) {
+        (Bug::GroupForgotten, [b"SUB", subject, _, sid]) => [b"SUB", *subject, *sid].join(&b' '),
+        (Bug::LimitForgotten, [b"UNSUB", _, _]) => return rest.strip_prefix(b"\r\n").map(<[u8]>::to_vec),
+        (Bug::ReplyMisdirected, [b"PUB" | b"HPUB", subject, ..]) => {
+            let inbox = subject.strip_prefix(b"_INBOX.")?;
+            let (session, request) = str::from_utf8(inbox).ok()?.split_once('.')?;
+            let other = session.parse::<usize>().ok()? ^ 1;
+            let subject = format!("_INBOX.{other}.{request}");
+            let mut fields = fields.clone();
+            *fields.get_mut(1)? = subject.as_bytes();
+            fields.join(&b' ')
+        }
+        _ => return None,
+    };
+    Some([&line, rest].concat())
+}
+
+/// The bytes that a connection writes instead of these.
+pub(crate) fn written_instead(bug: Option<Bug>, bytes: &[u8]) -> Option<Vec<u8>> {
+    const BEGIN: &[u8] = b"RECEIPT\n";
+    if bug != Some(Bug::ReceiptsOvertake) {
+        return None;
+    }
+    let mut frames: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == 0).collect();
+    let at = frames.windows(2).position(|two| {
+        two.iter().all(|frame| frame.strip_prefix(b"\n").unwrap_or(frame).starts_with(BEGIN))
+    })?;
+    frames.swap(at, at + 1);
+    Some(frames.concat())
+}
