@@ -2,7 +2,7 @@
 
 A file imports only from files that stand after it in its `lib.rs` (or `mod.rs`), so that reading down
 follows a message; a path has at most one folder below `src`; no file is a drawer for leftovers; nothing
-in the repository speaks of how it came to be.
+in the repository speaks of how it came to be. How comments, types and pages read is checked by prose.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from prose import check_prose
 
 DRAWERS = {"utils", "util", "common", "helpers", "helper", "manager", "misc"}
 MOD = re.compile(r"^\s*(?:pub(?:\([a-z ]+\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
@@ -121,7 +123,8 @@ def check_words() -> list[str]:
 def main() -> int:
     """Prints every complaint and tells whether there was one."""
     roots = sorted(Path("crates").glob("*/src/lib.rs")) + sorted(Path("crates").glob("*/src/main.rs"))
-    complaints = [complaint for root in roots for complaint in check_crate(root)] + check_words()
+    complaints = [complaint for root in roots for complaint in check_crate(root)]
+    complaints += check_words() + check_prose()
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use imori_core::broker::{self, Actor};
+use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
-use imori_core::message::BODY_SHARED_MIN;
-use imori_core::outbound::{CutReason, Encoder, Outbound};
+use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Taken, Unread};
+use imori_core::outbound::{CutReason, Encoder, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Peer, Refusal};
 use imori_core::world::World;
 
 use crate::complaint::Complaint;
@@ -24,13 +23,12 @@ use crate::decode::{Decoder, Step};
 use crate::encode::{PING, PONG, push_error, push_info};
 use crate::error::DecodeError;
 use crate::info::Info;
+use crate::keepalive::{Due, Keepalive};
 use crate::login::log_in;
 use crate::message::MessageEncoder;
 use crate::operation::{ClientOp, Publish};
-use crate::parked::Parked;
 use crate::publish::publish;
-use crate::pulse::{Due, Pulse};
-use crate::repeat::Repeat;
+use crate::repeat::note;
 use crate::session::{SESSION, Session};
 use crate::settings::Settings;
 use crate::subscribe::Wishes;
@@ -39,16 +37,12 @@ use crate::subscribe::Wishes;
 #[derive(Debug)]
 pub struct Connection {
     state: State,
+    intake: Intake<Box<[u8]>>,
     session: Session,
-    peer: Peer,
     decoder: Decoder,
     wishes: Wishes,
-    parked: Parked,
-    pulse: Pulse,
-    refusal: Option<Refusal>,
+    keepalive: Keepalive,
     repeat: Repeat,
-    /// What it published last, or what is parked first, waits for a queue, which will say when to try again.
-    is_held: bool,
     /// It was told what the broker knows of it after its CONNECT.
     is_informed: bool,
 }
@@ -137,19 +131,16 @@ impl Kind {
 impl Inbound for Connection {
     type Settings = Settings;
     type Scratch = ();
+    type Parked = Box<[u8]>;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
-        let login_until = now.after(settings.login_timeout);
         Self {
             state: State::Greeting,
-            peer,
+            intake: Intake::new(peer, settings.login_timeout, settings.parked_bytes_max, now),
             decoder: Decoder::new(settings.limits),
             wishes: Wishes::default(),
-            parked: Parked::default(),
-            pulse: Pulse::new(login_until, settings.ping_interval, settings.pings_out_max, now),
-            refusal: None,
+            keepalive: Keepalive::new(settings.ping_interval, settings.pings_out_max, now),
             repeat: Repeat::default(),
-            is_held: false,
             is_informed: false,
             session: Session::new(settings, id),
         }
@@ -160,50 +151,29 @@ impl Inbound for Connection {
         Box::new(MessageEncoder::new(false, settings))
     }
 
+    fn intake(&self) -> &Intake<Box<[u8]>> {
+        &self.intake
+    }
+
+    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+        &mut self.intake
+    }
+
     fn actor(&self) -> Actor<'_> {
         self.session.actor()
     }
 
-    /// Sends INFO, which a client waits for before it says anything.
-    fn greet<W: World>(&mut self, world: &W) {
-        let info = self.info();
-        self.session.answer(world, |out| push_info(out, &info));
-    }
-
-    /// The broker begins to stop: tells a client that understands it to go elsewhere, and gives it the time of
-    /// a lame duck to do so.
-    fn stopping<W: World>(&mut self, world: &W) {
-        if self.state == State::Closed {
-            return;
-        }
-        let grace = if self.session.options.protocol >= 1 {
-            let info = Info { ldm: true, ..self.info() };
-            self.session.answer(world, |out| push_info(out, &info));
-            self.session.settings.lame_duck
-        } else {
-            Duration::ZERO
-        };
-        self.pulse.stop_at(world.now().after(grace));
-    }
-
-    fn receive<W: World>(
-        &mut self,
-        world: &W,
-        _scratch: &mut (),
-        input: &[u8],
-        shared: Option<&Bytes>,
-        budget: &mut Budget,
-    ) -> Received {
-        self.pulse.received(world.now());
-        if let Some(next) = self.replay(world, budget) {
-            return Received { consumed: 0, next };
-        }
-        let received = self.work(world, input, shared, budget);
-        self.fulfil_wishes(world);
+    #[inline]
+    fn phase(&self) -> Phase {
         match self.state {
-            State::Closed => Received { consumed: input.len(), next: Next::Close },
-            _ => received,
+            State::Greeting | State::Open | State::Parking => Phase::Open,
+            State::Closed => Phase::Closed,
         }
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closed;
+        self.intake.parking.clear();
     }
 
     fn is_logged_in(&self) -> bool {
@@ -216,163 +186,150 @@ impl Inbound for Connection {
         ClientFacts { name: said(name), language: said(lang), version: said(version) }
     }
 
-    fn take_refusal(&mut self) -> Option<Refusal> {
-        self.refusal.take()
+    /// Sends INFO, which a client waits for before it says anything.
+    fn greet<W: World>(&mut self, world: &W) {
+        let info = self.info();
+        self.session.answer(world, |out| push_info(out, &info));
     }
 
-    fn has_parked(&self) -> bool {
-        !self.parked.is_empty()
-    }
-
-    fn parked_bytes(&self) -> usize {
-        self.parked.bytes()
-    }
-
-    fn waits_for_queue(&self) -> bool {
-        self.is_held
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        (self.state != State::Closed).then(|| self.pulse.next_deadline())
-    }
-
-    /// Asks a silent client for a PONG, and ends a connection that has not logged in or gives none.
-    fn tick<W: World>(&mut self, world: &W) -> Next {
-        if self.state == State::Closed {
-            return Next::Close;
+    #[inline]
+    fn take<W: World>(
+        &mut self,
+        world: &W,
+        _scratch: &mut (),
+        unread: Unread<'_>,
+        budget: &mut Budget,
+    ) -> Taken {
+        let input = unread.bytes();
+        if self.state == State::Greeting && !matches!(input, [] | [b'C' | b'c', ..]) {
+            // Before the operation is awaited, so that whoever may not log in sends no payload.
+            self.log_in(world, None);
+            return Taken::Bytes(0);
         }
-        match self.pulse.due(world.now()) {
+        if let Some(bytes) = self.publish_again(world, input, budget) {
+            return Taken::Bytes(bytes);
+        }
+        let (op, len) = match self.decoder.client_op(input) {
+            Ok(Step::Op { op, consumed }) => (op, consumed),
+            Ok(Step::Incomplete { needed }) => return Taken::Incomplete { frame_bytes: needed },
+            Err(error) => {
+                self.refuse_bytes(world, &error);
+                return Taken::Bytes(0);
+            }
+        };
+        let payload = match &op {
+            // Behind the payload there is a line end.
+            ClientOp::Publish(publish) => unread.kept_body(len - 2, publish.payload.len()),
+            _ => None,
+        };
+        self.take_op(world, &op, input.get(..len).unwrap_or_default(), payload.as_ref(), budget)
+    }
+
+    fn replay<W: World>(
+        &mut self,
+        world: &W,
+        _scratch: &mut (),
+        parked: &Box<[u8]>,
+        budget: &mut Budget,
+    ) -> Performed {
+        match Decoder::new(self.session.settings.limits).client_op(parked) {
+            Ok(Step::Op { op, .. }) => self.perform(world, &op, None, budget),
+            // It was an operation before.
+            _ => Performed::Done,
+        }
+    }
+
+    fn replayed(&mut self, _: SessionId) {
+        self.state = State::Open;
+    }
+
+    fn finish_turn<W: World>(&mut self, world: &W) {
+        self.fulfil_wishes(world);
+    }
+
+    /// No message of a client is kept on disk, so that the disk's alarm says nothing to it.
+    #[inline]
+    fn must_wait<W: World>(world: &W) -> bool {
+        world.is_alarmed()
+    }
+
+    fn login_timed_out<W: World>(&mut self, world: &W) {
+        self.refuse(world, &Complaint::AuthenticationTimeout, "no CONNECT came in time");
+    }
+
+    fn keepalive_deadline(&self) -> Option<Time> {
+        self.keepalive.next_deadline(&self.intake.reading)
+    }
+
+    /// Asks a silent client for a PONG, and ends a connection that gives none.
+    fn keep_alive<W: World>(&mut self, world: &W) {
+        match self.keepalive.due(world.now(), &self.intake.reading) {
             Due::Nothing => {}
             Due::Ping => {
                 world.with_outbound(self.session.connection, |outbound| outbound.beat(PING));
             }
-            // SECURITY LIM-02: whoever sends a byte now and then is no exception.
-            Due::Login => {
-                self.refuse(world, &Complaint::AuthenticationTimeout, "no CONNECT came in time");
-            }
-            Due::Stale => {
-                self.refuse(world, &Complaint::StaleConnection, "PINGs were not answered");
-            }
+            Due::Stale => self.refuse(world, &Complaint::StaleConnection, "PINGs were not answered"),
             // Its client connects again, to another broker or to this one after its restart.
             Due::Stop => {
-                world
-                    .with_outbound(self.session.connection, |outbound| outbound.cut(CutReason::ShuttingDown));
+                let cut = |outbound: &mut Outbound| outbound.cut(CutReason::ShuttingDown);
+                world.with_outbound(self.session.connection, cut);
                 self.close();
             }
         }
-        match self.state {
-            State::Closed => Next::Close,
-            _ if self.pulse.is_paused() => Next::Parked,
-            _ => Next::More { frame_bytes: None },
+    }
+
+    /// Tells a client that understands it to go elsewhere, and gives it the time of a lame duck to do so.
+    fn stopping<W: World>(&mut self, world: &W) {
+        if self.state == State::Closed {
+            return;
         }
-    }
-
-    fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
-        if self.is_held {
-            // There may be input behind what waits that need not wait.
-            return if self.pulse.is_paused() { Next::Parked } else { Next::Again };
-        }
-        self.pulse.received(world.now());
-        self.replay(world, &mut Budget::default()).unwrap_or(Next::Again)
-    }
-
-    fn relieved<W: World>(&mut self, world: &W) -> Next {
-        self.is_held = false;
-        self.alarm_ended(world)
-    }
-
-    fn disconnect<W: World>(&mut self, world: &W) -> bool {
-        self.close();
-        broker::disconnect(world, &self.session.actor())
+        let grace = if self.session.options.protocol >= 1 {
+            let info = Info { ldm: true, ..self.info() };
+            self.session.answer(world, |out| push_info(out, &info));
+            self.session.settings.lame_duck
+        } else {
+            Duration::ZERO
+        };
+        self.keepalive.stop_at(world.now().after(grace));
     }
 }
 
 impl Connection {
-    fn work<W: World>(
-        &mut self,
-        world: &W,
-        input: &[u8],
-        shared: Option<&Bytes>,
-        budget: &mut Budget,
-    ) -> Received {
-        let mut consumed = 0;
-        loop {
-            match self.state {
-                State::Closed => return Received { consumed: input.len(), next: Next::Close },
-                _ if budget.is_spent() => return Received { consumed, next: budget.close(Next::Again) },
-                _ if self.is_full() => return Received { consumed, next: self.pause() },
-                _ => {}
-            }
-            let rest = input.get(consumed..).unwrap_or_default();
-            if self.state == State::Greeting && !matches!(rest, [] | [b'C' | b'c', ..]) {
-                // Before the operation is awaited, so that whoever may not log in sends no payload.
-                self.log_in(world, None);
-                continue;
-            }
-            if let Some(len) = self.publish_again(world, rest, budget) {
-                consumed += len;
-                continue;
-            }
-            let (op, len) = match self.decoder.client_op(rest) {
-                Ok(Step::Op { op, consumed }) => (op, consumed),
-                Ok(Step::Incomplete { needed }) => {
-                    return Received { consumed, next: budget.close(Next::More { frame_bytes: needed }) };
-                }
-                Err(error) => {
-                    self.refuse_bytes(world, &error);
-                    continue;
-                }
-            };
-            let shared = match (shared, &op) {
-                (Some(input), ClientOp::Publish(publish)) if publish.payload.len() >= BODY_SHARED_MIN => {
-                    let end = consumed + len - 2;
-                    Some(input.slice(end - publish.payload.len()..end))
-                }
-                _ => None,
-            };
-            let bytes = rest.get(..len).unwrap_or_default();
-            if !self.take(world, &op, bytes, shared.as_ref(), budget) {
-                return Received { consumed, next: self.pause() };
-            }
-            consumed += len;
-        }
-    }
-
-    /// Takes one operation; false where it was not taken, because it waits for the end of the memory alarm or for
-    /// a queue where it came from.
+    /// Does with an operation what its state asks for.
     #[inline]
-    fn take<W: World>(
+    fn take_op<W: World>(
         &mut self,
         world: &W,
         op: &ClientOp<'_>,
         bytes: &[u8],
         shared: Option<&Bytes>,
         budget: &mut Budget,
-    ) -> bool {
+    ) -> Taken {
         if self.wishes.come_before(op) {
             self.fulfil_wishes(world);
         }
         match action(self.state, Kind::of(op)) {
             Action::Publish if world.is_alarmed() => return self.begin_to_park(world, bytes),
             Action::Publish | Action::Perform => {
-                if !self.perform(world, op, shared, budget) {
-                    self.is_held = true;
+                if self.perform(world, op, shared, budget) == Performed::Held {
+                    self.intake.parking.wait_for_queue(SESSION, world.gauge());
                     return self.begin_to_park(world, bytes);
                 }
                 if let ClientOp::Publish(publish) = op {
-                    self.repeat.note(&self.session, publish, bytes);
+                    note(&mut self.repeat, &self.session, publish, bytes);
                 }
             }
-            Action::Park => self.parked.push(bytes, world.gauge()),
+            Action::Park => self.intake.parking.push(SESSION, bytes.into(), world.gauge()),
             Action::LogIn => {
-                let ClientOp::Connect(json) = op else { return true };
-                self.log_in(world, Some(json));
-                budget.spend(1, 0, None);
+                if let ClientOp::Connect(json) = op {
+                    self.log_in(world, Some(json));
+                    budget.spend(1, 0, None);
+                }
             }
             Action::LogInUnasked => self.log_in(world, None),
             Action::Ignore => {}
         }
-        true
+        Taken::Bytes(bytes.len())
     }
 
     /// Publishes the messages that the input begins with, if their lines are one seen before; gives their bytes.
@@ -381,13 +338,13 @@ impl Connection {
         if self.state != State::Open || !self.wishes.is_empty() || world.is_alarmed() {
             return None;
         }
-        let sent = self.repeat.send(&self.session, world, input, budget)?;
+        let sent = self.repeat.publish(world, &self.session.actor(), input, budget)?;
         self.decoder.pass_over();
-        budget.spend(sent.operations, sent.report.receivers, sent.report.pressed);
+        budget.spend(sent.frames, sent.report.receivers, sent.report.pressed);
         Some(sent.bytes)
     }
 
-    /// Does what an operation asks for; false where nothing was done, as a queue is too long.
+    /// Does what an operation asks for.
     #[inline]
     fn perform<W: World>(
         &mut self,
@@ -395,7 +352,7 @@ impl Connection {
         op: &ClientOp<'_>,
         shared: Option<&Bytes>,
         budget: &mut Budget,
-    ) -> bool {
+    ) -> Performed {
         if let ClientOp::Publish(publish) = op {
             return self.publish(world, publish, shared, budget);
         }
@@ -431,10 +388,10 @@ impl Connection {
                 }
             }
             ClientOp::Ping => self.answer_ping(world),
-            ClientOp::Pong => self.pulse.answered(),
+            ClientOp::Pong => self.keepalive.answered(),
             ClientOp::Publish(_) | ClientOp::Connect(_) | ClientOp::Nothing => {}
         }
-        true
+        Performed::Done
     }
 
     #[inline]
@@ -444,16 +401,16 @@ impl Connection {
         op: &Publish<'_>,
         shared: Option<&Bytes>,
         budget: &mut Budget,
-    ) -> bool {
+    ) -> Performed {
         match publish(&mut self.session, world, op, shared) {
             Ok(Some(report)) => budget.spend(1, report.receivers, report.pressed),
-            Ok(None) => return false,
+            Ok(None) => return Performed::Held,
             Err(complaint) => {
                 budget.spend(1, 0, None);
                 self.refuse(world, &complaint, "a message was not published");
             }
         }
-        true
+        Performed::Done
     }
 
     /// Makes the subscriptions that the client has asked for, or ends those that it wants no more.
@@ -484,11 +441,12 @@ impl Connection {
 
     fn log_in<W: World>(&mut self, world: &W, json: Option<&[u8]>) {
         self.repeat.clear();
-        match log_in(&mut self.session, world, &self.peer, json) {
+        match log_in(&mut self.session, world, &self.intake.peer, json) {
             Ok(()) => {
                 if self.state == State::Greeting {
                     self.state = State::Open;
-                    self.pulse.logged_in(world.now());
+                    self.intake.reading.logged_in();
+                    self.keepalive.logged_in(world.now());
                 }
                 if json.is_some() {
                     self.session.agree(world);
@@ -500,7 +458,7 @@ impl Connection {
 
     fn info(&self) -> Info {
         let settings = &self.session.settings;
-        let address = &self.peer.address;
+        let address = &self.intake.peer.address;
         Info {
             server_id: settings.server_id.clone(),
             server_name: settings.server_name.clone(),
@@ -510,10 +468,10 @@ impl Connection {
             port: settings.port,
             headers: true,
             // Nobody but a guest on this machine is known.
-            auth_required: !self.peer.is_loopback,
+            auth_required: !self.intake.peer.is_loopback,
             tls_required: settings.tls_required,
             max_payload: settings.limits.payload_bytes_max,
-            client_id: self.peer.number,
+            client_id: self.intake.peer.number,
             client_ip: match address.parse::<SocketAddr>() {
                 Ok(address) => address.ip().to_string(),
                 Err(_) => address.clone(),
@@ -524,88 +482,14 @@ impl Connection {
         }
     }
 
-    /// Says that nothing of this client would help to free memory.
-    fn only_publishes<W: World>(&self, world: &W) -> bool {
-        world.with_outbound(self.session.connection, |outbound| outbound.readers_len() > 0) != Some(true)
-    }
-
-    fn is_full(&self) -> bool {
-        self.parked.bytes() >= self.session.settings.parked_bytes_max
-    }
-
-    fn pause(&mut self) -> Next {
-        self.pulse.pause();
-        Next::Parked
-    }
-
-    /// Lets an operation wait that publishes, and what comes behind it that has to; false where it came from.
+    /// Lets an operation wait that publishes, and PINGs behind it.
     #[cold]
-    fn begin_to_park<W: World>(&mut self, world: &W, bytes: &[u8]) -> bool {
-        if self.only_publishes(world) {
-            return false;
+    fn begin_to_park<W: World>(&mut self, world: &W, bytes: &[u8]) -> Taken {
+        if let Some(next) = self.park(world, SESSION, || bytes.into()) {
+            return Taken::Left(next);
         }
         self.state = State::Parking;
-        self.parked.push(bytes, world.gauge());
-        true
-    }
-
-    /// Does what was parked as far as alarms and queues allow; none where nothing waits any more, or reading goes on.
-    fn replay<W: World>(&mut self, world: &W, budget: &mut Budget) -> Option<Next> {
-        if self.parked.is_empty() {
-            return None;
-        }
-        if self.is_held || world.is_alarmed() {
-            // Reading goes on unless too much waits.
-            return self.is_full().then(|| self.pause());
-        }
-        let mut decoder = Decoder::new(self.session.settings.limits);
-        let mut parked = std::mem::take(&mut self.parked);
-        let next = self.replay_first(world, &mut parked, &mut decoder, budget);
-        if self.state == State::Closed {
-            return Some(Next::Close);
-        }
-        self.parked = parked;
-        if next.is_some() {
-            return next;
-        }
-        if self.parked.is_empty() {
-            self.state = State::Open;
-            return None;
-        }
-        match self.is_held {
-            true => self.is_full().then(|| self.pause()),
-            false => Some(self.pause()),
-        }
-    }
-
-    /// Does what comes first until something has to wait.
-    fn replay_first<W: World>(
-        &mut self,
-        world: &W,
-        parked: &mut Parked,
-        decoder: &mut Decoder,
-        budget: &mut Budget,
-    ) -> Option<Next> {
-        while let Some(bytes) = parked.front() {
-            // It was an operation before.
-            if let Ok(Step::Op { op, .. }) = decoder.client_op(bytes)
-                && !self.perform(world, &op, None, budget)
-            {
-                self.is_held = true;
-                return None;
-            }
-            parked.pop();
-            if self.state == State::Closed || parked.is_empty() {
-                return None;
-            }
-            if budget.is_spent() {
-                return Some(budget.close(Next::Again));
-            }
-            if world.is_alarmed() {
-                return None;
-            }
-        }
-        None
+        Taken::Bytes(bytes.len())
     }
 
     /// Bytes are no operation: where the next one would begin is not known (SECURITY XPI-03).
@@ -626,15 +510,11 @@ impl Connection {
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, &said));
         });
-        self.refusal = Some(Refusal { message: complaint.message(), text: format!("{said}: {text}") });
+        let refusal = Refusal { message: complaint.message(), text: format!("{said}: {text}") };
+        self.intake.refusal = Some(refusal);
         if is_last {
             self.close();
         }
-    }
-
-    fn close(&mut self) {
-        self.state = State::Closed;
-        self.parked.clear();
     }
 }
 

@@ -4,8 +4,7 @@
 //! command line decode what a server says. The files stand in reading order.
 
 pub mod connection;
-mod parked;
-mod pulse;
+mod keepalive;
 mod login;
 mod subscribe;
 mod repeat;

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imori_core::broker::{self, Actor};
+use imori_core::broker::Actor;
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
-use imori_core::inbound::Inbound;
-use imori_core::message::BODY_SHARED_MIN;
-use imori_core::outbound::{Encoder, Outbound};
+use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Repeated, Taken, Unread};
+use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Peer, Refusal};
 use imori_core::world::{Event, World};
 
 use crate::command::Command;
@@ -22,11 +21,11 @@ use crate::complaint::{Complaint, push_error, push_receipt};
 use crate::decode::{Decoder, Step};
 use crate::error::DecodeError;
 use crate::frame::{Frame, HeaderTable};
+use crate::keepalive::Keepalive;
 use crate::login::log_in;
 use crate::message::MessageEncoder;
-use crate::parked::{Parked, Waiting};
-use crate::pulse::Pulse;
-use crate::repeat::{Repeat, Sent};
+use crate::parked::{Parked, ParkedMarks};
+use crate::repeat::note;
 use crate::send::send;
 use crate::session::{SESSION, Session};
 use crate::settings::Settings;
@@ -39,15 +38,13 @@ use crate::version::Version;
 #[derive(Debug)]
 pub struct Connection {
     state: State,
+    intake: Intake<Parked>,
     session: Session,
-    peer: Peer,
     decoder: Decoder,
-    parked: Parked,
-    pulse: Pulse,
-    refusal: Option<Refusal>,
+    /// Transactions and settles among the parked frames.
+    marks: ParkedMarks,
+    keepalive: Keepalive,
     repeat: Repeat,
-    /// What it published last, or what is parked first, waits for a queue, which will say when to try again.
-    is_held: bool,
 }
 
 /// Where a connection stands.
@@ -98,15 +95,6 @@ enum Action {
     RefuseServerFrame,
 }
 
-/// What became of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Performed {
-    /// It is worked off, and this is next if it is not the next frame.
-    Done(Option<Next>),
-    /// Nothing: a queue is too long.
-    Held,
-}
-
 /// The whole state machine: every state and every command (SECURITY LIM-11).
 #[inline]
 fn action(state: State, command: Command) -> Action {
@@ -129,18 +117,17 @@ fn action(state: State, command: Command) -> Action {
 impl Inbound for Connection {
     type Settings = Settings;
     type Scratch = HeaderTable;
+    type Parked = Parked;
 
     fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Self {
         Self {
             state: State::Greeting,
-            peer,
+            intake: Intake::new(peer, settings.login_timeout, settings.parked_bytes_max, now),
             decoder: Decoder::new(settings.limits.clone()),
-            parked: Parked::default(),
-            refusal: None,
-            pulse: Pulse::new(now.after(settings.login_timeout), now),
+            marks: ParkedMarks::default(),
+            keepalive: Keepalive::new(now),
             session: Session::new(settings, id),
             repeat: Repeat::default(),
-            is_held: false,
         }
     }
 
@@ -149,67 +136,32 @@ impl Inbound for Connection {
         Box::new(MessageEncoder::new(Version::V10, settings))
     }
 
+    fn intake(&self) -> &Intake<Parked> {
+        &self.intake
+    }
+
+    fn intake_mut(&mut self) -> &mut Intake<Parked> {
+        &mut self.intake
+    }
+
     fn actor(&self) -> Actor<'_> {
         self.session.actor()
     }
 
-    fn receive<W: World>(
-        &mut self,
-        world: &W,
-        table: &mut HeaderTable,
-        input: &[u8],
-        shared: Option<&Bytes>,
-        budget: &mut Budget,
-    ) -> Received {
-        self.pulse.received(world.now());
-        if let Some(next) = self.replay(world, table, budget) {
-            return Received { consumed: 0, next };
+    #[inline]
+    fn phase(&self) -> Phase {
+        match self.state {
+            State::Greeting | State::Open | State::Parking => Phase::Open,
+            State::Leaving => Phase::Leaving,
+            State::Closed => Phase::Closed,
         }
-        let mut consumed = 0;
-        loop {
-            match self.state {
-                State::Closed => return Received { consumed: input.len(), next: Next::Close },
-                State::Leaving => return Received { consumed: input.len(), next: Next::Parked },
-                _ if budget.is_spent() => return Received { consumed, next: budget.close(Next::Again) },
-                _ if self.is_full() => return Received { consumed, next: self.pause() },
-                _ => {}
-            }
-            let rest = input.get(consumed..).unwrap_or_default();
-            if let Some(len) = self.send_again(world, rest, budget) {
-                consumed += len;
-                continue;
-            }
-            let (frame, len) = match self.decoder.decode(rest, table) {
-                Ok(Step::Frame { frame, consumed }) => (frame, consumed),
-                Ok(Step::LineEnds { consumed: len }) => {
-                    consumed += len;
-                    continue;
-                }
-                Ok(Step::Incomplete { needed }) => {
-                    return Received { consumed, next: budget.close(Next::More { frame_bytes: needed }) };
-                }
-                Err(error) => {
-                    self.refuse_bytes(world, &error);
-                    continue;
-                }
-            };
-            let body_end = consumed + len - 1;
-            let shared = match shared {
-                Some(input) if frame.body.len() >= BODY_SHARED_MIN && body_end < input.len() => {
-                    Some(input.slice(body_end - frame.body.len()..body_end))
-                }
-                _ => None,
-            };
-            let bytes = rest.get(..len).unwrap_or_default();
-            let next = self.take(world, &frame, bytes, shared.as_ref(), budget);
-            if next == Some(Next::Parked) {
-                return Received { consumed, next: Next::Parked };
-            }
-            consumed += len;
-            if let Some(next) = next {
-                return Received { consumed, next };
-            }
-        }
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closed;
+        self.intake.parking.clear();
+        self.marks = ParkedMarks::default();
+        self.session.transactions.clear();
     }
 
     fn is_logged_in(&self) -> bool {
@@ -221,153 +173,146 @@ impl Inbound for Connection {
         ClientFacts { version: self.session.version.as_str().to_owned(), ..ClientFacts::default() }
     }
 
-    fn take_refusal(&mut self) -> Option<Refusal> {
-        self.refusal.take()
-    }
-
-    fn has_parked(&self) -> bool {
-        !self.parked.is_empty()
-    }
-
-    fn parked_bytes(&self) -> usize {
-        self.parked.bytes()
-    }
-
-    fn waits_for_queue(&self) -> bool {
-        self.is_held
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        if self.state == State::Closed { None } else { self.pulse.next_deadline() }
-    }
-
-    /// Sends a heart-beat where nothing else was sent, and ends a connection that has not logged in or has fallen
-    /// silent.
-    fn tick<W: World>(&mut self, world: &W) -> Next {
-        if self.state == State::Closed {
-            return Next::Close;
+    #[inline]
+    fn take<W: World>(
+        &mut self,
+        world: &W,
+        table: &mut HeaderTable,
+        unread: Unread<'_>,
+        budget: &mut Budget,
+    ) -> Taken {
+        let input = unread.bytes();
+        if let Some(bytes) = self.send_again(world, input, budget) {
+            return Taken::Bytes(bytes);
         }
-        let due = self.pulse.due(world.now());
-        if due.login {
-            // SECURITY LIM-02: whoever sends a byte now and then is no exception.
-            self.close();
-            return Next::Close;
+        let (frame, len) = match self.decoder.decode(input, table) {
+            Ok(Step::Frame { frame, consumed }) => (frame, consumed),
+            Ok(Step::LineEnds { consumed }) => return Taken::Bytes(consumed),
+            Ok(Step::Incomplete { needed }) => return Taken::Incomplete { frame_bytes: needed },
+            Err(error) => {
+                self.refuse_bytes(world, &error);
+                return Taken::Bytes(0);
+            }
+        };
+        // Behind the body there is a NUL.
+        let body = unread.kept_body(len - 1, frame.body.len());
+        self.take_frame(world, &frame, input.get(..len).unwrap_or_default(), body.as_ref(), budget)
+    }
+
+    fn replay<W: World>(
+        &mut self,
+        world: &W,
+        table: &mut HeaderTable,
+        parked: &Parked,
+        budget: &mut Budget,
+    ) -> Performed {
+        match parked {
+            Parked::Receipt(receipt) => {
+                self.answer(world, receipt);
+                Performed::Done
+            }
+            Parked::Frame(bytes) => {
+                let mut decoder = Decoder::new(self.session.settings.limits.clone());
+                decoder.connected(self.session.version);
+                match decoder.decode(bytes, table) {
+                    Ok(Step::Frame { frame, .. }) => self.perform(world, &frame, None, budget),
+                    // It was a frame before.
+                    _ => Performed::Done,
+                }
+            }
         }
+    }
+
+    fn replayed(&mut self, _: SessionId) {
+        self.state = State::Open;
+        self.marks = ParkedMarks::default();
+    }
+
+    fn keepalive_deadline(&self) -> Option<Time> {
+        self.keepalive.next_deadline(&self.intake.reading)
+    }
+
+    /// Sends a heart-beat where nothing else was sent, and ends a connection that has fallen silent.
+    fn keep_alive<W: World>(&mut self, world: &W) {
+        let due = self.keepalive.due(world.now(), &self.intake.reading);
         if let Some(max) = due.silence {
             let text = format_args!(
                 "nothing was received for {} s, twice the agreed heart-beat; send one in time or agree on longer ones",
                 max.as_secs_f32()
             );
             self.refuse(world, &Complaint::last("Missed heart-beat", text), None);
-            return Next::Close;
-        }
-        if due.beat {
-            let pulse = &mut self.pulse;
+        } else if due.beat {
+            let keepalive = &mut self.keepalive;
             world.with_outbound(self.session.connection, |outbound| {
-                if pulse.is_idle(outbound.appended()) {
+                if keepalive.is_idle(outbound.appended()) {
                     outbound.beat(b"\n");
-                    pulse.is_idle(outbound.appended());
+                    keepalive.is_idle(outbound.appended());
                 }
             });
         }
-        if self.pulse.is_paused() { Next::Parked } else { Next::More { frame_bytes: None } }
-    }
-
-    fn alarm_ended<W: World>(&mut self, world: &W) -> Next {
-        if self.is_held {
-            // There may be input behind what waits that need not wait.
-            return if self.pulse.is_paused() { Next::Parked } else { Next::Again };
-        }
-        self.pulse.received(world.now());
-        let next = self.replay(world, &mut HeaderTable::default(), &mut Budget::default());
-        next.unwrap_or(Next::Again)
-    }
-
-    fn relieved<W: World>(&mut self, world: &W) -> Next {
-        self.is_held = false;
-        self.alarm_ended(world)
-    }
-
-    fn disconnect<W: World>(&mut self, world: &W) -> bool {
-        self.close();
-        broker::disconnect(world, &self.session.actor())
     }
 }
 
 impl Connection {
-    /// Takes one frame. [`Next::Parked`] means that it was not taken.
+    /// Does with a frame what its state asks for.
     #[inline]
-    fn take<W: World>(
+    fn take_frame<W: World>(
         &mut self,
         world: &W,
         frame: &Frame<'_>,
         bytes: &[u8],
         shared: Option<&Bytes>,
         budget: &mut Budget,
-    ) -> Option<Next> {
+    ) -> Taken {
         match action(self.state, frame.command) {
             Action::Publish if !self.must_park(world, frame) => {
-                let Performed::Done(next) = self.perform(world, frame, shared, budget) else {
-                    self.is_held = true;
+                if self.perform(world, frame, shared, budget) == Performed::Held {
+                    self.intake.parking.wait_for_queue(SESSION, world.gauge());
                     return self.begin_to_park(world, frame, bytes);
-                };
-                if frame.command == Command::Send && self.state == State::Open {
-                    self.repeat.note(&mut self.session, world, frame, bytes);
                 }
-                next
+                if frame.command == Command::Send && self.state == State::Open {
+                    note(&mut self.repeat, &mut self.session, world, frame, bytes);
+                }
             }
-            Action::Perform => self.perform_at_once(world, frame, budget),
-            Action::Publish => self.begin_to_park(world, frame, bytes),
-            Action::Park => {
-                self.park(world, frame, bytes);
-                None
+            // No queue holds up a frame that publishes nothing.
+            Action::Perform => {
+                self.perform_at_once(world, frame, budget);
+            }
+            Action::Publish => return self.begin_to_park(world, frame, bytes),
+            Action::Park => self.park_frame(world, frame, bytes),
+            Action::ParkWithTransaction if self.must_stay_behind(frame) => {
+                self.park_frame(world, frame, bytes);
             }
             Action::ParkWithTransaction => {
-                let waits = match frame.headers.value("transaction") {
-                    // Also where the alarm is over by now: what is parked comes first, and with a COMMIT among it
-                    // there is room for another transaction again.
-                    Some(name) => {
-                        let is_full = self.session.transactions.is_full(&self.session.settings.limits);
-                        self.parked.has_transaction(&name)
-                            || self.publishes(frame)
-                            || frame.command == Command::Begin && is_full
-                    }
-                    // A later ACK of all before it would settle what a transaction that waits names.
-                    None => {
-                        self.parked.has_settles() && matches!(frame.command, Command::Ack | Command::Nack)
-                    }
-                };
-                if waits {
-                    self.park(world, frame, bytes);
-                    return None;
-                }
-                self.perform_at_once(world, frame, budget)
+                self.perform_at_once(world, frame, budget);
             }
-            Action::Ignore => None,
-            Action::LogIn => self.greet(world, frame),
+            Action::Ignore => {}
+            Action::LogIn => self.log_in(world, frame),
             Action::RefuseBeforeLogin => {
                 let text = format_args!("{} is not allowed before login; send CONNECT first", frame.command);
-                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame))
+                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame));
             }
             Action::RefuseSecondLogin => {
                 let text = "this connection is logged in already; open another for another login";
-                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame))
+                self.refuse(world, &Complaint::last("Illegal command", text), Some(frame));
             }
             Action::RefuseServerFrame => {
                 let text =
                     format_args!("{} is sent by brokers only; send a command for clients", frame.command);
-                self.refuse(world, &Complaint::last("Bad command", text), Some(frame))
+                self.refuse(world, &Complaint::last("Bad command", text), Some(frame));
             }
         }
+        Taken::Bytes(bytes.len())
     }
 
     /// Publishes the frames that the input begins with, if their heads are one seen before; gives their bytes.
     #[inline]
     fn send_again<W: World>(&mut self, world: &W, input: &[u8], budget: &mut Budget) -> Option<usize> {
-        if self.state != State::Open || must_wait(world) {
+        if self.state != State::Open || Self::must_wait(world) {
             return None;
         }
-        let Sent { bytes, frames, report } = self.repeat.send(&self.session, world, input, budget)?;
+        let Repeated { bytes, frames, report } =
+            self.repeat.publish(world, &self.session.actor(), input, budget)?;
         self.decoder.pass_over();
         self.session.confirm(report.confirm);
         budget.spend(frames, report.receivers, report.pressed);
@@ -392,7 +337,7 @@ impl Connection {
             budget.spend_change();
         }
         match done {
-            Ok(done) if done.is_held => Performed::Held,
+            Ok(done) if done.is_held => return Performed::Held,
             Ok(done) => {
                 budget.spend(done.commands, done.receivers, done.pressed);
                 let confirm = self.session.confirm(done.confirm);
@@ -401,26 +346,17 @@ impl Connection {
                 }
                 if self.state == State::Closed {
                     world.with_outbound(self.session.connection, Outbound::finish);
-                    return Performed::Done(Some(Next::Close));
                 }
-                Performed::Done(None)
             }
-            Err(complaint) => Performed::Done(self.refuse(world, &complaint, Some(frame))),
+            Err(complaint) => self.refuse(world, &complaint, Some(frame)),
         }
+        Performed::Done
     }
 
-    /// Does what a frame asks for that publishes nothing: no queue can hold it up.
+    /// Performs a frame that is no SEND, in a function of its own: the way of a SEND stays short.
     #[inline(never)]
-    fn perform_at_once<W: World>(
-        &mut self,
-        world: &W,
-        frame: &Frame<'_>,
-        budget: &mut Budget,
-    ) -> Option<Next> {
-        match self.perform(world, frame, None, budget) {
-            Performed::Done(next) => next,
-            Performed::Held => None,
-        }
+    fn perform_at_once<W: World>(&mut self, world: &W, frame: &Frame<'_>, budget: &mut Budget) -> Performed {
+        self.perform(world, frame, None, budget)
     }
 
     fn perform_other<'a, W: World>(&mut self, world: &W, frame: &Frame<'a>) -> Result<Done<'a>, Complaint> {
@@ -429,7 +365,7 @@ impl Connection {
         match frame.command {
             Command::Ack | Command::Nack => settle(session, world, frame, receipt),
             // While frames are parked the receipt has to wait behind them.
-            Command::Subscribe if !self.parked.is_empty() => {
+            Command::Subscribe if self.intake.parking.has_parked() => {
                 subscribe(session, world, frame, None).map(|done| Done { receipt, ..done })
             }
             Command::Subscribe => subscribe(session, world, frame, receipt),
@@ -445,13 +381,13 @@ impl Connection {
         }
     }
 
-    fn greet<W: World>(&mut self, world: &W, frame: &Frame<'_>) -> Option<Next> {
-        match log_in(&mut self.session, world, &self.peer, frame) {
+    fn log_in<W: World>(&mut self, world: &W, frame: &Frame<'_>) {
+        match log_in(&mut self.session, world, &self.intake.peer, frame) {
             Ok(agreed) => {
                 self.decoder.connected(self.session.version);
-                self.pulse.logged_in(agreed, world.now());
+                self.intake.reading.logged_in();
+                self.keepalive.logged_in(agreed, world.now());
                 self.state = State::Open;
-                None
             }
             Err(complaint) => self.refuse(world, &complaint, Some(frame)),
         }
@@ -460,7 +396,7 @@ impl Connection {
     /// Gives a receipt, behind those that wait.
     #[inline]
     fn give_receipt<W: World>(&mut self, world: &W, receipt: &[u8], confirm: Confirm, says: Says) {
-        if self.parked.is_empty() {
+        if !self.has_parked() {
             let given = world.with_outbound(self.session.connection, |outbound| match says.promises() {
                 true => {
                     let write = |out: &mut Vec<u8>| push_receipt(out, receipt, says, confirm.level);
@@ -475,7 +411,7 @@ impl Connection {
                 world.count(Event::confirmed(confirm.level));
             }
         } else {
-            self.parked.park_receipt(receipt, world.gauge());
+            self.intake.parking.push(SESSION, Parked::Receipt(receipt.into()), world.gauge());
         }
     }
 
@@ -499,26 +435,43 @@ impl Connection {
         }
     }
 
-    /// Says that nothing of this client would help to free memory.
-    fn only_publishes<W: World>(&self, world: &W) -> bool {
-        let reads = world.with_outbound(self.session.connection, |outbound| {
-            outbound.readers_len() > 0 || outbound.unsettled_len() > 0
-        });
-        reads != Some(true)
+    /// Says that a frame waits behind those that are parked.
+    fn must_stay_behind(&self, frame: &Frame<'_>) -> bool {
+        match frame.headers.value("transaction") {
+            // Also where the alarm is over by now: what is parked comes first, and with a COMMIT among it
+            // there is room for another transaction again.
+            Some(name) => {
+                let is_full = self.session.transactions.is_full(&self.session.settings.limits);
+                self.marks.has_transaction(&name)
+                    || self.publishes(frame)
+                    || frame.command == Command::Begin && is_full
+            }
+            // A later ACK of all before it would settle what a transaction that waits names.
+            None => self.marks.has_settles() && matches!(frame.command, Command::Ack | Command::Nack),
+        }
     }
 
-    /// Lets a frame wait that publishes, and what comes behind it that has to. [`Next::Parked`]: where it came from.
+    /// Lets a frame wait that publishes, and what comes behind it that has to.
     #[cold]
-    fn begin_to_park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) -> Option<Next> {
-        if self.only_publishes(world) {
-            return Some(self.pause());
+    fn begin_to_park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) -> Taken {
+        if let Some(next) = self.park(world, SESSION, || Parked::Frame(bytes.into())) {
+            return Taken::Left(next);
         }
         self.state = State::Parking;
-        self.park(world, frame, bytes);
-        None
+        self.mark(frame);
+        Taken::Bytes(bytes.len())
     }
 
-    fn park<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
+    fn park_frame<W: World>(&mut self, world: &W, frame: &Frame<'_>, bytes: &[u8]) {
+        self.intake.parking.push(SESSION, Parked::Frame(bytes.into()), world.gauge());
+        self.mark(frame);
+        if frame.command == Command::Disconnect {
+            self.state = State::Leaving;
+        }
+    }
+
+    /// Notes what later frames have to stay behind a parked frame.
+    fn mark(&mut self, frame: &Frame<'_>) {
         let transaction = frame.headers.value("transaction");
         let settles = match frame.command {
             Command::Ack | Command::Nack => true,
@@ -527,88 +480,7 @@ impl Connection {
             }
             _ => false,
         };
-        self.parked.park(bytes, transaction.as_deref(), settles, world.gauge());
-        if frame.command == Command::Disconnect {
-            self.state = State::Leaving;
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.parked.bytes() >= self.session.settings.parked_bytes_max
-    }
-
-    fn pause(&mut self) -> Next {
-        self.pulse.pause();
-        Next::Parked
-    }
-
-    /// Does what was parked as far as alarms and queues allow; none where nothing waits any more, or reading goes on.
-    fn replay<W: World>(&mut self, world: &W, table: &mut HeaderTable, budget: &mut Budget) -> Option<Next> {
-        if self.parked.is_empty() {
-            return None;
-        }
-        if !self.is_held && !must_wait(world) {
-            // What is worked off meanwhile gives its receipt before those that wait still.
-            let mut parked = std::mem::take(&mut self.parked);
-            let next = self.replay_first(world, &mut parked, table, budget);
-            if self.state == State::Closed {
-                return next;
-            }
-            self.parked = parked;
-            if next.is_some() {
-                return next;
-            }
-            if self.parked.is_empty() {
-                self.state = State::Open;
-                return None;
-            }
-            if !self.is_held {
-                return Some(self.pause());
-            }
-        }
-        // Reading goes on unless the client has left or too much waits.
-        let is_over = self.state == State::Leaving || self.is_full();
-        is_over.then(|| self.pause())
-    }
-
-    /// Does what comes first until something has to wait.
-    fn replay_first<W: World>(
-        &mut self,
-        world: &W,
-        parked: &mut Parked,
-        table: &mut HeaderTable,
-        budget: &mut Budget,
-    ) -> Option<Next> {
-        let mut decoder = Decoder::new(self.session.settings.limits.clone());
-        decoder.connected(self.session.version);
-        while let Some(waiting) = parked.front() {
-            let performed = match waiting {
-                Waiting::Receipt(receipt) => {
-                    self.answer(world, receipt);
-                    Performed::Done(None)
-                }
-                Waiting::Frame(bytes) => match decoder.decode(bytes, table) {
-                    Ok(Step::Frame { frame, .. }) => self.perform(world, &frame, None, budget),
-                    // It was a frame before.
-                    _ => Performed::Done(None),
-                },
-            };
-            let Performed::Done(next) = performed else {
-                self.is_held = true;
-                return None;
-            };
-            parked.pop();
-            if next.is_some() || parked.is_empty() {
-                return next;
-            }
-            if budget.is_spent() {
-                return Some(budget.close(Next::Again));
-            }
-            if must_wait(world) {
-                return None;
-            }
-        }
-        None
+        self.marks.note(transaction.as_deref(), settles);
     }
 
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
@@ -632,12 +504,7 @@ impl Connection {
 
     /// Sends an ERROR, and ends the connection unless it may stay open.
     #[cold]
-    fn refuse<W: World>(
-        &mut self,
-        world: &W,
-        complaint: &Complaint,
-        frame: Option<&Frame<'_>>,
-    ) -> Option<Next> {
+    fn refuse<W: World>(&mut self, world: &W, complaint: &Complaint, frame: Option<&Frame<'_>>) {
         let receipt = frame.and_then(|frame| frame.headers.raw("receipt"));
         let version = self.session.version;
         // STOMP 1.1 and 1.2, ERROR: the server MUST close the connection just after it.
@@ -649,25 +516,12 @@ impl Connection {
             }
             outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
         });
-        self.refusal = Some(Refusal { message: complaint.message(), text: complaint.text().to_string() });
+        let refusal = Refusal { message: complaint.message(), text: complaint.text().to_string() };
+        self.intake.refusal = Some(refusal);
         if is_last {
             self.close();
-            return Some(Next::Close);
         }
-        None
     }
-
-    fn close(&mut self) {
-        self.state = State::Closed;
-        self.parked.clear();
-        self.session.transactions.clear();
-    }
-}
-
-/// Says that some publishes have to wait, and what is parked with them.
-#[inline]
-fn must_wait<W: World>(world: &W) -> bool {
-    world.is_alarmed() || world.is_disk_alarmed()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 pub mod connection;
 mod parked;
-mod pulse;
+mod keepalive;
 mod login;
 mod commit;
 mod settle;

@@ -111,12 +111,13 @@ impl<F: AsRef<[u8]>> Parking<F> {
     }
 
     fn line_of(&mut self, session: SessionId, gauge: &Gauge) -> &mut Line<F> {
-        let at = self.lines.iter().position(|line| line.session == session).unwrap_or_else(|| {
+        let at = self.lines.iter().position(|line| line.session == session);
+        let at = at.unwrap_or_else(|| {
             let (waiting, gauge) = (VecDeque::new(), gauge.clone());
             self.lines.push(Line { session, waiting, bytes: 0, gauge, waits_for_queue: false });
             self.lines.len() - 1
         });
-        &mut self.lines[at]
+        self.lines.get_mut(at).expect("it was found or made")
     }
 }
 

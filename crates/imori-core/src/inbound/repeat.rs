@@ -69,12 +69,14 @@ impl Repeat {
         if known.repetition.is_pressed(world) {
             return None;
         }
-        let mut run = vec![known.publication(first)];
+        let (properties, text, not_to) = (&known.properties, &*known.text, known.not_to);
+        let publication = |body| Publication::new(properties, text, body).not_to(not_to);
+        let mut run = vec![publication(first)];
         let run_max = budget.messages_to(known.repetition.live_receivers());
         while run.len() < run_max
             && let Some((body, after)) = known.body(rest)
         {
-            run.push(known.publication(body));
+            run.push(publication(body));
             rest = after;
         }
         let (frames, bytes) = (run.len(), input.len() - rest.len());
@@ -112,10 +114,5 @@ impl RepeatedHead {
         let (body, rest) = input.strip_prefix(&*self.head)?.split_at_checked(self.body_len)?;
         // Without its end it is no frame, which the decoder says better.
         Some((body, rest.strip_prefix(self.end)?))
-    }
-
-    #[inline]
-    fn publication<'a>(&'a self, body: &'a [u8]) -> Publication<'a> {
-        Publication::new(&self.properties, &self.text, body).not_to(self.not_to)
     }
 }

@@ -200,7 +200,7 @@ impl<F: DiskFile> Pool<F> {
             JobOutcome::Ready(file) => self.ready.push_back(file),
             JobOutcome::Removed => {}
             JobOutcome::NoSpace => {
-                (self.is_stalled, self.is_hopeless) = (true, self.is_hopeless || was_urgent)
+                (self.is_stalled, self.is_hopeless) = (true, self.is_hopeless || was_urgent);
             }
         }
     }

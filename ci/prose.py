@@ -1,0 +1,157 @@
+"""Checks that a stranger can read the tree: how comments begin, what types are called, how long sentences are.
+
+What is not clean yet stands in the lists below, and in them alone; they are there to be emptied.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import sys
+from pathlib import Path
+
+# Doc comments that begin so leave the reader to find out what they speak of.
+VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
+
+# Crates whose doc comments name their subject; all of them in the end.
+NAMED_SUBJECTS = {"imori-store", "imori-testkit"}
+
+# Crates with public types that are still called by a retired word.
+OLD_WORDS = {"imori-bench", "imori-core", "imori-server", "imori-testkit"}
+
+# Folders that hold more files than a reader keeps in mind.
+FULL_FOLDERS = {
+    "crates/imori-bench/src/report",
+    "crates/imori-bench/src/scenario",
+    "crates/imori-bench/src/versus",
+    "crates/imori-bench/src/watch",
+    "crates/imori-core/src/broker",
+    "crates/imori-core/src/outbound",
+    "crates/imori-core/src/queue",
+    "crates/imori-nats/src",
+    "crates/imori-server/src",
+    "crates/imori-stomp/src",
+}
+
+# Pages whose sentences are too long on average.
+WORDY_PAGES = {
+    "docs/decisions/0011-parse-repeated-headers-once.md",
+    "docs/decisions/0012-fill-the-first-cell-first.md",
+    "docs/decisions/0016-cache-routes-by-prefix.md",
+    "docs/decisions/0024-read-the-journal-twice-at-a-start.md",
+}
+
+FOLDER_FILES_MAX = 18
+SENTENCE_WORDS_MAX = 25
+
+DOC = re.compile(r"\s*(///|//!)(?: |$)(.*)")
+PUBLIC_TYPE = re.compile(r"^pub (?:struct|enum|trait|type) (\w+)", re.MULTILINE)
+PART = re.compile(r"[A-Z][a-z0-9]*")
+RETIRED_ROW = re.compile(r"\| `(\w+)`( alone)? \| (.+?) \|")
+
+
+def first_lines(text: str) -> list[tuple[int, str]]:
+    """The line numbers and first lines of all doc comments.
+
+    >>> first_lines("//! A file.\\n//! Two.\\n\\nfn f() {}\\n/// It runs.\\n/// More.\\nfn g() {}")
+    [(1, 'A file.'), (5, 'It runs.')]
+    """
+    found = []
+    before = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        match = DOC.match(line)
+        kind = match.group(1) if match else ""
+        if match and kind != before:
+            found.append((number, match.group(2)))
+        before = kind
+    return found
+
+
+def vague_comments(text: str) -> list[tuple[int, str]]:
+    """The doc comments that do not begin with their subject.
+
+    >>> vague_comments("/// What it holds.\\nx: u8,\\n/// Items of it.\\n/// It says more.\\ny: u8,")
+    [(1, 'What it holds.')]
+    """
+    return [(number, line) for number, line in first_lines(text) if VAGUE.match(line)]
+
+
+def retired_words(architecture: str) -> dict[str, tuple[bool, str]]:
+    """The retired words, whether only a type of just this name is meant, and the words to use.
+
+    >>> retired_words("## Retired words\\n| `Census` | manifest |\\n| `Letter` alone | batch |\\n\\n## Next\\n| `No` | x |")
+    {'Census': (False, 'manifest'), 'Letter': (True, 'batch')}
+    """
+    section = architecture.partition("## Retired words\n")[2].partition("\n## ")[0]
+    rows = map(RETIRED_ROW.match, section.splitlines())
+    return {row.group(1): (bool(row.group(2)), row.group(3)) for row in rows if row}
+
+
+def retired_types(text: str, retired: dict[str, tuple[bool, str]]) -> list[tuple[str, str]]:
+    """The public types that are called by a retired word, with the word to use.
+
+    >>> words = {"Census": (False, "manifest"), "Letter": (True, "batch")}
+    >>> retired_types("pub struct PageCensus;\\npub enum DeadLetter {}\\npub type Letter = u8;\\nstruct Census;", words)
+    [('PageCensus', 'manifest'), ('Letter', 'batch')]
+    """
+    found = []
+    for name in PUBLIC_TYPE.findall(text):
+        for part in PART.findall(name):
+            is_alone, use = retired.get(part, (True, ""))
+            if use and (not is_alone or part == name):
+                found.append((name, use))
+    return found
+
+
+def mean_words(page: str) -> float:
+    """How many words a sentence of a page has on average; code, tables, headings and links' targets left out.
+
+    >>> mean_words("# Title\\nOne two three.\\nFour five.\\n\\n| a | table |\\n```sh\\nrun\\n```\\n- An item is one\\n")
+    3.0
+    """
+    text = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "|"))]
+    joined = " ".join(re.sub(r"^\s*(?:[-*]|\d+\.) ", "\0", line) for line in lines)
+    joined = re.sub(r"\]\([^)]*\)", "]", joined)
+    sentences = [len(words) for part in re.split(r"(?<=[.!?]) |\0", joined) if (words := part.split())]
+    return sum(sentences) / max(len(sentences), 1)
+
+
+def check_crate(crate: Path, retired: dict[str, tuple[bool, str]]) -> list[str]:
+    """The complaints about the words of one crate, of which some are excused."""
+    complaints = []
+    files = {file: file.read_text(encoding="utf-8") for file in sorted(crate.rglob("*.rs")) if file.is_file()}
+    for file, text in files.items():
+        if crate.name in NAMED_SUBJECTS:
+            vague = vague_comments(text)
+            complaints += [f"{file}:{number}: `{line}` does not name its subject" for number, line in vague]
+        if crate.name not in OLD_WORDS:
+            found = retired_types(text, retired)
+            complaints += [f"{file}: `{name}` is called by a retired word; use {use}" for name, use in found]
+    folders = [file.parent for file in files if "src" in file.parts]
+    for folder in sorted(set(folders)):
+        if folders.count(folder) > FOLDER_FILES_MAX and folder.as_posix() not in FULL_FOLDERS:
+            complaints.append(f"{folder}: {folders.count(folder)} files, more than {FOLDER_FILES_MAX}; give it rooms")
+    return complaints
+
+
+def check_page(page: Path) -> list[str]:
+    """The complaint about one page, if there is one."""
+    words = mean_words(page.read_text(encoding="utf-8"))
+    if words <= SENTENCE_WORDS_MAX or page.as_posix() in WORDY_PAGES:
+        return []
+    return [f"{page}: {words:.1f} words a sentence on average, more than {SENTENCE_WORDS_MAX}"]
+
+
+def check_prose() -> list[str]:
+    """The complaints about the whole repository, and about this file where a check of it fails."""
+    failed = doctest.testmod(sys.modules[__name__]).failed
+    retired = retired_words(Path("ARCHITECTURE.md").read_text(encoding="utf-8"))
+    complaints = [f"ci/prose.py: {failed} of its own examples fail"] if failed else []
+    if not retired:
+        complaints.append("ARCHITECTURE.md: the table of retired words is empty")
+    for crate in sorted(path for path in Path("crates").iterdir() if path.is_dir()):
+        complaints += check_crate(crate, retired)
+    for page in [*sorted(Path().glob("*.md")), *sorted(Path("docs").rglob("*.md"))]:
+        complaints += check_page(page)
+    return complaints

@@ -1,0 +1,113 @@
+//! State that every protocol's connection has.
+
+use std::time::Duration;
+
+use super::parking::Parking;
+use crate::time::Time;
+use crate::turn::{Peer, Refusal};
+
+/// State of a connection's inbound half that is no protocol's own.
+#[derive(Debug)]
+pub struct Intake<F: AsRef<[u8]>> {
+    /// The other end of the transport.
+    pub peer: Peer,
+    /// Frames that wait for the end of an alarm or for a queue.
+    pub parking: Parking<F>,
+    /// Times of reading and of the login.
+    pub reading: Reading,
+    /// The last refusal, until it is logged.
+    pub refusal: Option<Refusal>,
+    parked_bytes_max: usize,
+}
+
+impl<F: AsRef<[u8]>> Intake<F> {
+    /// State of a connection that was accepted at `now`. More than `parked_bytes_max` bytes of parked frames: it is
+    /// not read on.
+    pub fn new(peer: Peer, login_timeout: Duration, parked_bytes_max: usize, now: Time) -> Intake<F> {
+        Intake {
+            peer,
+            parking: Parking::default(),
+            reading: Reading::new(login_timeout, now),
+            refusal: None,
+            parked_bytes_max,
+        }
+    }
+
+    /// Says that as much is parked as may be.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.parking.bytes() >= self.parked_bytes_max
+    }
+}
+
+/// When a connection was read last, whether it is read, and until when it has to log in.
+#[derive(Debug)]
+pub struct Reading {
+    login_until: Option<Time>,
+    last_received: Time,
+    is_paused: bool,
+}
+
+impl Reading {
+    /// Times of a connection that was accepted at `now`.
+    pub fn new(login_timeout: Duration, now: Time) -> Reading {
+        Reading { login_until: Some(now.after(login_timeout)), last_received: now, is_paused: false }
+    }
+
+    /// Notes that the client has logged in.
+    pub fn logged_in(&mut self) {
+        self.login_until = None;
+    }
+
+    /// Until when the client has to log in, if it has not.
+    pub fn login_until(&self) -> Option<Time> {
+        self.login_until
+    }
+
+    /// When bytes came last, or reading went on.
+    pub fn last_received(&self) -> Time {
+        self.last_received
+    }
+
+    /// Says that the connection is not read for now, so that silence is not the client's.
+    pub fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Notes that bytes came, or that reading goes on.
+    #[inline]
+    pub fn received(&mut self, now: Time) {
+        self.last_received = now;
+        self.is_paused = false;
+    }
+
+    /// Notes that the connection is not read for now.
+    pub fn pause(&mut self) {
+        self.is_paused = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn login_is_due_whatever_comes() {
+        let mut reading = Reading::new(Duration::from_secs(10), Time(0));
+        for second in 1..10 {
+            reading.received(Time(second * 1_000_000));
+            assert_eq!(reading.login_until(), Some(Time(10_000_000)));
+        }
+        reading.logged_in();
+        assert_eq!(reading.login_until(), None);
+    }
+
+    #[test]
+    fn a_pause_ends_as_soon_as_bytes_come() {
+        let mut reading = Reading::new(Duration::from_secs(10), Time(0));
+        reading.pause();
+        assert!(reading.is_paused());
+        reading.received(Time(7));
+        assert_eq!((reading.is_paused(), reading.last_received()), (false, Time(7)));
+    }
+}
