@@ -10,7 +10,12 @@ FLIPS ?= 400
 MESSAGES ?= 10000000
 DATA ?= .data
 
-.PHONY: help run test check advisories unit sim fuzz interop stalls durability long-queue docs bench peers mutants soak setup fmt clean
+# Nothing is compiled twice there, and what would speed that up takes time and disk.
+ifdef CI
+export CARGO_INCREMENTAL = 0
+endif
+
+.PHONY: help run test check advisories build unit sim fuzz interop stalls durability long-queue docs bench peers mutants soak setup fmt clean
 
 help: ## Shows this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +24,8 @@ run: ## Builds the broker and runs it with every listener on loopback.
 	$(CARGO) build --release --bin imori
 	exec target/release/imori serve --data-dir $(DATA)
 
-test: setup check unit sim fuzz interop stalls durability docs ## Installs what the tests need and runs everything.
+test: setup ## Installs what the tests need and runs everything.
+	python3 ci/stages.py
 	@echo "everything passed"
 
 setup:
@@ -33,43 +39,40 @@ check: ## Formatting, lints, the shape of the tree, dependencies.
 	.venv/bin/python ci/tree.py
 	.venv/bin/ruff check --quiet ci tests bench
 	.venv/bin/ruff format --check --quiet ci tests bench
-	.venv/bin/mypy --strict ci/tree.py
+	.venv/bin/mypy --strict ci/tree.py ci/stages.py
 	cd tests && ../.venv/bin/mypy .
 
 advisories: ## Known faults of dependencies; asks the advisory database over the network.
 	ci/setup.sh check
 	.tools/bin/cargo-deny --log-level error check advisories
 
-unit: ## Unit tests, conversations, the command line.
-	$(CARGO) test --workspace --locked --exclude imori-sim
+build: ## Everything that is tested, once: tests, programs, the simulator.
+	$(CARGO) test --workspace --locked --quiet --no-run
 
-sim: ## The simulator: SEEDS seeds and every planted bug.
-	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --locked --profile quick -p imori-sim
+unit: build ## Unit tests, conversations, the command line.
+	$(CARGO) test --workspace --locked --quiet --lib --bins --test it
+
+sim: build ## The simulator: SEEDS seeds and every planted bug.
+	IMORI_SIM_SEEDS=$(SEEDS) $(CARGO) test --workspace --locked --quiet --test simulation -- --nocapture
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS seconds each.
 	ci/fuzz.sh $(FUZZ_SECONDS)
 
-interop: ## Third-party clients, and hostile ones, against the real broker.
-	$(CARGO) build --locked --profile quick --bin imori --bin imori-brokerless
+interop: build ## Third-party clients, and hostile ones, against the real broker.
 	tests/interop/nats/build.sh
 	bench/brokerless/build.sh .tools/peers
-	$(CARGO) build --locked --profile quick -p imori-bench --example relay
 	.venv/bin/pytest -q -n 2 tests/interop tests/security
 
-stalls: ## STALL_CAUSES stalls of known cause, against what imori-bench says of them.
-	$(CARGO) build --locked --profile quick --bin imori --bin imori-bench
+stalls: build ## STALL_CAUSES stalls of known cause, against what imori-bench says of them.
 	STALL_CAUSES=$(STALL_CAUSES) .venv/bin/pytest -q tests/stalls
 
-durability: ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing, full and frozen disks.
-	$(CARGO) build --locked --profile quick --bin imori
+durability: build ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing, full and frozen disks.
 	KILLS=$(KILLS) CUTS=$(CUTS) FLIPS=$(FLIPS) .venv/bin/pytest -q -n 2 tests/durability
 
-long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, and restored after a kill.
-	$(CARGO) build --locked --profile quick --bin imori
+long-queue: build ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, and restored after a kill.
 	MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
 
-docs: ## The commands, links and keys in the documents.
-	$(CARGO) build --locked --profile quick --bin imori
+docs: build ## The commands, links and keys in the documents.
 	.venv/bin/pytest -q tests/docs
 
 bench: ## A short benchmark of this broker alone.

@@ -4,7 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${1:?usage: ci/fuzz.sh SECONDS}
-shopt -s nullglob
 
 # Seconds in which a planted fault has to be found. A few are the rule.
 planted_seconds=120
@@ -16,36 +15,54 @@ export RUSTC_BOOTSTRAP=1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# run TARGET CORPUS SECONDS [OPTION_OF_CARGO_FUZZ...]: nothing here is unsafe, so there is no sanitizer.
-run() {
-    local target=$1 corpus=$2 seconds=$3 dict=${1%%_*}.dict
-    shift 3
-    local options=(-max_len=1024 "-max_total_time=$seconds")
-    [ ! -e "$dict" ] || options+=("-dict=$dict")
-    mkdir -p "$corpus"
-    cargo fuzz run --sanitizer none --fuzz-dir . "$@" "$target" "$corpus" -- "${options[@]}" \
-        ${artifacts:+"-artifact_prefix=$artifacts"}
+mapfile -t targets < <(basename -s .rs fuzz_targets/*.rs)
+
+# build NAME [OPTION_OF_CARGO...]: builds all targets at once and keeps them. Nothing here is unsafe, so there is no
+# sanitizer.
+build() {
+    local name=$1 target
+    shift
+    cargo fuzz build --sanitizer none --fuzz-dir . "$@" >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; exit 1; }
+    mkdir -p "$folder/$name"
+    for target in "${targets[@]}"; do
+        cp "$(ls -t target/*/release/"$target" | head -n 1)" "$folder/$name/"
+    done
 }
 
-failed=0
-for file in fuzz_targets/*.rs; do
-    target=$(basename "$file" .rs)
-    log=$folder/$target.log
-    if ! run "$target" "corpus/$target" "$seconds" >"$log" 2>&1; then
+# fuzz NAME TARGET CORPUS SECONDS
+fuzz() {
+    local name=$1 target=$2 corpus=$3 seconds=$4 dict=${2%%_*}.dict
+    local options=(-max_len=1024 "-max_total_time=$seconds" "-artifact_prefix=${artifacts:-artifacts/$target/}")
+    [ ! -e "$dict" ] || options+=("-dict=$dict")
+    mkdir -p "$corpus" "artifacts/$target"
+    "$folder/$name/$target" "${options[@]}" "$corpus"
+}
+
+# check TARGET: both of its runs; prints one line, and the end of the log where something is wrong.
+check() {
+    local target=$1 log=$folder/$1.log runs begin
+    if ! fuzz plain "$target" "corpus/$target" "$seconds" >"$log" 2>&1; then
         tail -n 40 "$log"
         echo "$target: a fault is found; the input is in fuzz/artifacts/$target"
-        failed=1
-        continue
+        return 1
     fi
     runs=$(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 runs in \2 s/p' "$log")
     begin=$SECONDS
-    if artifacts=$folder/ run "$target" "$folder/$target" "$planted_seconds" --features planted >"$log" 2>&1 \
+    if artifacts=$folder/$target- fuzz planted "$target" "$folder/corpus/$target" "$planted_seconds" >"$log" 2>&1 \
         || ! grep -q 'the planted fault is found' "$log"; then
         tail -n 40 "$log"
         echo "$target: ${runs:-no run}, no fault, but the planted one is not found in $planted_seconds s"
-        failed=1
-        continue
+        return 1
     fi
-    echo "$target: ${runs:-no run}, no fault; the planted one is found in $((SECONDS - begin)) s, its build included"
+    echo "$target: ${runs:-no run}, no fault; the planted one is found in $((SECONDS - begin)) s"
+}
+
+build plain
+build planted --features planted
+echo "built in $SECONDS s"
+
+failed=0
+for target in "${targets[@]}"; do
+    check "$target" || failed=1
 done
 exit "$failed"

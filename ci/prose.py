@@ -47,7 +47,7 @@ SENTENCE_WORDS_MAX = 25
 DOC = re.compile(r"\s*(///|//!)(?: |$)(.*)")
 PUBLIC_TYPE = re.compile(r"^pub (?:struct|enum|trait|type) (\w+)", re.MULTILINE)
 PART = re.compile(r"[A-Z][a-z0-9]*")
-RETIRED_ROW = re.compile(r"\| `(\w+)`( alone)? \| (.+?) \|")
+RETIRED_ROW = re.compile(r"- `(\w+)`( alone)? → (.+)")
 
 
 def first_lines(text: str) -> list[tuple[int, str]]:
@@ -79,7 +79,7 @@ def vague_comments(text: str) -> list[tuple[int, str]]:
 def retired_words(architecture: str) -> dict[str, tuple[bool, str]]:
     """The retired words, whether only a type of just this name is meant, and the words to use.
 
-    >>> retired_words("## Retired words\\n| `Census` | manifest |\\n| `Letter` alone | batch |\\n\\n## Next\\n| `No` | x |")
+    >>> retired_words("## Retired words\\n- `Census` → manifest\\n- `Letter` alone → batch\\n\\n## Next\\n- `No` → x")
     {'Census': (False, 'manifest'), 'Letter': (True, 'batch')}
     """
     section = architecture.partition("## Retired words\n")[2].partition("\n## ")[0]

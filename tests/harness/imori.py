@@ -13,7 +13,7 @@ from harness.deadline import DEADLINE_S
 from harness.process import lines_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/quick/imori"))
+BINARY = os.environ.get("IMORI_BIN", str(REPOSITORY / "target/debug/imori"))
 
 
 @dataclass(frozen=True)

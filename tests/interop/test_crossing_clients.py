@@ -1,7 +1,9 @@
 """A call from one protocol to the other, with a client library at each end: stomp.py, nats-py."""
 
 import asyncio
+import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,3 +173,32 @@ def test_a_request_to_a_queue_is_answered_by_its_consumer(world: World, stomp: C
     asyncio.run(main())
     responder.join(DEADLINE_S)
     assert not responder.is_alive()
+
+
+def test_the_broker_answers_pings_of_stomp(world: World, stomp: Client) -> None:
+    for number in range(3):
+        headers = {"reply-to": "/temp-queue/pongs", "correlation-id": f"c-{number}"}
+        stomp.send("/topic/imori.service.ping", b"", headers)
+        pong = stomp.receive()
+        said = json.loads(pong.body)
+        assert (said["name"], pong["content-type"]) == ("imori", "application/json")
+        assert (pong["correlation-id"], pong["subscription"]) == (
+            f"c-{number}",
+            "/temp-queue/pongs",
+        )
+        assert re.fullmatch(r"\d+\.\d+\.\d+", said["version"])
+        assert 0 <= said["uptime_s"] < DEADLINE_S * 10
+
+
+def test_the_broker_answers_pings_of_nats(world: World) -> None:
+    async def ask() -> list[bytes]:
+        client = await connected(world)
+        asked = (
+            client.request("imori.service.ping", b"", timeout=DEADLINE_S) for _ in range(COUNT)
+        )
+        pongs = await asyncio.gather(*asked)
+        await client.close()
+        return [pong.data for pong in pongs]
+
+    for pong in asyncio.run(ask()):
+        assert json.loads(pong)["name"] == "imori"

@@ -2,7 +2,7 @@
 //! the load tool.
 //!
 //! One thread, one epoll. It knows how to log in, subscribe and send, stores nothing, checks
-//! nothing, limits nothing, and copies a message once: `cargo run --profile quick --example relay 127.0.0.1:61999`,
+//! nothing, limits nothing, and copies a message once: `cargo run --example relay 127.0.0.1:61999`,
 //! then `imori bench rpc --url stomp://127.0.0.1:61999 --reply named`. With a second argument `nats` it
 //! speaks that: `imori bench rpc --url nats://127.0.0.1:61999`.
 

@@ -24,6 +24,11 @@ pub enum Policy {
 }
 
 impl Identity {
+    /// The identity in which the broker's own services act.
+    pub fn broker() -> Identity {
+        Identity { user: Name::from("imori"), policy: Policy::Guest }
+    }
+
     /// The identity of `guest`, which comes from loopback addresses only.
     pub fn guest() -> Identity {
         Identity { user: Name::from("guest"), policy: Policy::Guest }
@@ -64,6 +69,8 @@ pub enum Action {
     Delete,
     /// Drop what waits in a queue.
     Purge,
+    /// Ask whether a queue or an exchange is there, and what it has.
+    Inspect,
     /// Accept, release or reject.
     Settle,
 }
@@ -81,6 +88,7 @@ impl fmt::Display for Action {
             Action::Declare => "declare",
             Action::Delete => "delete",
             Action::Purge => "purge",
+            Action::Inspect => "inspect",
             Action::Settle => "settle deliveries of",
         })
     }

@@ -22,6 +22,12 @@ pub enum BrokerError {
     Locked(Name),
     /// A consumer has the queue for itself, or wants it for itself and others read it.
     ConsumedExclusively(Name),
+    /// A consumer wants a queue for itself that gives to one consumer at a time anyway.
+    SingleActive(Name),
+    /// An exchange that has bindings, or a queue that has consumers, was to be deleted only if it is unused.
+    InUse(Name),
+    /// A queue that has messages was to be deleted only if it is empty.
+    NotEmpty(Name),
     /// It was declared before with another value of this property.
     Inequivalent {
         /// The queue or exchange.
@@ -61,6 +67,8 @@ pub enum BrokerError {
         /// How many it may have.
         bytes_max: usize,
     },
+    /// The headers of an internal client's message are larger than 64 KiB.
+    HeadersTooLarge,
     /// The broker has as many queues as it may have.
     TooManyQueues,
     /// The disk is so full that nothing more is declared there.
@@ -75,6 +83,9 @@ impl fmt::Display for BrokerError {
             BrokerError::NoQueue(name) => {
                 write!(f, "there is no queue `{name}`; declare it or use another name")
             }
+            BrokerError::HeadersTooLarge => {
+                f.write_str("the headers of the message take more than 65,535 bytes; send less in them")
+            }
             BrokerError::NoInbox => {
                 f.write_str("there is no such inbox; whoever waited for replies there is gone")
             }
@@ -84,6 +95,18 @@ impl fmt::Display for BrokerError {
             BrokerError::ConsumedExclusively(name) => write!(
                 f,
                 "queue `{name}` is read by another consumer and one of the two is exclusive; end the other or subscribe without `exclusive`"
+            ),
+            BrokerError::SingleActive(name) => write!(
+                f,
+                "queue `{name}` has a single active consumer, which cannot be exclusive; subscribe without `exclusive`"
+            ),
+            BrokerError::InUse(name) => write!(
+                f,
+                "`{name}` is in use; take out its bindings or end its consumers, or delete it without `if-unused`"
+            ),
+            BrokerError::NotEmpty(name) => write!(
+                f,
+                "queue `{name}` has messages; consume or purge them, or delete it without `if-empty`"
             ),
             BrokerError::Inequivalent { name, property } => write!(
                 f,

@@ -5,6 +5,7 @@
 
 pub mod inbound;
 pub mod turn;
+pub mod internal;
 pub mod broker;
 mod pipeline;
 pub mod world;

@@ -20,6 +20,14 @@ pub const SUBSCRIPTIONS_PER_VHOST_MAX: usize = 1_000_000;
 /// from both its ends. More: the bind is refused.
 pub const BINDINGS_PER_VHOST_MAX: usize = 1_000_000;
 
+/// Bytes of the arguments of a binding: a store keeps them in the key of a row, and a record of it has to fit into the
+/// smallest journal file. More: the bind is refused.
+pub const ARGUMENTS_BYTES_MAX: usize = 16 << 10;
+
+/// Lists and maps in each other in an argument of a binding: reading it back takes as many nested calls. More: the bind
+/// is refused.
+pub const ARGUMENTS_DEPTH_MAX: usize = 16;
+
 /// Queues of a vhost. More: the declare is refused.
 pub const QUEUES_PER_VHOST_MAX: usize = 200_000;
 

@@ -19,12 +19,12 @@ use crate::message::{AddressView, Message, Property, Publication};
 use crate::name::Name;
 use crate::queue::{Arrival, GonePage, PageFacts, PagePlace, Queue, QueueSettings};
 use crate::record::{
-    Checkpoint, Definition, MessageRecord, RecordError, Row, Table, decode_counts, decode_delayed_entry,
-    decode_seen, decode_settle,
+    BindingDefinition, BindingTarget, Checkpoint, Definition, MessageRecord, RecordError, Row, Table,
+    decode_counts, decode_delayed_entry, decode_seen, decode_settle,
 };
 use crate::restore_lost::LostQueues;
 use crate::restore_pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
-use crate::route::{BindingKey, ExchangeKind, Settings};
+use crate::route::{ExchangeKind, Settings, Target};
 use crate::time::Time;
 use crate::topology::Topology;
 
@@ -74,7 +74,7 @@ pub struct Restore {
     taken_bytes: usize,
     pages: RestoredPages,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
-    bindings: Vec<(DurableQueueId, Name, BindingKey)>,
+    bindings: Vec<BindingDefinition>,
     settled: HashSet<Holding, FixedState>,
     counts: HashMap<Holding, Count, FixedState>,
     seen: BTreeMap<DurableQueueId, Vec<(Seen, Lsn)>>,
@@ -139,9 +139,8 @@ impl Restore {
                     let before = self.rows.insert((table, key.clone()), value);
                     self.amended.entry((table, key)).or_insert(before);
                 }
-                Row::Gone { table, prefix } => {
-                    let is_gone =
-                        |(other, key): &(Table, Vec<u8>)| *other == table && key.starts_with(&prefix);
+                Row::Gone(gone) => {
+                    let is_gone = |(table, key): &(Table, Vec<u8>)| gone.takes(*table, key);
                     for (place, before) in self.rows.extract_if(.., |place, _| is_gone(place)) {
                         self.amended.entry(place).or_insert(Some(before));
                     }
@@ -171,8 +170,10 @@ impl Restore {
                 Definition::Exchange { vhost, name, kind, settings } => {
                     self.exchanges.push((vhost, name, kind, settings));
                 }
-                Definition::Binding { queue, exchange, key } => self.bindings.push((queue, exchange, key)),
-                Definition::QueueGone { .. } => {}
+                Definition::Binding(binding) => self.bindings.push(binding),
+                Definition::QueueGone { .. }
+                | Definition::ExchangeGone { .. }
+                | Definition::BindingGone(_) => {}
             }
         }
         Ok(())
@@ -402,14 +403,17 @@ impl Restore {
                 restored.passed_over += 1;
                 continue;
             }
-            ids.insert(durable, (vhost, id));
+            ids.insert(durable, id);
             restored.queues += 1;
             awakenings.push(Awakening { id, failed });
         }
-        for (queue, exchange, key) in self.bindings {
-            let bound = ids
-                .get(&queue)
-                .map(|(vhost, id)| topology.bind_queue(*vhost, exchange.as_bytes(), &key, *id));
+        for BindingDefinition { vhost, exchange, key, arguments, target } in self.bindings {
+            let target = match target {
+                BindingTarget::Queue(queue) => ids.get(&queue).copied().map(Target::Queue),
+                BindingTarget::Exchange(name) => Some(Target::Exchange(name)),
+            };
+            let bound =
+                target.map(|target| topology.bind(vhost, exchange.as_bytes(), &key, &arguments, &target));
             restored.passed_over += usize::from(!matches!(bound, Some(Ok(_))));
         }
         (awakenings, restored)

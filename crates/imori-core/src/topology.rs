@@ -1,11 +1,13 @@
-//! What exists: the routing table that readers see, and what only its writer has to know.
+//! The topology: the routing table that readers see, and what only its writer has to know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{ConnectionId, QueueId, Reader, VhostId};
 use crate::name::Name;
 use crate::outbound::Subscription;
-use crate::route::{Arguments, BindingKey, ExchangeKind, RouteError, Settings, Table, Target};
+use crate::route::{
+    Arguments, AutoDeleted, BindingKey, ExchangeKind, Removal, RouteError, Settings, Table, Target,
+};
 
 /// The writer's side of the routing table.
 #[derive(Debug)]
@@ -48,16 +50,17 @@ impl Topology {
         Ok(())
     }
 
-    /// Takes a queue and its bindings out of the table.
-    pub(crate) fn forget_queue(&mut self, id: QueueId) {
+    /// Takes a queue and its bindings out of the table; gives the exchanges that went with its last binding.
+    pub(crate) fn forget_queue(&mut self, id: QueueId) -> Vec<AutoDeleted> {
         let Some(QueueName { vhost, name, exclusive_to }) = self.names.remove(&id) else {
-            return;
+            return Vec::new();
         };
-        // It is there: names and table change together.
-        let _ = self.table.remove_queue(vhost, name.as_bytes());
         if let Some(owner) = exclusive_to {
             self.exclusive.remove(&(owner, id));
         }
+        // It is there: names and table change together.
+        let removal = self.table.remove_queue(vhost, name.as_bytes());
+        removal.map(|removal| removal.auto_deleted).unwrap_or_default()
     }
 
     /// The exclusive queues of a connection.
@@ -77,32 +80,38 @@ impl Topology {
         self.table.declare_exchange(vhost, name, kind, settings)
     }
 
-    pub(crate) fn bind_queue(
+    pub(crate) fn delete_exchange(&mut self, vhost: VhostId, name: &[u8]) -> Result<Removal, RouteError> {
+        self.table.delete_exchange(vhost, name)
+    }
+
+    /// Binds a queue or an exchange; tells whether that is new.
+    pub(crate) fn bind(
         &mut self,
         vhost: VhostId,
         exchange: &[u8],
         key: &BindingKey,
-        queue: QueueId,
+        arguments: &Arguments,
+        target: &Target,
     ) -> Result<bool, RouteError> {
         // Nothing would ever unbind a queue that was deleted since its binder found it.
-        if !self.names.contains_key(&queue) {
+        if let Target::Queue(queue) = target
+            && !self.names.contains_key(queue)
+        {
             return Ok(false);
         }
-        self.table.bind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue))
+        self.table.bind(vhost, exchange, key, arguments, target)
     }
 
-    /// Tells whether a queue is bound so.
-    pub(crate) fn has_binding(
-        &self,
+    /// Takes a binding of a queue or an exchange out.
+    pub(crate) fn unbind(
+        &mut self,
         vhost: VhostId,
         exchange: &[u8],
         key: &BindingKey,
-        queue: QueueId,
-    ) -> bool {
-        // A snapshot shares all that it does not change.
-        let mut snapshot = self.table.clone();
-        let is_new = snapshot.bind(vhost, exchange, key, &Arguments::default(), &Target::Queue(queue));
-        matches!(is_new, Ok(false))
+        arguments: &Arguments,
+        target: &Target,
+    ) -> Result<Removal, RouteError> {
+        self.table.unbind(vhost, exchange, key, arguments, target)
     }
 
     pub(crate) fn subscribe(
@@ -113,14 +122,21 @@ impl Topology {
     ) -> Result<bool, RouteError> {
         let target = target(subscription, reader);
         let exchange = subscription.exchange.as_bytes();
-        self.table.bind(vhost, exchange, &subscription.key, &Arguments::default(), &target)
+        self.table.bind(vhost, exchange, &subscription.key, &Arguments::NONE, &target)
     }
 
-    pub(crate) fn unsubscribe(&mut self, vhost: VhostId, subscription: &Subscription, reader: Reader) {
+    /// Ends a live subscription; gives the exchanges that went with it.
+    pub(crate) fn unsubscribe(
+        &mut self,
+        vhost: VhostId,
+        subscription: &Subscription,
+        reader: Reader,
+    ) -> Vec<AutoDeleted> {
         let target = target(subscription, reader);
         let exchange = subscription.exchange.as_bytes();
         // The exchange may be gone, and the binding with it.
-        let _ = self.table.unbind(vhost, exchange, &subscription.key, &Arguments::default(), &target);
+        let removal = self.table.unbind(vhost, exchange, &subscription.key, &Arguments::NONE, &target);
+        removal.map(|removal| removal.auto_deleted).unwrap_or_default()
     }
 }
 

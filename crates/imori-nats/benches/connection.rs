@@ -1,7 +1,7 @@
 //! Nanoseconds from the bytes of a PUB to the bytes of its MSG, through the real core in a world
 //! without locks, as plain loops; and of decoding alone.
 //!
-//! `cargo bench -p imori-nats --bench connection --profile quick`; with an argument only the rows that
+//! `cargo bench -p imori-nats --bench connection`; with an argument only the rows that
 //! contain it. With `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting
 //! instructions.
 

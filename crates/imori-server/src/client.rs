@@ -1,7 +1,7 @@
 //! Who is at the other end of a connection, and what it did: written by the connection's own cell, read by
 //! the monitor.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,6 +24,21 @@ pub(crate) struct Client {
     /// When bytes were last written to it.
     pub(crate) written_at: Time,
     pub(crate) traffic: Arc<Traffic>,
+}
+
+impl Client {
+    /// A client inside the process.
+    pub(crate) fn internal(now: Time) -> Client {
+        Client {
+            number: 0,
+            protocol: None,
+            source: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            since: now,
+            facts: ClientFacts::default(),
+            written_at: now,
+            traffic: Arc::default(),
+        }
+    }
 }
 
 /// What came from a client. Its connection's task alone writes it, once a turn, so that counting costs no more

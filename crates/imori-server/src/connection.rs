@@ -19,14 +19,14 @@ use crate::cell::Cell;
 use crate::client::{Client, Traffic};
 use crate::config::ProtocolName;
 use crate::protocol::Protocol;
-use crate::shared::{Arrival, Door, TcpWire, Writer};
+use crate::shared::{Accepted, Door, TcpWire, Writer};
 use crate::socket::{Socket, SocketTurn, come_back_after_others};
 use crate::turn::{Link, Signals, Task};
 use crate::websocket::{Carrier, Opened, Opening, open};
 
 /// Takes a connection over and serves it on this cell.
-pub(crate) fn serve(arrival: Arrival) {
-    let Arrival { stream, door, ticket } = arrival;
+pub(crate) fn serve(accepted: Accepted) {
+    let Accepted { stream, door, ticket } = accepted;
     Cell::current(|cell| match Served::new(cell, stream, door, ticket.number()) {
         Ok(Some(mut served)) => {
             let id = served.ids.id;

@@ -194,3 +194,19 @@ pub(crate) const CHECKPOINT_AT_END_MAX: Duration = Duration::from_secs(2);
 /// Descriptors that connections leave to all else: listeners, runtimes, the log, the files of the store. With fewer
 /// the journal could not go on to its next file. More connections: they wait to be accepted.
 pub(crate) const DESCRIPTORS_KEPT: usize = 48;
+
+/// Clients inside the process that a cell has places for, beside those of its sockets. One more is refused.
+pub(crate) const INTERNAL_CLIENTS_MAX: usize = 256;
+
+/// Bytes that are flushed to an internal client and that it has not taken. More wait in its outbound half, which has
+/// the limits of every connection.
+pub(crate) const PIPE_BYTES_MAX: usize = 256 * 1024;
+
+/// Commands of an internal client that wait for its cell. Who gives more waits.
+pub(crate) const INTERNAL_COMMANDS_MAX: usize = 64;
+
+/// Publishes of an internal client that wait for room. Above that it is given no command until there is some.
+pub(crate) const INTERNAL_PARKED_MAX: usize = 1024;
+
+/// Pings that wait for the broker's own responder. More wait in its outbound half.
+pub(crate) const PINGS_WAITING_MAX: usize = 64;

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol as Transport, Socket, Type};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc::error::SendError;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::admission::{Ticket, Verdict};
 use crate::config::ListenAddress;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
-use crate::shared::{Arrival, CellHandle, Door, Phase, Shared};
+use crate::shared::{Accepted, Arrival, CellHandle, Door, Phase, Shared};
 use crate::turn::Signal;
 
 /// How long accepting waits for a place before it looks again who may give way.
@@ -89,8 +90,9 @@ fn hand_over(shared: &Shared, stream: TcpStream, door: Door, ticket: Ticket, bus
     let stream = stream.set_nodelay(true).and_then(|()| stream.into_std());
     match (stream, least_busy(shared, busy_percent)) {
         (Ok(stream), Some(cell)) => {
-            if let Err(refused) = cell.arrivals.send(Arrival { stream, door, ticket }) {
-                shared.admission.leave(&refused.0.ticket);
+            let accepted = Arrival::Accepted(Accepted { stream, door, ticket });
+            if let Err(SendError(Arrival::Accepted(refused))) = cell.arrivals.send(accepted) {
+                shared.admission.leave(&refused.ticket);
             }
         }
         _ => shared.admission.leave(&ticket),

@@ -3,7 +3,8 @@
 //!
 //! A protocol that is added takes the next free numbers; a number that was ever given is not given again.
 
-use imori_core::message::{HeaderReader, NoHeaders, OriginId, Origins};
+use imori_core::internal::BrokerHeaders;
+use imori_core::message::{HeaderReader, OriginId, Origins};
 use imori_core::outbound::EncoderKinds;
 
 /// The numbers of one protocol.
@@ -30,7 +31,7 @@ pub fn header_reader(origin: OriginId) -> &'static dyn HeaderReader {
     if let Some(form) = STOMP.origins.form(origin) {
         return imori_stomp::reader_of_form(form);
     }
-    NATS.origins.form(origin).map_or(&NoHeaders, imori_nats::reader_of_form)
+    NATS.origins.form(origin).map_or(&BrokerHeaders, imori_nats::reader_of_form)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use crate::cell::Cell;
 use crate::config::{Config, ProtocolName, Service};
+use crate::internal::{InternalClients, start_responders};
 use crate::keep::keep;
 use crate::listener::{accept, bind};
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
@@ -112,6 +113,11 @@ impl Server {
     /// What stops the server.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.shared))
+    }
+
+    /// What makes clients inside the process.
+    pub fn internal_clients(&self) -> InternalClients {
+        InternalClients::of(&self.shared)
     }
 
     /// Waits until the server has stopped.
@@ -316,6 +322,7 @@ fn run_cell(
         Cell::current(|cell| {
             cell.begin_turn();
             awakenings.iter().for_each(|awakening| queue_restored(cell, awakening));
+            start_responders(cell);
         });
         for (door, socket) in sockets {
             tokio::spawn(accept(socket, door, Arc::clone(&for_start), busy_percent));

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Waker;
 
@@ -22,8 +23,9 @@ use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{ProtocolName, WritePolicy};
 use crate::counters::Counters;
-use crate::limits::DISK_FAILURE_GOODBYE;
+use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::load::Load;
+use crate::pipe::Pipe;
 use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -52,6 +54,8 @@ pub(crate) enum Writer {
     Plain(Arc<OwnedWriteHalf>),
     /// As messages of a WebSocket, which its own cell alone makes.
     Framed(Arc<FramedWriter>),
+    /// To a client inside the process.
+    Internal(Arc<Pipe>),
 }
 
 impl Writer {
@@ -60,6 +64,7 @@ impl Writer {
         match self {
             Writer::Plain(socket) => socket.try_write(bytes),
             Writer::Framed(writer) => writer.write(bytes),
+            Writer::Internal(pipe) => pipe.write(bytes),
         }
     }
 }
@@ -94,8 +99,16 @@ pub(crate) enum Door {
     WebSocket,
 }
 
-/// A connection for a cell to take over.
-pub(crate) struct Arrival {
+/// Somebody for a cell to take over.
+pub(crate) enum Arrival {
+    /// A connection that was accepted.
+    Accepted(Accepted),
+    /// Work of the process itself.
+    Job(Box<dyn FnOnce() + Send>),
+}
+
+/// A connection that was accepted.
+pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) door: Door,
     pub(crate) ticket: Ticket,
@@ -104,6 +117,8 @@ pub(crate) struct Arrival {
 /// A cell as the others see it.
 pub(crate) struct CellHandle {
     pub(crate) connections: Slots<TcpLink>,
+    /// How many of them are clients inside the process.
+    pub(crate) internal_clients: AtomicUsize,
     /// Connections for it to take over.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
@@ -119,7 +134,8 @@ pub(crate) struct CellHandle {
 impl CellHandle {
     pub(crate) fn new(connections_max: usize, arrivals: mpsc::UnboundedSender<Arrival>) -> CellHandle {
         CellHandle {
-            connections: Slots::new(connections_max),
+            connections: Slots::new(connections_max + INTERNAL_CLIENTS_MAX),
+            internal_clients: AtomicUsize::new(0),
             arrivals,
             load: Load::new(),
             turns: Turns::default(),
@@ -128,6 +144,11 @@ impl CellHandle {
             gone: Gone::default(),
             emptied: Notify::new(),
         }
+    }
+
+    /// Connections of sockets.
+    pub(crate) fn socket_connections(&self) -> usize {
+        self.connections.len().saturating_sub(self.internal_clients.load(Ordering::Relaxed))
     }
 }
 

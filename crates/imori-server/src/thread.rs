@@ -63,7 +63,8 @@ async fn live(id: u16, shared: Arc<Shared>, mut arrivals: mpsc::UnboundedReceive
         tokio::select! {
             _ = phase.wait_for(|phase| *phase > Phase::Serving) => break,
             arrival = arrivals.recv() => match arrival {
-                Some(arrival) => serve(arrival),
+                Some(Arrival::Accepted(accepted)) => serve(accepted),
+                Some(Arrival::Job(job)) => job(),
                 None => break,
             },
         }

@@ -1,6 +1,6 @@
 //! Nanoseconds of decoding and encoding one frame, as plain loops.
 //!
-//! `cargo bench -p imori-stomp --profile quick`; with an argument only the rows that contain it. With
+//! `cargo bench -p imori-stomp`; with an argument only the rows that contain it. With
 //! `--rounds=N`, so many rounds of 64 are run and nothing is timed: for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "it is a program that prints its result")]

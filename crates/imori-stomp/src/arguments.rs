@@ -43,7 +43,7 @@ pub(crate) fn is_argument(name: &[u8]) -> bool {
     }
 }
 
-const X_ARGUMENTS: [&str; 13] = [
+const X_ARGUMENTS: [&str; 14] = [
     "x-dead-letter-exchange",
     "x-dead-letter-routing-key",
     "x-expires",
@@ -57,6 +57,7 @@ const X_ARGUMENTS: [&str; 13] = [
     "x-max-age",
     "x-dedup-window",
     "x-level",
+    "x-single-active-consumer",
 ];
 
 impl Arguments {
@@ -90,6 +91,7 @@ impl Arguments {
             priority_max: priority_max.and_then(|max| u8::try_from(max).ok()),
             delivery_limit: delivery_limit.and_then(|limit| u32::try_from(limit).ok()),
             dedup_window: milliseconds("x-dedup-window", 0)?.filter(|window| !window.is_zero()),
+            is_single_active: flag(headers, "x-single-active-consumer")?.unwrap_or(false),
             level: level(headers)?,
         };
         Ok(Self {

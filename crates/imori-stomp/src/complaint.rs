@@ -71,11 +71,17 @@ impl From<BrokerError> for Complaint {
         let message = match &error {
             BrokerError::NoDelivery(_) => return Self::new("Message not found", error),
             BrokerError::NotKept(_) => return Self::new("Invalid destination", error),
-            BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) => ACCESS_REFUSED,
+            BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) | BrokerError::SingleActive(_) => {
+                ACCESS_REFUSED
+            }
             BrokerError::NoQueue(_) | BrokerError::NoInbox | BrokerError::NoSession(_) => NOT_FOUND,
             BrokerError::Locked(_) => "resource_locked",
-            BrokerError::Inequivalent { .. } | BrokerError::SessionOpen(_) => PRECONDITION_FAILED,
+            BrokerError::Inequivalent { .. }
+            | BrokerError::SessionOpen(_)
+            | BrokerError::InUse(_)
+            | BrokerError::NotEmpty(_) => PRECONDITION_FAILED,
             BrokerError::QueueFull(_)
+            | BrokerError::HeadersTooLarge
             | BrokerError::TooManyQueues
             | BrokerError::TooManySessions { .. }
             | BrokerError::DiskFull(_)
@@ -89,7 +95,7 @@ impl From<BrokerError> for Complaint {
                 RouteError::Differs { .. } | RouteError::Pattern(_) | RouteError::HeaderMatch => {
                     PRECONDITION_FAILED
                 }
-                RouteError::Limit { .. } => RESOURCE_ERROR,
+                RouteError::Limit { .. } | RouteError::Arguments(_) => RESOURCE_ERROR,
             },
         };
         Self::last(message, error)

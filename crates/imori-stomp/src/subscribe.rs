@@ -11,7 +11,7 @@ use imori_core::message::TOPIC_EXCHANGE;
 use imori_core::name::Name;
 use imori_core::outbound::{Credit, INBOX_PREFIX};
 use imori_core::queue::QueueSettings;
-use imori_core::route::{BindingKey, Syntax};
+use imori_core::route::{Arguments as BindingArguments, BindingKey, Syntax};
 use imori_core::world::World;
 
 use crate::address::Destination;
@@ -278,7 +278,7 @@ fn exchange_queue<W: World>(
     let actor = session.actor();
     let declared = broker::declare_queue(world, &actor, name.as_bytes(), &settings, true)?;
     let (id, key) = (declared.id, BindingKey::new(Syntax::Amqp, pattern));
-    let bound = match broker::bind_queue(world, &actor, exchange, &key, id) {
+    let bound = match broker::bind_queue(world, &actor, exchange, &key, &BindingArguments::NONE, id) {
         Ok(bound) => bound,
         Err(error) => {
             if !asks_durable {

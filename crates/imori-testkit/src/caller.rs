@@ -12,7 +12,7 @@ use imori_core::message::{Head, OriginId, Property, Publication, Span};
 use imori_core::name::Name;
 use imori_core::outbound::{Credit, HeldAnswers, Numbers, SessionId};
 use imori_core::queue::{DeadLetter, QueueSettings};
-use imori_core::route::{BindingKey, Syntax};
+use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
 
 use crate::plain::Plain;
@@ -106,7 +106,15 @@ impl<'w> Caller<'w> {
     /// Binds a queue to an exchange by a key in AMQP's syntax.
     pub fn bind(&self, exchange: &str, key: &str, queue: QueueId) -> Result<(), BrokerError> {
         let key = BindingKey::new(Syntax::Amqp, key.as_bytes());
-        broker::bind_queue(self.world, &self.actor(), exchange.as_bytes(), &key, queue).map(drop)
+        let (actor, arguments) = (self.actor(), Arguments::NONE);
+        broker::bind_queue(self.world, &actor, exchange.as_bytes(), &key, &arguments, queue).map(drop)
+    }
+
+    /// Declares an exchange that outlives the broker.
+    pub fn exchange(&self, name: &str, kind: ExchangeKind) {
+        let settings = Settings { is_durable: true, ..Settings::default() };
+        let declared = broker::declare_exchange(self.world, &self.actor(), name.as_bytes(), kind, settings);
+        declared.expect("it is new, or there as it is");
     }
 
     /// Publishes a message without headers.

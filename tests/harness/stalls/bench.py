@@ -16,7 +16,7 @@ from harness.imori import REPOSITORY
 from harness.stalls.causes import Cause
 from harness.stalls.score import Label
 
-BENCH = os.environ.get("IMORI_BENCH_BIN", str(REPOSITORY / "target/quick/imori-bench"))
+BENCH = os.environ.get("IMORI_BENCH_BIN", str(REPOSITORY / "target/debug/imori-bench"))
 
 WARMUP_S = 1.0
 

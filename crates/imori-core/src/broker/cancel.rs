@@ -1,7 +1,7 @@
 //! A publisher takes back what is not due yet.
 
-use super::declare::find_queue;
 use super::deliver::change_and_deliver;
+use super::look_up::find_queue;
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
 use crate::error::BrokerError;

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::delete::delete_unused;
+use super::delete_exchange::record_auto_deleted;
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::error::BrokerError;
@@ -44,8 +45,8 @@ pub struct SubscribeOptions {
 /// Adds a consumer to a queue. `answer` is called under the connection's lock before the first delivery.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::NoQueue`], [`BrokerError::Locked`] or
-/// [`BrokerError::ConsumedExclusively`].
+/// [`BrokerError::Refused`], [`BrokerError::NoQueue`], [`BrokerError::Locked`],
+/// [`BrokerError::ConsumedExclusively`] or [`BrokerError::SingleActive`].
 pub fn consume<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -64,6 +65,9 @@ pub fn consume<W: World>(
             Ok(()) => {}
             Err(ConsumeRefusal::Exclusive | ConsumeRefusal::InUse) => {
                 return Err(BrokerError::ConsumedExclusively(queue.name().clone()));
+            }
+            Err(ConsumeRefusal::SingleActive) => {
+                return Err(BrokerError::SingleActive(queue.name().clone()));
             }
             Err(ConsumeRefusal::Retired) => return Err(BrokerError::NoQueue(queue.name().clone())),
         }
@@ -185,7 +189,8 @@ pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[
             for (id, source) in readers {
                 if let Source::Live(subscription) = source {
                     let reader = Reader { connection: actor.connection, id: *id };
-                    topology.unsubscribe(actor.vhost, subscription, reader);
+                    let gone = topology.unsubscribe(actor.vhost, subscription, reader);
+                    record_auto_deleted(world, actor.vhost, gone);
                 }
             }
         });
@@ -199,13 +204,9 @@ pub(super) fn forget_readers<W: World>(world: &W, actor: &Actor<'_>, readers: &[
 
 fn leave_queue<W: World>(world: &W, id: QueueId, reader: Reader) {
     let now = world.now();
-    let is_last = world.with_queue(id, |queue| {
-        let is_last = queue.remove_consumer(reader, now);
-        (is_last, queue.new_wake_up())
-    });
-    match is_last {
-        Some((true, _)) => delete_unused(world, id),
-        Some((false, Some(at))) => world.wake_queue_at(id, at),
-        _ => {}
+    // Another consumer may take its place.
+    let is_last = change_and_deliver(world, id, |queue, _| queue.remove_consumer(reader, now));
+    if is_last == Some(true) {
+        delete_unused(world, id);
     }
 }

@@ -1,4 +1,4 @@
-//! Queues, exchanges and bindings come to be.
+//! Declares queues and exchanges.
 
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level, Lsn};
@@ -7,7 +7,7 @@ use crate::id::{DurableQueueId, QueueId};
 use crate::name::Name;
 use crate::queue::{Durability, Queue, QueueSettings};
 use crate::record::{Definition, NewRecord, RecordKind};
-use crate::route::{BindingKey, ExchangeKind, Settings};
+use crate::route::{ExchangeKind, Settings};
 use crate::topology::Topology;
 use crate::world::World;
 
@@ -18,20 +18,6 @@ pub struct Declared {
     pub id: QueueId,
     /// What has to be waited for until no crash undoes that.
     pub confirm: Confirm,
-}
-
-/// Finds a queue, for somebody who may use it.
-///
-/// # Errors
-/// [`BrokerError::NoQueue`] or [`BrokerError::Locked`].
-pub fn find_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<QueueId, BrokerError> {
-    let id = world.with_router(|_, table| table.queue(actor.vhost, name));
-    let is_open = id.and_then(|id| world.with_queue(id, |queue| queue.is_open_to(actor.connection)));
-    match (id, is_open) {
-        (Some(id), Some(true)) => Ok(id),
-        (Some(_), Some(false)) => Err(BrokerError::Locked(Name::new(name))),
-        _ => Err(BrokerError::NoQueue(Name::new(name))),
-    }
 }
 
 /// Declares a queue: makes it, or finds it as it was declared before.
@@ -104,8 +90,8 @@ fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Resu
     Ok(id)
 }
 
-/// Declares an exchange: makes it, or finds it as it was declared before. Gives what has to be waited for until no
-/// crash undoes that.
+/// Declares an exchange: makes it, or finds it as it was declared before. Gives the confirm after which no crash undoes
+/// that.
 ///
 /// # Errors
 /// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
@@ -116,19 +102,19 @@ pub fn declare_exchange<W: World>(
     kind: ExchangeKind,
     settings: Settings,
 ) -> Result<Confirm, BrokerError> {
-    authorize(
-        actor.identity,
-        Action::Declare,
-        actor.vhost,
-        Object::Exchange { exchange: name, subject: b"" },
-    )?;
-    let definition = (settings.is_durable && !settings.is_auto_delete).then(|| {
+    let object = Object::Exchange { exchange: name, subject: b"" };
+    authorize(actor.identity, Action::Inspect, actor.vhost, object)?;
+    let definition = settings.is_durable.then(|| {
         let (vhost, name, settings) = (actor.vhost, Name::new(name), settings.clone());
         Definition::Exchange { vhost, name, kind, settings }
     });
     world.with_topology(|topology| {
-        if definition.is_some() && topology.table().exchange(actor.vhost, name).is_none() {
-            check_room(world, &Name::new(name))?;
+        // Whoever declares an exchange as it is changes nothing and needs no right to.
+        if topology.table().exchange(actor.vhost, name).is_none() {
+            authorize(actor.identity, Action::Declare, actor.vhost, object)?;
+            if definition.is_some() {
+                check_room(world, &Name::new(name))?;
+            }
         }
         let is_new = topology.declare_exchange(actor.vhost, name, kind, settings)?;
         let lsn = match definition.filter(|_| is_new) {
@@ -140,44 +126,11 @@ pub fn declare_exchange<W: World>(
     })
 }
 
-/// Binds a queue to an exchange. When it returns, the next publish of every cell sees it; a durable queue stays
-/// bound to a durable exchange whatever happens after what it gives is reached.
+/// Checks that the disk has room for what is declared. What is deleted needs none for good.
 ///
 /// # Errors
-/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
-pub fn bind_queue<W: World>(
-    world: &W,
-    actor: &Actor<'_>,
-    exchange: &[u8],
-    key: &BindingKey,
-    queue: QueueId,
-) -> Result<Confirm, BrokerError> {
-    authorize(
-        actor.identity,
-        Action::Bind,
-        actor.vhost,
-        Object::Exchange { exchange, subject: key.text.as_bytes() },
-    )?;
-    world.with_topology(|topology| {
-        let found = topology.table().exchange(actor.vhost, exchange);
-        let is_durable = found.is_some_and(|exchange| exchange.settings().is_durable);
-        let durability = world.with_queue(queue, |queue| queue.durability()).flatten().filter(|_| is_durable);
-        if durability.is_some()
-            && let Err(full) = check_room(world, &Name::new(exchange))
-            && !topology.has_binding(actor.vhost, exchange, key, queue)
-        {
-            return Err(full);
-        }
-        let is_new = topology.bind_queue(actor.vhost, exchange, key, queue)?;
-        let Some(Durability { id, .. }) = durability else { return Ok(Confirm::NOW) };
-        let definition = Definition::Binding { queue: id, exchange: Name::new(exchange), key: key.clone() };
-        let lsn = if is_new { define(world, &definition) } else { world.appended() };
-        Ok(Confirm::of(Level::Disk, lsn))
-    })
-}
-
-/// Sees to it that the disk has room for what is declared. What is deleted needs none for good.
-fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
+/// [`BrokerError::DiskFull`].
+pub(super) fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
     if world.has_room_to_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
 }
 

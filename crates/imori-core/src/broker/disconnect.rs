@@ -33,7 +33,8 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     );
     let exclusive = world.with_topology(|topology| topology.exclusive_to(actor.connection));
     for queue in exclusive {
-        remove_queue(world, queue);
+        // It has no conditions.
+        let _ = remove_queue(world, queue, |_| Ok(()));
     }
     true
 }

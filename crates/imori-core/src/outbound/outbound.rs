@@ -271,6 +271,16 @@ impl Outbound {
         Some(address)
     }
 
+    /// Closes the inbox of this name in a session, if there is one: replies to it find nothing from now on.
+    pub fn close_inbox(&mut self, session: SessionId, name: &[u8]) {
+        let Some(slot) = self.sessions.slot(session) else { return };
+        let is_it = |inbox: &mut Inbox| inbox.session == slot && *inbox.name == *name;
+        let closed = self.inboxes.iter_mut().find_map(|place| place.take_if(is_it));
+        if let Some(session) = self.sessions.at_mut(slot).filter(|_| closed.is_some()) {
+            session.inboxes -= 1;
+        }
+    }
+
     /// Tells whether the address is that of one of its inboxes.
     pub fn has_inbox(&self, address: &InboxAddress) -> bool {
         let inbox = self.inboxes.get(usize::from(address.index)).and_then(Option::as_ref);

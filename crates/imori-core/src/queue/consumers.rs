@@ -1,4 +1,4 @@
-//! Who reads a queue, and whose turn it is.
+//! The consumers of a queue, and which of them is served next.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,11 +15,16 @@ pub enum ConsumeRefusal {
     Exclusive,
     /// It wants the queue for itself but others read it.
     InUse,
+    /// It wants the queue for itself, but one consumer at a time gets deliveries there anyway.
+    SingleActive,
     /// The queue is about to be deleted.
     Retired,
 }
 
 /// The consumers of a queue: in turn among equals, the higher priority first.
+///
+/// Of a queue with a single active consumer the first gets all deliveries for as long as it is there. When it goes, the
+/// one of the highest priority takes its place, of equals the one that came first.
 #[derive(Debug, Default)]
 pub(super) struct Consumers {
     all: HashMap<Reader, Consumer, FixedState>,
@@ -27,11 +32,17 @@ pub(super) struct Consumers {
     turns: BTreeMap<Turn, Reader>,
     last_turn: u64,
     exclusive: Option<Reader>,
+    is_single_active: bool,
+    /// Who gets deliveries where only one does.
+    active: Option<Reader>,
+    last_arrival: u64,
 }
 
 #[derive(Debug)]
 struct Consumer {
     priority: i32,
+    /// Counts those who came before it.
+    arrival: u64,
     /// `None` while it can take no more.
     turn: Option<Turn>,
 }
@@ -39,6 +50,16 @@ struct Consumer {
 type Turn = (Reverse<i32>, u64);
 
 impl Consumers {
+    /// No consumers yet, of a queue where one at a time gets deliveries, or all do.
+    pub(super) fn new(is_single_active: bool) -> Consumers {
+        Consumers { is_single_active, ..Consumers::default() }
+    }
+
+    /// The only one that gets deliveries, if there is such a one.
+    pub(super) fn active(&self) -> Option<Reader> {
+        self.active
+    }
+
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -55,6 +76,7 @@ impl Consumers {
     pub(super) fn admit(&self, is_exclusive: bool) -> Result<(), ConsumeRefusal> {
         match (self.exclusive, is_exclusive) {
             (Some(_), _) => Err(ConsumeRefusal::Exclusive),
+            (None, true) if self.is_single_active => Err(ConsumeRefusal::SingleActive),
             (None, true) if !self.all.is_empty() => Err(ConsumeRefusal::InUse),
             (None, _) => Ok(()),
         }
@@ -65,7 +87,11 @@ impl Consumers {
         if is_exclusive {
             self.exclusive = Some(reader);
         }
-        self.all.insert(reader, Consumer { priority, turn: None });
+        self.last_arrival += 1;
+        self.all.insert(reader, Consumer { priority, arrival: self.last_arrival, turn: None });
+        if self.is_single_active {
+            self.active.get_or_insert(reader);
+        }
         self.wake(reader);
     }
 
@@ -80,18 +106,28 @@ impl Consumers {
         if let Some(turn) = consumer.turn {
             self.turns.remove(&turn);
         }
+        if self.active == Some(reader) {
+            let successor =
+                |(_, consumer): &(&Reader, &Consumer)| (Reverse(consumer.priority), consumer.arrival);
+            self.active = self.all.iter().min_by_key(successor).map(|(reader, _)| *reader);
+        }
         true
     }
 
-    /// Whose turn it is.
+    /// The consumer that is served next.
     pub(super) fn next(&self) -> Option<Reader> {
+        if self.is_single_active {
+            let can_take =
+                |reader: &Reader| self.all.get(reader).is_some_and(|consumer| consumer.turn.is_some());
+            return self.active.filter(can_take);
+        }
         self.turns.first_key_value().map(|(_, reader)| *reader)
     }
 
     /// The one whose turn it was has been served: the next of its priority comes.
     pub(super) fn served(&mut self, reader: Reader) {
         // Alone, its turn is next again.
-        if self.turns.len() > 1 {
+        if self.turns.len() > 1 && !self.is_single_active {
             self.wait(reader);
             self.wake(reader);
         }

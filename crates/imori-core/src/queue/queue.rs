@@ -100,7 +100,6 @@ impl Queue {
             dedup: settings
                 .dedup_window
                 .map(|window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge.clone()))),
-            settings,
             unsettled: HashMap::default(),
             lingering: None,
             pages: Pages::default(),
@@ -110,7 +109,8 @@ impl Queue {
             page_retry: None,
             unspilled: Unspilled::default(),
             counts: HashMap::default(),
-            consumers: Consumers::default(),
+            consumers: Consumers::new(settings.is_single_active),
+            settings,
             is_retired: false,
             next_sequence: 1,
             last_used: now,
@@ -173,6 +173,11 @@ impl Queue {
     /// Its consumers.
     pub fn consumers(&self) -> impl Iterator<Item = Reader> {
         self.consumers.readers()
+    }
+
+    /// The only consumer that gets deliveries, where one at a time does.
+    pub fn active_consumer(&self) -> Option<Reader> {
+        self.consumers.active()
     }
 
     /// Tells whether `connection` may use it at all.

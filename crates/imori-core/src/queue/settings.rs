@@ -54,6 +54,8 @@ pub struct QueueSettings {
     pub delivery_limit: Option<u32>,
     /// For how long it takes no message of an id that it took before.
     pub dedup_window: Option<Duration>,
+    /// One consumer at a time gets deliveries, the others wait to take its place.
+    pub is_single_active: bool,
     /// How safe a persistent message is when it is confirmed; the broker's default where nothing is said.
     pub level: Option<Level>,
 }
@@ -79,6 +81,7 @@ impl QueueSettings {
             (self.priority_max != other.priority_max, "x-max-priority"),
             (self.delivery_limit != other.delivery_limit, "x-delivery-limit"),
             (self.dedup_window != other.dedup_window, "x-dedup-window"),
+            (self.is_single_active != other.is_single_active, "x-single-active-consumer"),
             (self.level != other.level, "x-level"),
         ]
         .into_iter()

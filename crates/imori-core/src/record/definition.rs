@@ -1,8 +1,9 @@
-//! What is declared: each change is a record, and the rows that it changes are what a store of definitions holds.
+//! Definitions: each change of what is declared is a record, and a store of definitions holds the rows that it changes.
 //!
-//! A record is `version u8, kind u8` and its fields. A row's key begins with big-endian numbers, so that
-//! what belongs together stands together; its value begins with a version.
+//! A record is `version u8, kind u8` and its fields. The key of a row begins with big-endian numbers, so that
+//! related rows stand together, and no key begins another; its value begins with a version.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::fields::{Fields, RecordError, push_option, push_short};
@@ -11,9 +12,9 @@ use crate::id::{DurableQueueId, VhostId};
 use crate::name::Name;
 use crate::queue::{DeadLetter, Overflow, QueueSettings};
 use crate::route::pattern::Syntax;
-use crate::route::{BindingKey, ExchangeKind, Settings};
+use crate::route::{Arguments, BindingKey, ExchangeKind, Settings};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A change of what is declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,15 +44,41 @@ pub enum Definition {
         /// What it was declared with.
         settings: Settings,
     },
-    /// A durable queue is bound to a durable exchange.
-    Binding {
-        /// The queue.
-        queue: DurableQueueId,
-        /// The exchange, in the queue's vhost.
-        exchange: Name,
-        /// The key.
-        key: BindingKey,
+    /// A durable exchange is deleted, with the bindings from it and to it.
+    ExchangeGone {
+        /// The vhost.
+        vhost: VhostId,
+        /// Its name.
+        name: Name,
     },
+    /// A durable queue or exchange is bound to a durable exchange.
+    Binding(BindingDefinition),
+    /// Such a binding is taken out.
+    BindingGone(BindingDefinition),
+}
+
+/// A binding between two things that outlive the broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindingDefinition {
+    /// The vhost of both.
+    pub vhost: VhostId,
+    /// The exchange that routes by it.
+    pub exchange: Name,
+    /// Its key.
+    pub key: BindingKey,
+    /// Its arguments.
+    pub arguments: Arguments,
+    /// Where it leads.
+    pub target: BindingTarget,
+}
+
+/// The durable end of a binding to which messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BindingTarget {
+    /// A queue.
+    Queue(DurableQueueId),
+    /// An exchange of the same vhost.
+    Exchange(Name),
 }
 
 /// A table of a store of definitions.
@@ -61,7 +88,7 @@ pub enum Table {
     Queues,
     /// By vhost and name.
     Exchanges,
-    /// By the queue's id, exchange and key.
+    /// By target, exchange, key and arguments.
     Bindings,
 }
 
@@ -77,13 +104,40 @@ pub enum Row {
         /// What it says.
         value: Vec<u8>,
     },
-    /// All rows are gone whose keys begin so.
-    Gone {
-        /// Where.
-        table: Table,
-        /// The beginning of their keys.
-        prefix: Vec<u8>,
-    },
+    /// Some rows are gone.
+    Gone(RowsGone),
+}
+
+/// Rows that a definition takes away: those of a table whose keys begin so, and of bindings perhaps only those from
+/// one exchange.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowsGone {
+    table: Table,
+    prefix: Vec<u8>,
+    /// Vhost and name of the exchange, as they stand in the key of a binding.
+    source: Option<Vec<u8>>,
+}
+
+impl RowsGone {
+    fn beginning(table: Table, prefix: Vec<u8>) -> RowsGone {
+        RowsGone { table, prefix, source: None }
+    }
+
+    /// Tells whether the row of this key is among them.
+    #[must_use]
+    pub fn takes(&self, table: Table, key: &[u8]) -> bool {
+        let is_from = |source: &[u8]| split_binding(key).is_ok_and(|(_, rest)| rest.starts_with(source));
+        let is_begun = table == self.table && key.starts_with(&self.prefix);
+        is_begun && self.source.as_deref().is_none_or(is_from)
+    }
+
+    /// Finds them among keys that are sorted.
+    #[must_use]
+    pub fn among(&self, keys: &BTreeSet<(Table, Vec<u8>)>) -> Vec<(Table, Vec<u8>)> {
+        let from = keys.range((self.table, self.prefix.clone())..);
+        let near = from.take_while(|(table, key)| *table == self.table && key.starts_with(&self.prefix));
+        near.filter(|(table, key)| self.takes(*table, key)).cloned().collect()
+    }
 }
 
 impl Definition {
@@ -106,12 +160,18 @@ impl Definition {
                 push_short(&mut out, name.as_bytes());
                 push_exchange(&mut out, *kind, settings);
             }
-            Definition::Binding { queue, exchange, key } => {
+            Definition::ExchangeGone { vhost, name } => {
                 out.push(4);
-                out.extend_from_slice(&queue.0.to_le_bytes());
-                push_short(&mut out, exchange.as_bytes());
-                out.push(syntax_number(key.syntax));
-                push_short(&mut out, key.text.as_bytes());
+                out.extend_from_slice(&vhost.0.to_le_bytes());
+                push_short(&mut out, name.as_bytes());
+            }
+            Definition::Binding(binding) => {
+                out.push(5);
+                push_binding(&mut out, binding);
+            }
+            Definition::BindingGone(binding) => {
+                out.push(6);
+                push_binding(&mut out, binding);
             }
         }
         out
@@ -134,11 +194,12 @@ impl Definition {
                 let (kind, settings) = exchange(&mut fields)?;
                 Definition::Exchange { vhost, name, kind, settings }
             }
-            4 => Definition::Binding {
-                queue: DurableQueueId(fields.u64()?),
-                exchange: Name::new(fields.short()?),
-                key: BindingKey { syntax: syntax(fields.u8()?)?, text: Name::new(fields.short()?) },
-            },
+            4 => {
+                let (vhost, name) = (VhostId(fields.u32()?), Name::new(fields.short()?));
+                Definition::ExchangeGone { vhost, name }
+            }
+            5 => Definition::Binding(binding(fields.rest())?),
+            6 => Definition::BindingGone(binding(fields.rest())?),
             _ => return Err(RecordError::Unknown("kind of definition")),
         })
     }
@@ -153,24 +214,33 @@ impl Definition {
                 vec![Row::Put { table: Table::Queues, key: lsn.0.to_be_bytes().to_vec(), value }]
             }
             Definition::QueueGone { queue } => {
-                let prefix = queue.0.to_be_bytes().to_vec();
-                [Table::Queues, Table::Bindings]
-                    .map(|table| Row::Gone { table, prefix: prefix.clone() })
-                    .into()
+                let mut target = Vec::new();
+                push_target(&mut target, &BindingTarget::Queue(*queue), VhostId(0));
+                let queue = RowsGone::beginning(Table::Queues, queue.0.to_be_bytes().to_vec());
+                [queue, RowsGone::beginning(Table::Bindings, target)].map(Row::Gone).into()
             }
             Definition::Exchange { vhost, name, kind, settings } => {
-                let mut key = vhost.0.to_be_bytes().to_vec();
-                key.extend_from_slice(name.as_bytes());
                 let mut value = vec![VERSION];
                 push_exchange(&mut value, *kind, settings);
-                vec![Row::Put { table: Table::Exchanges, key, value }]
+                vec![Row::Put { table: Table::Exchanges, key: exchange_key(*vhost, name), value }]
             }
-            Definition::Binding { queue, exchange, key: binding } => {
-                let mut key = queue.0.to_be_bytes().to_vec();
-                push_short(&mut key, exchange.as_bytes());
-                key.push(syntax_number(binding.syntax));
-                key.extend_from_slice(binding.text.as_bytes());
+            Definition::ExchangeGone { vhost, name } => {
+                let (mut target, source) = (Vec::new(), exchange_key(*vhost, name));
+                push_target(&mut target, &BindingTarget::Exchange(name.clone()), *vhost);
+                let exchange = RowsGone::beginning(Table::Exchanges, source.clone());
+                let to = RowsGone::beginning(Table::Bindings, target);
+                let from = RowsGone { table: Table::Bindings, prefix: Vec::new(), source: Some(source) };
+                [exchange, to, from].map(Row::Gone).into()
+            }
+            Definition::Binding(binding) => {
+                let mut key = Vec::new();
+                push_binding(&mut key, binding);
                 vec![Row::Put { table: Table::Bindings, key, value: vec![VERSION] }]
+            }
+            Definition::BindingGone(binding) => {
+                let mut key = Vec::new();
+                push_binding(&mut key, binding);
+                vec![Row::Gone(RowsGone::beginning(Table::Bindings, key))]
             }
         }
     }
@@ -181,31 +251,104 @@ impl Definition {
     /// [`RecordError`].
     pub fn of_row(table: Table, key: &[u8], value: &[u8]) -> Result<(Definition, Lsn), RecordError> {
         let mut fields = Fields::of(value, VERSION)?;
-        let (head, rest) = key
-            .split_first_chunk::<8>()
-            .map_or((0, &[][..]), |(head, rest)| (u64::from_be_bytes(*head), rest));
         match table {
             Table::Queues => {
+                let id = key.first_chunk().map_or(Lsn::NONE, |id| Lsn(u64::from_be_bytes(*id)));
                 let (vhost, name, settings) = queue(&mut fields)?;
-                Ok((Definition::Queue { vhost, name, settings }, Lsn(head)))
+                Ok((Definition::Queue { vhost, name, settings }, id))
             }
             Table::Exchanges => {
-                let (vhost, name) = key.split_first_chunk::<4>().ok_or(RecordError::Truncated)?;
+                let (vhost, rest) = split_vhost(key)?;
+                let (name, _) = split_short(rest)?;
                 let (kind, settings) = exchange(&mut fields)?;
-                let (vhost, name) = (VhostId(u32::from_be_bytes(*vhost)), Name::new(name));
-                Ok((Definition::Exchange { vhost, name, kind, settings }, Lsn::NONE))
+                Ok((Definition::Exchange { vhost, name: Name::new(name), kind, settings }, Lsn::NONE))
             }
-            Table::Bindings => {
-                let (len, rest) = rest.split_first_chunk::<2>().ok_or(RecordError::Truncated)?;
-                let len = usize::from(u16::from_le_bytes(*len));
-                let (exchange, rest) = rest.split_at_checked(len).ok_or(RecordError::Truncated)?;
-                let (number, text) = rest.split_first().ok_or(RecordError::Truncated)?;
-                let key = BindingKey { syntax: syntax(*number)?, text: Name::new(text) };
-                let (queue, exchange) = (DurableQueueId(head), Name::new(exchange));
-                Ok((Definition::Binding { queue, exchange, key }, Lsn::NONE))
-            }
+            Table::Bindings => Ok((Definition::Binding(binding(key)?), Lsn::NONE)),
         }
     }
+}
+
+/// The key of an exchange: `vhost u32 big endian, name short`. It stands in the keys of its bindings too.
+fn exchange_key(vhost: VhostId, name: &Name) -> Vec<u8> {
+    let mut key = vhost.0.to_be_bytes().to_vec();
+    push_short(&mut key, name.as_bytes());
+    key
+}
+
+const TO_QUEUE: u8 = 0;
+const TO_EXCHANGE: u8 = 1;
+
+/// `kind u8`, then the id of a queue, `u64` big endian, or the key of an exchange.
+fn push_target(out: &mut Vec<u8>, target: &BindingTarget, vhost: VhostId) {
+    match target {
+        BindingTarget::Queue(queue) => {
+            out.push(TO_QUEUE);
+            out.extend_from_slice(&queue.0.to_be_bytes());
+        }
+        BindingTarget::Exchange(name) => {
+            out.push(TO_EXCHANGE);
+            out.extend_from_slice(&exchange_key(vhost, name));
+        }
+    }
+}
+
+/// A binding, as a record has it and as the key of a row: its target, the key of its exchange, `syntax u8, key short`,
+/// and its arguments as `count u32` and so many bytes.
+fn push_binding(out: &mut Vec<u8>, binding: &BindingDefinition) {
+    let BindingDefinition { vhost, exchange, key, arguments, target } = binding;
+    push_target(out, target, *vhost);
+    out.extend_from_slice(&exchange_key(*vhost, exchange));
+    out.push(syntax_number(key.syntax));
+    push_short(out, key.text.as_bytes());
+    let arguments = arguments.as_bytes();
+    let len = u32::try_from(arguments.len()).expect("a binding has few arguments");
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(arguments);
+}
+
+fn split_vhost(bytes: &[u8]) -> Result<(VhostId, &[u8]), RecordError> {
+    let (vhost, rest) = bytes.split_first_chunk().ok_or(RecordError::Truncated)?;
+    Ok((VhostId(u32::from_be_bytes(*vhost)), rest))
+}
+
+fn split_short(bytes: &[u8]) -> Result<(&[u8], &[u8]), RecordError> {
+    let (len, rest) = bytes.split_first_chunk().ok_or(RecordError::Truncated)?;
+    rest.split_at_checked(usize::from(u16::from_le_bytes(*len))).ok_or(RecordError::Truncated)
+}
+
+/// The target of a binding, and what stands behind that in its key.
+fn split_binding(bytes: &[u8]) -> Result<(BindingTarget, &[u8]), RecordError> {
+    let (kind, rest) = bytes.split_first().ok_or(RecordError::Truncated)?;
+    match *kind {
+        TO_QUEUE => {
+            let (queue, rest) = rest.split_first_chunk().ok_or(RecordError::Truncated)?;
+            Ok((BindingTarget::Queue(DurableQueueId(u64::from_be_bytes(*queue))), rest))
+        }
+        TO_EXCHANGE => {
+            let (_, rest) = split_vhost(rest)?;
+            let (name, rest) = split_short(rest)?;
+            Ok((BindingTarget::Exchange(Name::new(name)), rest))
+        }
+        _ => Err(RecordError::Unknown("target of a binding")),
+    }
+}
+
+fn binding(bytes: &[u8]) -> Result<BindingDefinition, RecordError> {
+    let (target, rest) = split_binding(bytes)?;
+    let (vhost, rest) = split_vhost(rest)?;
+    let (exchange, rest) = split_short(rest)?;
+    let (number, rest) = rest.split_first().ok_or(RecordError::Truncated)?;
+    let (text, rest) = split_short(rest)?;
+    let (len, rest) = rest.split_first_chunk().ok_or(RecordError::Truncated)?;
+    let len = usize::try_from(u32::from_le_bytes(*len)).map_err(|_| RecordError::Truncated)?;
+    let arguments = rest.get(..len).ok_or(RecordError::Truncated)?;
+    Ok(BindingDefinition {
+        vhost,
+        exchange: Name::new(exchange),
+        key: BindingKey { syntax: syntax(*number)?, text: Name::new(text) },
+        arguments: Arguments::from_bytes(arguments).ok_or(RecordError::Unknown("arguments of a binding"))?,
+        target,
+    })
 }
 
 const KINDS: [ExchangeKind; 4] =
@@ -246,6 +389,7 @@ fn push_queue(out: &mut Vec<u8>, vhost: VhostId, name: &Name, settings: &QueueSe
     push_option(out, settings.delivery_limit.map(u64::from));
     push_option(out, settings.dedup_window.map(millis));
     push_option(out, settings.level.map(|level| u64::from(number_of(&LEVELS, &level))));
+    out.push(u8::from(settings.is_single_active));
     out.push(settings.dead_letter.as_ref().map_or(0, |to| 1 + u8::from(to.routing_key.is_some())));
     for name in settings.dead_letter.iter().flat_map(|to| [Some(&to.exchange), to.routing_key.as_ref()]) {
         name.into_iter().for_each(|name| push_short(out, name.as_bytes()));
@@ -268,6 +412,7 @@ fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), Reco
     settings.dedup_window = fields.option()?.map(Duration::from_millis);
     let level = fields.option()?.map(|number| u8::try_from(number).unwrap_or(u8::MAX));
     settings.level = level.map(|number| of_number(&LEVELS, number, "level")).transpose()?;
+    settings.is_single_active = fields.u8()? != 0;
     settings.dead_letter = match fields.u8()? {
         0 => None,
         1 => Some(DeadLetter { exchange: Name::new(fields.short()?), routing_key: None }),
@@ -282,11 +427,17 @@ fn queue(fields: &mut Fields<'_>) -> Result<(VhostId, Name, QueueSettings), Reco
 
 const IS_INTERNAL: u8 = 1;
 const HAS_ALTERNATE: u8 = 2;
+const IS_AUTO_DELETE: u8 = 4;
 
 fn push_exchange(out: &mut Vec<u8>, kind: ExchangeKind, settings: &Settings) {
     out.push(number_of(&KINDS, &kind));
     let flag = |is_so, flag| if is_so { flag } else { 0 };
-    out.push(flag(settings.is_internal, IS_INTERNAL) | flag(settings.alternate.is_some(), HAS_ALTERNATE));
+    let flags = [
+        flag(settings.is_internal, IS_INTERNAL),
+        flag(settings.alternate.is_some(), HAS_ALTERNATE),
+        flag(settings.is_auto_delete, IS_AUTO_DELETE),
+    ];
+    out.push(flags.into_iter().fold(0, |all, flag| all | flag));
     settings.alternate.iter().for_each(|name| push_short(out, name.as_bytes()));
 }
 
@@ -294,13 +445,14 @@ fn exchange(fields: &mut Fields<'_>) -> Result<(ExchangeKind, Settings), RecordE
     let kind = of_number(&KINDS, fields.u8()?, "kind of exchange")?;
     let flags = fields.u8()?;
     let alternate = if flags & HAS_ALTERNATE != 0 { Some(Name::new(fields.short()?)) } else { None };
-    let is_internal = flags & IS_INTERNAL != 0;
-    Ok((kind, Settings { is_durable: true, is_auto_delete: false, is_internal, alternate }))
+    let (is_internal, is_auto_delete) = (flags & IS_INTERNAL != 0, flags & IS_AUTO_DELETE != 0);
+    Ok((kind, Settings { is_durable: true, is_auto_delete, is_internal, alternate }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Value;
 
     fn samples() -> Vec<Definition> {
         let (vhost, name) = (VhostId(3), Name::from("orders"));
@@ -315,6 +467,7 @@ mod tests {
             delivery_limit: Some(0),
             dedup_window: Some(Duration::from_mins(2)),
             level: Some(Level::Os),
+            is_single_active: true,
             dead_letter: Some(DeadLetter { exchange: Name::from("x"), routing_key: Some(Name::from("")) }),
             is_durable: true,
             ..QueueSettings::default()
@@ -328,12 +481,32 @@ mod tests {
         });
         let mut samples = queues.to_vec();
         samples.push(Definition::QueueGone { queue: DurableQueueId(9) });
-        samples.push(Definition::Exchange { vhost, name, kind: ExchangeKind::Headers, settings });
-        samples.extend(SYNTAXES.map(|syntax| Definition::Binding {
-            queue: DurableQueueId(1 << 60),
-            exchange: Name::from("amq.topic"),
-            key: BindingKey { syntax, text: Name::from("a.b") },
-        }));
+        samples.push(Definition::ExchangeGone { vhost, name: name.clone() });
+        let fleeting = Settings { is_auto_delete: true, is_internal: true, alternate: None, ..settings };
+        for settings in [settings, fleeting] {
+            samples.push(Definition::Exchange {
+                vhost,
+                name: name.clone(),
+                kind: ExchangeKind::Headers,
+                settings,
+            });
+        }
+        let pdf =
+            Arguments::new([(Name::from("format"), Value::text(b"pdf")), (Name::from("n"), Value::Int(-1))]);
+        let targets =
+            [BindingTarget::Queue(DurableQueueId(1 << 60)), BindingTarget::Exchange(Name::from("to"))];
+        for (syntax, arguments, target) in SYNTAXES.into_iter().flat_map(|syntax| {
+            let row = |target: &BindingTarget| {
+                [Arguments::NONE, pdf.clone()].map(|all| (syntax, all, target.clone()))
+            };
+            targets.iter().flat_map(row).collect::<Vec<_>>()
+        }) {
+            let key = BindingKey { syntax, text: Name::from("a.b") };
+            let binding =
+                BindingDefinition { vhost, exchange: Name::from("amq.topic"), key, arguments, target };
+            samples.push(Definition::Binding(binding.clone()));
+            samples.push(Definition::BindingGone(binding));
+        }
         samples
     }
 
@@ -358,24 +531,122 @@ mod tests {
                         assert_eq!(read, definition);
                         assert!(table != Table::Queues || id == Lsn(1 << 60));
                     }
-                    Row::Gone { table, prefix } => {
-                        assert!(table != Table::Exchanges && prefix == 9u64.to_be_bytes());
-                    }
+                    Row::Gone(_) => assert!(matches!(
+                        definition,
+                        Definition::QueueGone { .. }
+                            | Definition::ExchangeGone { .. }
+                            | Definition::BindingGone(_)
+                    )),
                 }
             }
         }
     }
 
-    #[test]
-    fn a_queue_takes_its_bindings_with_it() {
-        let binding = Definition::Binding {
-            queue: DurableQueueId(9),
-            exchange: Name::from("x"),
-            key: BindingKey::new(Syntax::Amqp, b"k"),
+    /// Definitions among the neighbours whose rows another definition takes away.
+    fn taken_by(definition: &Definition) -> Vec<Definition> {
+        let mut keys = BTreeSet::new();
+        let mut of_key = std::collections::BTreeMap::new();
+        for (lsn, sample) in (7..).zip(neighbours()) {
+            for row in sample.rows(Lsn(lsn)) {
+                if let Row::Put { table, key, .. } = row {
+                    keys.insert((table, key.clone()));
+                    of_key.insert((table, key), sample.clone());
+                }
+            }
+        }
+        let all = keys.clone();
+        for row in definition.rows(Lsn(99)) {
+            if let Row::Gone(gone) = row {
+                let among = gone.among(&keys);
+                let taken: Vec<_> =
+                    keys.iter().filter(|(table, key)| gone.takes(*table, key)).cloned().collect();
+                assert_eq!(among, taken);
+                keys.retain(|place| !taken.contains(place));
+            }
+        }
+        all.difference(&keys).map(|place| of_key[place].clone()).collect()
+    }
+
+    fn bound(vhost: u32, exchange: &str, key: &str, target: BindingTarget) -> Definition {
+        let key = BindingKey::new(Syntax::Amqp, key.as_bytes());
+        let (vhost, exchange) = (VhostId(vhost), Name::from(exchange));
+        Definition::Binding(BindingDefinition { vhost, exchange, key, arguments: Arguments::NONE, target })
+    }
+
+    fn exchange_of(vhost: u32, name: &str) -> Definition {
+        let settings = Settings { is_durable: true, ..Settings::default() };
+        Definition::Exchange {
+            vhost: VhostId(vhost),
+            name: Name::from(name),
+            kind: ExchangeKind::Topic,
+            settings,
+        }
+    }
+
+    /// Two queues, of the numbers 7 and 8, and exchanges and bindings of like names.
+    fn neighbours() -> Vec<Definition> {
+        let queue = |name: &str| Definition::Queue {
+            vhost: VhostId(1),
+            name: Name::from(name),
+            settings: QueueSettings { is_durable: true, ..QueueSettings::default() },
         };
-        let [Row::Put { key, .. }] = &*binding.rows(Lsn(10)) else { panic!("a binding is one row") };
-        let gone = Definition::QueueGone { queue: DurableQueueId(9) }.rows(Lsn(11));
-        let is_hit = |row: &Row| matches!(row, Row::Gone { table: Table::Bindings, prefix } if key.starts_with(prefix));
-        assert!(gone.iter().any(is_hit));
+        let to_queue = |number| BindingTarget::Queue(DurableQueueId(number));
+        let to = |name: &str| BindingTarget::Exchange(Name::from(name));
+        vec![
+            queue("q"),
+            queue("q2"),
+            exchange_of(1, "x"),
+            exchange_of(1, "x2"),
+            exchange_of(2, "x"),
+            bound(1, "x", "k", to_queue(7)),
+            bound(1, "x", "k2", to_queue(7)),
+            bound(1, "x2", "k", to_queue(7)),
+            bound(1, "x", "k", to_queue(8)),
+            bound(1, "x", "k", to("x2")),
+            bound(1, "x2", "k", to("x")),
+            bound(1, "x2", "k", to("x2")),
+            bound(2, "x", "k", to("x")),
+        ]
+    }
+
+    #[test]
+    fn what_is_gone_takes_its_own_and_nothing_else_with_it() {
+        let to_queue = |number| BindingTarget::Queue(DurableQueueId(number));
+        let to = |name: &str| BindingTarget::Exchange(Name::from(name));
+        let unbound = |binding: Definition| match binding {
+            Definition::Binding(binding) => Definition::BindingGone(binding),
+            other => panic!("{other:?} is no binding"),
+        };
+        let exchange_gone =
+            |vhost, name: &str| Definition::ExchangeGone { vhost: VhostId(vhost), name: name.into() };
+        for (gone, expected) in [
+            (Definition::QueueGone { queue: DurableQueueId(7) }, vec![0, 5, 6, 7]),
+            (Definition::QueueGone { queue: DurableQueueId(9) }, vec![]),
+            (unbound(bound(1, "x", "k", to_queue(7))), vec![5]),
+            (unbound(bound(1, "x", "k", to("x2"))), vec![9]),
+            (unbound(bound(1, "x", "", to_queue(7))), vec![]),
+            (exchange_gone(1, "x"), vec![2, 5, 6, 8, 9, 10]),
+            (exchange_gone(2, "x"), vec![4, 12]),
+            (exchange_gone(1, "x2"), vec![3, 7, 9, 10, 11]),
+            (exchange_gone(1, ""), vec![]),
+        ] {
+            let all = neighbours();
+            let mut found: Vec<usize> = taken_by(&gone)
+                .iter()
+                .map(|taken| all.iter().position(|one| one == taken).expect("it is one of them"))
+                .collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{gone:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_format_wrote_is_refused() {
+        for definition in samples() {
+            let mut bytes = definition.encode();
+            bytes[0] = 1;
+            assert_eq!(Definition::decode(&bytes), Err(RecordError::Version(1)));
+        }
+        assert_eq!(Definition::of_row(Table::Queues, &[0; 8], &[1]), Err(RecordError::Version(1)));
     }
 }

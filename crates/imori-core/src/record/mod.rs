@@ -13,8 +13,9 @@ mod ranges;
 mod fields;
 
 pub use checkpoint::{Checkpoint, SegmentState};
-pub use definition::{Definition, Row, Table};
+pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;
+pub(crate) use message::push_message;
 pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};

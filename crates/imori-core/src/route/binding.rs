@@ -3,13 +3,12 @@
 //! Two bindings of an exchange are the same if key, arguments and target are; binding again
 //! changes nothing.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use super::arguments::Arguments;
 use super::hamt::{Hamt, Seed};
 use super::pattern::Syntax;
 use super::target::Target;
-use crate::message::Value;
 use crate::name::Name;
 
 /// The key of a binding as the client wrote it, and how a topic exchange is to read it.
@@ -25,66 +24,6 @@ impl BindingKey {
     /// A key of `syntax`.
     pub fn new(syntax: Syntax, text: &[u8]) -> BindingKey {
         BindingKey { syntax, text: Name::new(text) }
-    }
-}
-
-/// Arguments of a binding, sorted by name. Those of headers exchanges decide what matches.
-#[derive(Debug, Default, Clone)]
-pub struct Arguments {
-    /// Nothing, so that the usual binding costs nothing.
-    list: Option<Arc<ArgumentList>>,
-}
-
-#[derive(Debug)]
-struct ArgumentList {
-    entries: Vec<(Name, Value<'static>)>,
-    /// The entries as bytes: what makes two lists equal, fractions and all.
-    identity: Vec<u8>,
-}
-
-impl Arguments {
-    /// Arguments from names and values; of a repeated name the first counts.
-    pub fn new(entries: impl IntoIterator<Item = (Name, Value<'static>)>) -> Arguments {
-        let mut entries: Vec<_> = entries.into_iter().collect();
-        if entries.is_empty() {
-            return Arguments::default();
-        }
-        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
-        entries.dedup_by(|(later, _), (earlier, _)| later == earlier);
-        let mut identity = Vec::new();
-        for (name, value) in &entries {
-            push_bytes(&mut identity, name.as_bytes());
-            push_value(&mut identity, value);
-        }
-        Arguments { list: Some(Arc::new(ArgumentList { entries, identity })) }
-    }
-
-    /// The names and values, sorted by name.
-    pub fn entries(&self) -> &[(Name, Value<'static>)] {
-        self.list.as_ref().map(|list| list.entries.as_slice()).unwrap_or_default()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_none()
-    }
-
-    fn identity(&self) -> &[u8] {
-        self.list.as_ref().map(|list| list.identity.as_slice()).unwrap_or_default()
-    }
-}
-
-impl PartialEq for Arguments {
-    fn eq(&self, other: &Arguments) -> bool {
-        self.identity() == other.identity()
-    }
-}
-
-impl Eq for Arguments {}
-
-impl Hash for Arguments {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.identity().hash(state);
     }
 }
 
@@ -114,7 +53,7 @@ struct Extra {
     arguments: Arguments,
 }
 
-static NO_ARGUMENTS: Arguments = Arguments { list: None };
+static NO_ARGUMENTS: Arguments = Arguments::NONE;
 
 impl Bound {
     pub(crate) fn new(target: &Target, key: Option<&Name>, arguments: &Arguments) -> Bound {
@@ -191,69 +130,9 @@ impl Targets {
     }
 }
 
-fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
-    out.extend_from_slice(bytes);
-}
-
-fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
-    match value {
-        Value::Null => out.push(0),
-        Value::Bool(value) => out.extend_from_slice(&[1, u8::from(*value)]),
-        Value::Int(value) => {
-            out.push(2);
-            out.extend_from_slice(&value.to_be_bytes());
-        }
-        Value::Uint(value) => {
-            out.push(3);
-            out.extend_from_slice(&value.to_be_bytes());
-        }
-        Value::Float(value) => {
-            out.push(4);
-            out.extend_from_slice(&value.to_bits().to_be_bytes());
-        }
-        Value::Timestamp(value) => {
-            out.push(5);
-            out.extend_from_slice(&value.to_be_bytes());
-        }
-        Value::Text(bytes) => {
-            out.push(6);
-            push_bytes(out, bytes);
-        }
-        Value::Binary(bytes) => {
-            out.push(7);
-            push_bytes(out, bytes);
-        }
-        Value::List(values) => {
-            out.push(8);
-            out.extend_from_slice(&(values.len() as u64).to_be_bytes());
-            values.iter().for_each(|value| push_value(out, value));
-        }
-        Value::Map(entries) => {
-            out.push(9);
-            out.extend_from_slice(&(entries.len() as u64).to_be_bytes());
-            for (name, value) in entries {
-                push_bytes(out, name);
-                push_value(out, value);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arguments_are_equal_whatever_their_order() {
-        let one = ("a".into(), Value::Int(1));
-        let two = ("b".into(), Value::Float(f64::NAN));
-        let rising = Arguments::new([one.clone(), two.clone()]);
-        assert_eq!(rising, Arguments::new([two.clone(), one.clone()]));
-        assert_ne!(rising, Arguments::new([one]));
-        assert_ne!(Arguments::default(), Arguments::new([two]));
-        assert_eq!(Arguments::default(), Arguments::new([]));
-    }
 
     #[test]
     fn a_subscription_needs_few_bytes() {

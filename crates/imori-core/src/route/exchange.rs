@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::binding::{Arguments, Binding, BindingKey, Bound, Targets};
+use super::arguments::Arguments;
+use super::binding::{Binding, BindingKey, Bound, Targets};
 use super::hamt::{Hamt, Seed};
 use super::header::{self, Headers, SortedHeaders};
 use super::pattern::{self, Pattern, PatternError};
@@ -71,6 +72,15 @@ pub struct Exchange {
     kind: ExchangeKind,
     settings: Settings,
     bindings: Bindings,
+}
+
+/// An exchange with auto-delete that is gone because its last binding is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AutoDeleted {
+    /// Its name.
+    pub name: Name,
+    /// It was to outlive the broker.
+    pub is_durable: bool,
 }
 
 /// Why a binding cannot be.

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::binding::Arguments;
+use super::arguments::Arguments;
 use crate::message::Value;
 
 /// The headers of a message, read only if a headers exchange takes part.

@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::id::QueueId;
-    use crate::route::binding::Arguments;
+    use crate::route::arguments::Arguments;
     use crate::route::target::Target;
 
     const SEED: Seed = Seed(5);

@@ -14,14 +14,16 @@ pub mod header;
 pub mod trie;
 mod literals;
 pub mod binding;
+pub mod arguments;
 pub mod pattern;
 pub mod target;
 mod durability;
 pub mod hamt;
 
-pub use binding::{Arguments, Binding, BindingKey};
+pub use arguments::{Arguments, ArgumentsError};
+pub use binding::{Binding, BindingKey};
 pub use durability::DurabilityPlan;
-pub use exchange::{Exchange, ExchangeKind, Settings};
+pub use exchange::{AutoDeleted, Exchange, ExchangeKind, Settings};
 pub use header::{Headers, NoHeaders};
 pub use pattern::{Pattern, PatternError, Step, Syntax};
 pub use router::{Router, Way};

@@ -205,7 +205,8 @@ mod tests {
     use crate::id::{ConnectionId, QueueId, Reader, ReaderId};
     use crate::limits::SUBJECT_BYTES_MAX;
     use crate::route::TableLimits;
-    use crate::route::binding::{Arguments, BindingKey};
+    use crate::route::arguments::Arguments;
+    use crate::route::binding::BindingKey;
     use crate::route::hamt::Seed;
     use crate::route::header::NoHeaders;
     use crate::route::pattern::{PatternError, Syntax};

@@ -5,8 +5,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::binding::{Arguments, BindingKey};
-use super::exchange::{Exchange, ExchangeKind, KeyError, Settings};
+use super::arguments::{Arguments, ArgumentsError};
+use super::binding::BindingKey;
+use super::exchange::{AutoDeleted, Exchange, ExchangeKind, KeyError, Settings};
 use super::follow::follow;
 use super::hamt::Seed;
 use super::header::Headers;
@@ -36,7 +37,7 @@ pub struct Removal {
     /// Whether there was anything to remove.
     pub was_there: bool,
     /// Exchanges with auto-delete that lost their last binding by it and are gone too.
-    pub auto_deleted: Vec<Name>,
+    pub auto_deleted: Vec<AutoDeleted>,
 }
 
 /// Why the table cannot be changed so, or a message not be routed.
@@ -65,6 +66,8 @@ pub enum RouteError {
     Pattern(PatternError),
     /// `x-match` is not one of its four values.
     HeaderMatch,
+    /// The binding has too many arguments.
+    Arguments(ArgumentsError),
     /// The vhost has as many as it may have.
     Limit {
         /// Of what.
@@ -227,6 +230,7 @@ impl Table {
         let seed = self.seed;
         let known = self.vhost(vhost)?;
         check_ends(seed, known, exchange, target)?;
+        arguments.check().map_err(RouteError::Arguments)?;
         match target {
             Target::Subscription(_) | Target::Member { .. } => {
                 check_limit("subscriptions", known.subscription_count(), self.limits.subscriptions_max)?;
@@ -238,6 +242,19 @@ impl Table {
         let is_new = self.vhost_mut(vhost)?.bind(seed, exchange, key, arguments, target)?;
         self.version += u64::from(is_new);
         Ok(is_new)
+    }
+
+    /// Tells whether a queue or an exchange is bound to `exchange` exactly so. Of live subscriptions it knows nothing.
+    pub fn has_binding(
+        &self,
+        vhost: VhostId,
+        exchange: &[u8],
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+    ) -> bool {
+        let known = self.known(vhost);
+        known.is_some_and(|vhost| vhost.has_binding(self.seed, exchange, key, arguments, target))
     }
 
     /// Takes a binding out.
@@ -355,6 +372,7 @@ impl fmt::Display for RouteError {
             RouteError::HeaderMatch => f.write_str(
                 "`x-match` is none of `all`, `any`, `all-with-x` and `any-with-x`; use one of them",
             ),
+            RouteError::Arguments(error) => error.fmt(f),
             RouteError::Limit { what, max } => write!(f, "vhost has {max} {what} already; remove some first"),
         }
     }
@@ -364,6 +382,7 @@ impl std::error::Error for RouteError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             RouteError::Pattern(error) => Some(error),
+            RouteError::Arguments(error) => Some(error),
             _ => None,
         }
     }

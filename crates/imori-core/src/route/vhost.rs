@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
-use super::binding::{Arguments, BindingKey};
-use super::exchange::{Exchange, ExchangeKind, KeyError, Settings};
+use super::arguments::Arguments;
+use super::binding::BindingKey;
+use super::exchange::{AutoDeleted, Exchange, ExchangeKind, KeyError, Settings};
 use super::hamt::{Hamt, Seed};
 use super::target::Target;
 use crate::id::QueueId;
@@ -132,6 +133,20 @@ impl Vhost {
         Ok(true)
     }
 
+    /// Tells whether a queue or an exchange is bound exactly so.
+    pub(crate) fn has_binding(
+        &self,
+        seed: Seed,
+        exchange: &[u8],
+        key: &BindingKey,
+        arguments: &Arguments,
+        target: &Target,
+    ) -> bool {
+        let incoming =
+            Incoming { exchange: Name::new(exchange), key: key.clone(), arguments: arguments.clone() };
+        self.incoming.get(seed, target).is_some_and(|known| known.get(seed, &incoming).is_some())
+    }
+
     /// Takes a binding out; says whether it was there. Exchanges that go with it are added to
     /// `auto_deleted`.
     pub(crate) fn unbind(
@@ -141,8 +156,13 @@ impl Vhost {
         key: &BindingKey,
         arguments: &Arguments,
         target: &Target,
-        auto_deleted: &mut Vec<Name>,
+        auto_deleted: &mut Vec<AutoDeleted>,
     ) -> Result<bool, KeyError> {
+        // Two syntaxes may write one pattern: who bound it with one does not unbind it with the other, so that what is
+        // known of the target, and what a store has, stays the same as what is here.
+        if !is_live(target) && !self.has_binding(seed, exchange, key, arguments, target) {
+            return Ok(false);
+        }
         let Some(source) = self.exchanges.get_mut(seed, exchange).map(Arc::make_mut) else {
             return Ok(false);
         };
@@ -168,7 +188,12 @@ impl Vhost {
     }
 
     /// Takes out a queue and the bindings to it.
-    pub(crate) fn remove_queue(&mut self, seed: Seed, name: &[u8], auto_deleted: &mut Vec<Name>) -> bool {
+    pub(crate) fn remove_queue(
+        &mut self,
+        seed: Seed,
+        name: &[u8],
+        auto_deleted: &mut Vec<AutoDeleted>,
+    ) -> bool {
         let Some(id) = self.queue(seed, name) else {
             return false;
         };
@@ -179,7 +204,12 @@ impl Vhost {
     }
 
     /// Takes out an exchange with the bindings from and to it.
-    pub(crate) fn remove_exchange(&mut self, seed: Seed, name: &[u8], auto_deleted: &mut Vec<Name>) -> bool {
+    pub(crate) fn remove_exchange(
+        &mut self,
+        seed: Seed,
+        name: &[u8],
+        auto_deleted: &mut Vec<AutoDeleted>,
+    ) -> bool {
         let Some(exchange) = self.exchanges.get(seed, name) else {
             return false;
         };
@@ -191,7 +221,7 @@ impl Vhost {
     }
 
     /// Removes exchanges, and those with auto-delete that lose their last binding by it, and so on.
-    fn remove_all(&mut self, seed: Seed, names: Vec<Name>, removed: &mut Vec<Name>) {
+    fn remove_all(&mut self, seed: Seed, names: Vec<Name>, removed: &mut Vec<AutoDeleted>) {
         let mut pending = names;
         while let Some(name) = pending.pop() {
             let Some(exchange) = self.exchanges.get(seed, &name).cloned() else {
@@ -200,7 +230,7 @@ impl Vhost {
             self.exchanges.remove(seed, &name);
             self.forget_outgoing(seed, &exchange);
             pending.extend(self.unbind_target(seed, &Target::Exchange(name.clone())));
-            removed.push(name);
+            removed.push(AutoDeleted { is_durable: exchange.settings().is_durable, name });
         }
     }
 

@@ -5,10 +5,12 @@ use imori_core::delivery::{Count, Holding};
 use imori_core::id::{DurableQueueId, QueueId, VhostId};
 use imori_core::memory::Gauge;
 use imori_core::queue::{GonePage, PageFacts, PagePlace, Queue, QueueSettings};
-use imori_core::record::{Checkpoint, Definition, RecordKind, SegmentState, encode_counts};
+use imori_core::record::{
+    BindingDefinition, BindingTarget, Checkpoint, Definition, RecordKind, SegmentState, encode_counts,
+};
 use imori_core::restore::{Restore, Restored};
 use imori_core::route::pattern::Syntax;
-use imori_core::route::{BindingKey, ExchangeKind, Settings};
+use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings};
 use imori_core::world::World;
 use imori_testkit::{Mail, TestWorld};
 
@@ -79,11 +81,12 @@ fn definitions_that_cannot_be_applied_are_passed_over_and_counted() {
         kind: ExchangeKind::Direct,
         settings: Settings::default(),
     };
-    let binding = |queue, exchange: &str| Definition::Binding {
-        queue: DurableQueueId(queue),
-        exchange: exchange.into(),
-        key: BindingKey::new(Syntax::Amqp, b"key"),
+    let bound = |vhost, target, exchange: &str| {
+        let (key, arguments) = (BindingKey::new(Syntax::Amqp, b"key"), Arguments::NONE);
+        Definition::Binding(BindingDefinition { vhost, exchange: exchange.into(), key, arguments, target })
     };
+    let binding = |queue, exchange| bound(here, BindingTarget::Queue(DurableQueueId(queue)), exchange);
+    let chain = |vhost, to: &str, from| bound(vhost, BindingTarget::Exchange(to.into()), from);
     for (definitions, has_room, queues, passed_over) in [
         (vec![], true, 0, 0),
         (vec![queue(here, "q"), exchange(here, "x"), binding(1, "x")], true, 1, 0),
@@ -92,6 +95,14 @@ fn definitions_that_cannot_be_applied_are_passed_over_and_counted() {
         (vec![queue(gone, "q"), queue(gone, "r"), queue(here, "s")], true, 1, 2),
         (vec![exchange(gone, "x"), exchange(gone, "y")], true, 0, 2),
         (vec![queue(here, "q"), binding(1, "x"), binding(1, "y"), binding(9, "amq.direct")], true, 1, 3),
+        (vec![exchange(here, "x"), chain(here, "x", "amq.topic"), chain(here, "amq.topic", "x")], true, 0, 0),
+        (
+            vec![exchange(here, "x"), chain(here, "x", "y"), chain(here, "y", "x"), chain(here, "x", "")],
+            true,
+            0,
+            3,
+        ),
+        (vec![exchange(here, "x"), chain(gone, "amq.topic", "amq.direct")], true, 0, 1),
     ] {
         let back = TestWorld::new();
         let mut restore = Restore::new(Gauge::default(), back.now(), true);

@@ -6,7 +6,7 @@ use imori_core::message::{Address, Head, OriginId, Publication};
 use imori_core::name::Name;
 use imori_core::outbound::{Credit, Numbers, SessionId};
 use imori_core::queue::QueueSettings;
-use imori_core::route::{BindingKey, ExchangeKind, Settings, Syntax};
+use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
 use imori_testkit::{TestWorld, VHOST};
 
@@ -70,7 +70,13 @@ fn who_has_no_rights_does_nothing() {
         broker::consume(&world, &eve, queue, b"q", consume(), |_, _| ()).err(),
         broker::subscribe(&world, &eve, b"amq.topic", &key, subscribe()).err(),
         broker::settle(&world, &eve, SessionId(0), Numbers::One(1), Outcome::Accept).err(),
-        broker::bind_queue(&world, &eve, b"amq.topic", &key, queue).err(),
+        broker::bind_queue(&world, &eve, b"amq.topic", &key, &Arguments::NONE, queue).err(),
+        broker::unbind_queue(&world, &eve, b"amq.topic", &key, &Arguments::NONE, queue).err(),
+        broker::bind_exchange(&world, &eve, b"amq.topic", &key, &Arguments::NONE, b"amq.fanout").err(),
+        broker::unbind_exchange(&world, &eve, b"amq.topic", &key, &Arguments::NONE, b"amq.fanout").err(),
+        broker::look_up_queue(&world, &eve, b"q").err(),
+        broker::look_up_exchange(&world, &eve, b"amq.topic").err(),
+        broker::delete_exchange(&world, &eve, b"amq.topic", false).err(),
         broker::declare_queue(&world, &eve, b"new", &QueueSettings::default(), true).err(),
         broker::delete_queue(&world, &eve, b"q").err(),
         broker::declare_exchange(&world, &eve, b"x", ExchangeKind::Topic, Settings::default()).err(),

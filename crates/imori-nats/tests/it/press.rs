@@ -7,7 +7,7 @@ use imori_core::broker::{self, Actor};
 use imori_core::id::VhostId;
 use imori_core::inbound::Inbound;
 use imori_core::queue::QueueSettings;
-use imori_core::route::{BindingKey, Syntax};
+use imori_core::route::{Arguments, BindingKey, Syntax};
 use imori_core::turn::Next;
 use imori_nats::settings::Settings;
 use imori_testkit::TestWorld;
@@ -32,7 +32,7 @@ fn pressed() -> (TestWorld, Client) {
     let actor = Actor { identity: &identity, connection: filler.id, vhost: VhostId(0) };
     let queue = broker::declare_queue(&world, &actor, b"long", &QueueSettings::default(), true).unwrap();
     let key = BindingKey::new(Syntax::Amqp, b"long.*");
-    broker::bind_queue(&world, &actor, b"amq.topic", &key, queue.id).unwrap();
+    broker::bind_queue(&world, &actor, b"amq.topic", &key, &Arguments::NONE, queue.id).unwrap();
     world.share.set(2_000);
     // One by one: a run of them is published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(&world, b"PUB long.a 1\r\nx\r\n"));

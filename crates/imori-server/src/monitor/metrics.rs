@@ -7,6 +7,7 @@ use imori_core::world::Event;
 use super::exposition::Exposition;
 use super::monitored::Monitored;
 use super::process::memory_bytes;
+use crate::shared::CellHandle;
 use crate::stall::Cause;
 use crate::store::BOUNDS_US;
 
@@ -19,7 +20,7 @@ pub(super) fn metrics(monitored: &Monitored) -> String {
     push_store(&mut page, monitored);
     push_cells(&mut page, monitored);
     push_messages(&mut page, monitored);
-    let connections: usize = monitored.cells().map(|cell| cell.connections.len()).sum();
+    let connections: usize = monitored.cells().map(CellHandle::socket_connections).sum();
     page.gauge("imori_connections", "Open connections.", connections as f64);
     if let Some(bytes) = memory_bytes() {
         page.gauge("imori_process_resident_bytes", "Memory that the process has.", bytes as f64);

@@ -12,6 +12,8 @@ use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKinds, Recipi
 use tempfile::TempDir;
 
 use super::*;
+use crate::shared::TcpLink;
+use crate::slots::SlotKey;
 
 /// A broker that stops when the value is dropped.
 struct Running {
@@ -51,12 +53,16 @@ impl Running {
         client
     }
 
-    /// All connections that there are.
+    /// All connections of sockets.
     fn connections(&self) -> Vec<ConnectionId> {
         let cells = self.shared().cells.get().into_iter().flatten();
         let of_cell = |(cell, handle): (u16, &CellHandle)| {
-            let keys = handle.connections.keys().into_iter();
-            keys.map(move |key| ConnectionId { cell, slot: key.slot, generation: key.generation })
+            let is_of_socket = |key: &SlotKey| {
+                let has_protocol = |link: &mut TcpLink| link.wire.client.protocol.is_some();
+                handle.connections.with(*key, has_protocol) == Some(true)
+            };
+            let keys: Vec<SlotKey> = handle.connections.keys().into_iter().filter(is_of_socket).collect();
+            keys.into_iter().map(move |key| ConnectionId { cell, slot: key.slot, generation: key.generation })
         };
         (0..).zip(cells).flat_map(of_cell).collect()
     }

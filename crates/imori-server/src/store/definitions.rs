@@ -199,15 +199,10 @@ fn push_changes(changes: &mut Vec<Change>, keys: &mut BTreeSet<(Table, Vec<u8>)>
             keys.insert((table, key.clone()));
             changes.push(Change { table: of_store(table), key: key.into(), value: Some(value.into()) });
         }
-        Row::Gone { table, prefix } => {
-            let from = keys.range((table, prefix.clone())..);
-            let gone: Vec<_> = from
-                .take_while(|(other, key)| *other == table && key.starts_with(&prefix))
-                .cloned()
-                .collect();
-            for place in gone {
+        Row::Gone(gone) => {
+            for place in gone.among(keys) {
                 keys.remove(&place);
-                changes.push(Change { table: of_store(table), key: place.1.into(), value: None });
+                changes.push(Change { table: of_store(place.0), key: place.1.into(), value: None });
             }
         }
     }

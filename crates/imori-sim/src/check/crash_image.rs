@@ -424,9 +424,7 @@ fn queues(
         for row in read.map_err(|error| format!("record {lsn:?} cannot be read: {error}"))?.rows(lsn) {
             match row {
                 Row::Put { table, key, value } => drop(rows.insert((table, key), value)),
-                Row::Gone { table, prefix } => {
-                    rows.retain(|(other, key), _| *other != table || !key.starts_with(&prefix));
-                }
+                Row::Gone(gone) => rows.retain(|(table, key), _| !gone.takes(*table, key)),
             }
         }
     }

@@ -34,9 +34,7 @@ impl Definitions {
             for row in rows {
                 match row {
                     Row::Put { table, key, value } => drop(self.rows.insert((table, key), value)),
-                    Row::Gone { table, prefix } => {
-                        self.rows.retain(|(other, key), _| *other != table || !key.starts_with(&prefix));
-                    }
+                    Row::Gone(gone) => self.rows.retain(|(table, key), _| !gone.takes(*table, key)),
                 }
             }
             self.applied = lsn;

@@ -97,7 +97,7 @@ fn named_queue(number: u64, name: &str) -> Vec<Change> {
         Row::Put { key, value, .. } => {
             Change { table: Table::Queues, key: key.into(), value: Some(value.into()) }
         }
-        Row::Gone { .. } => panic!("a queue is declared"),
+        Row::Gone(_) => panic!("a queue is declared"),
     };
     rows.into_iter().map(change).collect()
 }

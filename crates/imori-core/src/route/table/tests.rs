@@ -307,7 +307,8 @@ fn auto_delete_exchanges_go_with_their_last_binding_and_so_on() {
     let mut table = table();
     let auto_delete = Settings { is_auto_delete: true, ..Settings::default() };
     for name in ["one", "two", "three"] {
-        declare(&mut table, name, ExchangeKind::Fanout, auto_delete.clone());
+        let settings = Settings { is_durable: name == "two", ..auto_delete.clone() };
+        declare(&mut table, name, ExchangeKind::Fanout, settings);
     }
     bind(&mut table, "one", "", &exchange("two"));
     bind(&mut table, "two", "", &exchange("three"));
@@ -315,11 +316,15 @@ fn auto_delete_exchanges_go_with_their_last_binding_and_so_on() {
     bind(&mut table, "three", "", &queue(2));
     let mut other = table.clone();
     assert_eq!(unbind(&mut table, "three", "", &queue(1)).auto_deleted, []);
-    let gone = ["three", "two", "one"].map(Name::from);
-    assert_eq!(unbind(&mut table, "three", "", &queue(2)).auto_deleted, gone);
+    let gone = |names: &[&str]| -> Vec<AutoDeleted> {
+        let all =
+            names.iter().map(|name| AutoDeleted { name: Name::from(*name), is_durable: *name == "two" });
+        all.collect()
+    };
+    assert_eq!(unbind(&mut table, "three", "", &queue(2)).auto_deleted, gone(&["three", "two", "one"]));
     assert_eq!(table.exchanges(VHOST).count(), 6);
     let removal = other.delete_exchange(VHOST, b"three").unwrap();
-    assert_eq!(removal.auto_deleted, ["two", "one"].map(Name::from));
+    assert_eq!(removal.auto_deleted, gone(&["two", "one"]));
 }
 
 #[test]
@@ -566,4 +571,41 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_binding_is_known_by_key_arguments_and_target() {
+    let mut table = table();
+    let none = Arguments::default();
+    let pdf = Arguments::new([(Name::from("format"), Value::text(b"pdf"))]);
+    let (one, other) = (queue(1), queue(2));
+    let key = |syntax, text: &str| BindingKey::new(syntax, text.as_bytes());
+    let (amqp, nats) = (key(Syntax::Amqp, "a.*"), key(Syntax::Nats, "a.*"));
+    table.bind(VHOST, b"amq.topic", &amqp, &none, &one).unwrap();
+    table.bind(VHOST, b"amq.headers", &amqp, &pdf, &one).unwrap();
+    let all = |table: &Table| {
+        let known = |exchange: &str, key, arguments, target| {
+            table.has_binding(VHOST, exchange.as_bytes(), key, arguments, target)
+        };
+        [
+            known("amq.topic", &amqp, &none, &one),
+            known("amq.headers", &amqp, &pdf, &one),
+            // None of these was bound.
+            known("amq.topic", &nats, &none, &one),
+            known("amq.topic", &amqp, &pdf, &one),
+            known("amq.topic", &amqp, &none, &other),
+            known("amq.headers", &amqp, &none, &one),
+            known("amq.direct", &amqp, &none, &one),
+            known("nowhere", &amqp, &none, &one),
+        ]
+    };
+    assert_eq!(all(&table), [true, true, false, false, false, false, false, false]);
+    // What was bound in one syntax is not unbound in another that writes the same pattern.
+    assert!(!table.unbind(VHOST, b"amq.topic", &nats, &none, &one).unwrap().was_there);
+    assert!(!table.unbind(VHOST, b"amq.headers", &amqp, &none, &one).unwrap().was_there);
+    assert_eq!(all(&table)[..2], [true, true]);
+    assert!(table.unbind(VHOST, b"amq.topic", &amqp, &none, &one).unwrap().was_there);
+    assert!(table.unbind(VHOST, b"amq.headers", &amqp, &pdf, &one).unwrap().was_there);
+    assert_eq!(all(&table)[..2], [false, false]);
+    assert_eq!(table.vhost(VHOST).unwrap().binding_count(), 0);
 }

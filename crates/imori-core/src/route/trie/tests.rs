@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::id::QueueId;
 use crate::limits::SUBJECT_TOKENS_MAX;
-use crate::route::binding::Arguments;
+use crate::route::arguments::Arguments;
 use crate::route::pattern::is_match;
 use crate::route::target::Target;
 

@@ -1,0 +1,164 @@
+//! Binds queues and exchanges to exchanges, and takes their bindings out.
+
+use super::declare::{check_room, define};
+use super::delete_exchange::record_auto_deleted;
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::confirm::{Confirm, Level};
+use crate::error::BrokerError;
+use crate::id::QueueId;
+use crate::name::Name;
+use crate::record::{BindingDefinition, BindingTarget, Definition};
+use crate::route::{Arguments, BindingKey, Target};
+use crate::topology::Topology;
+use crate::world::World;
+
+/// Binds a queue to an exchange. When it returns, the next publish of every cell sees the binding. A durable queue
+/// stays bound to a durable exchange whatever happens after the confirm is reached.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+pub fn bind_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    arguments: &Arguments,
+    queue: QueueId,
+) -> Result<Confirm, BrokerError> {
+    bind(world, actor, exchange, key, arguments, &Target::Queue(queue))
+}
+
+/// Binds an exchange to another, `exchange`, from which messages then come to it. When it returns, the next publish of
+/// every cell sees the binding. Two durable exchanges stay bound whatever happens after the confirm is reached.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+pub fn bind_exchange<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    arguments: &Arguments,
+    to: &[u8],
+) -> Result<Confirm, BrokerError> {
+    let object = Object::Exchange { exchange: to, subject: b"" };
+    authorize(actor.identity, Action::Bind, actor.vhost, object)?;
+    bind(world, actor, exchange, key, arguments, &Target::Exchange(Name::new(to)))
+}
+
+/// Takes a binding of a queue out; one that is not there is no error. When it returns, no message that is published
+/// later comes to the queue by it. An exchange with auto-delete goes with its last binding.
+///
+/// # Errors
+/// [`BrokerError::Refused`] or [`BrokerError::Route`].
+pub fn unbind_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    arguments: &Arguments,
+    queue: QueueId,
+) -> Result<Confirm, BrokerError> {
+    unbind(world, actor, exchange, key, arguments, &Target::Queue(queue))
+}
+
+/// Takes a binding between two exchanges out; one that is not there is no error. When it returns, no message that is
+/// published later takes that way. An exchange with auto-delete goes with its last binding.
+///
+/// # Errors
+/// [`BrokerError::Refused`] or [`BrokerError::Route`].
+pub fn unbind_exchange<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    arguments: &Arguments,
+    to: &[u8],
+) -> Result<Confirm, BrokerError> {
+    let object = Object::Exchange { exchange: to, subject: b"" };
+    authorize(actor.identity, Action::Bind, actor.vhost, object)?;
+    unbind(world, actor, exchange, key, arguments, &Target::Exchange(Name::new(to)))
+}
+
+fn bind<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    arguments: &Arguments,
+    target: &Target,
+) -> Result<Confirm, BrokerError> {
+    authorize_bind(actor, exchange, key)?;
+    world.with_topology(|topology| {
+        let definition = definition(world, topology, actor, exchange, key, arguments, target);
+        if definition.is_some()
+            && let Err(full) = check_room(world, &Name::new(exchange))
+            && !topology.table().has_binding(actor.vhost, exchange, key, arguments, target)
+        {
+            return Err(full);
+        }
+        let is_new = topology.bind(actor.vhost, exchange, key, arguments, target)?;
+        Ok(match definition {
+            Some(binding) if is_new => Confirm::of(Level::Disk, define(world, &Definition::Binding(binding))),
+            // It may have been bound only just.
+            Some(_) => Confirm::of(Level::Disk, world.appended()),
+            None => Confirm::NOW,
+        })
+    })
+}
+
+fn unbind<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    arguments: &Arguments,
+    target: &Target,
+) -> Result<Confirm, BrokerError> {
+    authorize_bind(actor, exchange, key)?;
+    world.with_topology(|topology| {
+        let definition = definition(world, topology, actor, exchange, key, arguments, target);
+        let removal = topology.unbind(actor.vhost, exchange, key, arguments, target)?;
+        let is_kept = definition.is_some();
+        if let Some(binding) = definition.filter(|_| removal.was_there) {
+            define(world, &Definition::BindingGone(binding));
+        }
+        record_auto_deleted(world, actor.vhost, removal.auto_deleted);
+        // It may have been unbound only just.
+        Ok(if is_kept { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW })
+    })
+}
+
+fn authorize_bind(actor: &Actor<'_>, exchange: &[u8], key: &BindingKey) -> Result<(), BrokerError> {
+    let object = Object::Exchange { exchange, subject: key.text.as_bytes() };
+    Ok(authorize(actor.identity, Action::Bind, actor.vhost, object)?)
+}
+
+/// The definition of a binding if both of its ends outlive the broker.
+fn definition<W: World>(
+    world: &W,
+    topology: &Topology,
+    actor: &Actor<'_>,
+    exchange: &[u8],
+    key: &BindingKey,
+    arguments: &Arguments,
+    target: &Target,
+) -> Option<BindingDefinition> {
+    let is_durable = |name: &[u8]| {
+        let found = topology.table().exchange(actor.vhost, name);
+        found.is_some_and(|exchange| exchange.settings().is_durable)
+    };
+    if !is_durable(exchange) {
+        return None;
+    }
+    let target = match target {
+        Target::Queue(id) => {
+            let durability = world.with_queue(*id, |queue| queue.durability()).flatten()?;
+            BindingTarget::Queue(durability.id)
+        }
+        Target::Exchange(name) if is_durable(name.as_bytes()) => BindingTarget::Exchange(name.clone()),
+        Target::Exchange(_) | Target::Subscription(_) | Target::Member { .. } => return None,
+    };
+    let (vhost, exchange) = (actor.vhost, Name::new(exchange));
+    Some(BindingDefinition { vhost, exchange, key: key.clone(), arguments: arguments.clone(), target })
+}

@@ -1,0 +1,66 @@
+//! Finds queues and exchanges and changes nothing.
+
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::error::BrokerError;
+use crate::id::QueueId;
+use crate::name::Name;
+use crate::route::{ExchangeKind, RouteError, Settings};
+use crate::world::World;
+
+/// A queue as somebody finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueLook {
+    /// The queue.
+    pub id: QueueId,
+    /// Messages that wait to be given out.
+    pub ready: usize,
+    /// Its consumers.
+    pub consumers: usize,
+}
+
+/// Finds a queue, for an actor who may use it.
+///
+/// # Errors
+/// [`BrokerError::NoQueue`] or [`BrokerError::Locked`].
+pub fn find_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<QueueId, BrokerError> {
+    let id = world.with_router(|_, table| table.queue(actor.vhost, name));
+    let is_open = id.and_then(|id| world.with_queue(id, |queue| queue.is_open_to(actor.connection)));
+    match (id, is_open) {
+        (Some(id), Some(true)) => Ok(id),
+        (Some(_), Some(false)) => Err(BrokerError::Locked(Name::new(name))),
+        _ => Err(BrokerError::NoQueue(Name::new(name))),
+    }
+}
+
+/// Finds a queue and counts what it has: a passive declaration. The queue does not count as used by it.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::NoQueue`] or [`BrokerError::Locked`].
+pub fn look_up_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<QueueLook, BrokerError> {
+    authorize(actor.identity, Action::Inspect, actor.vhost, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let look = |queue: &mut crate::queue::Queue| QueueLook {
+        id,
+        ready: queue.ready_len(),
+        consumers: queue.consumers_len(),
+    };
+    world.with_queue(id, look).ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}
+
+/// Finds an exchange; gives its kind and its settings.
+///
+/// # Errors
+/// [`BrokerError::Refused`], or [`BrokerError::Route`] where there is none of this name.
+pub fn look_up_exchange<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+) -> Result<(ExchangeKind, Settings), BrokerError> {
+    let object = Object::Exchange { exchange: name, subject: b"" };
+    authorize(actor.identity, Action::Inspect, actor.vhost, object)?;
+    let found = world.with_router(|_, table| {
+        let exchange = table.exchange(actor.vhost, name)?;
+        Some((exchange.kind(), exchange.settings().clone()))
+    });
+    found.ok_or_else(|| RouteError::NoExchange(Name::new(name)).into())
+}

@@ -1,0 +1,216 @@
+//! The verbs of an internal client.
+
+use super::encoder::{InternalEncoder, push_confirmed};
+use super::incoming::IncomingMessage;
+use super::outgoing::OutgoingMessage;
+use crate::authorize::{Action, Actor, Identity, Object, authorize};
+use crate::broker::{self, ConsumeOptions, SubscribeOptions};
+use crate::confirm::Confirm;
+use crate::delivery::Outcome;
+use crate::error::BrokerError;
+use crate::id::{ConnectionId, ReaderId, VhostId};
+use crate::message::{Address, Property};
+use crate::name::Name;
+use crate::outbound::{Credit, Encoder, Numbers, SessionId};
+use crate::route::BindingKey;
+use crate::world::World;
+
+/// A client without a socket. Verbs that it does not have are called with its [`Client::actor`].
+#[derive(Debug)]
+pub struct Client {
+    identity: Identity,
+    connection: ConnectionId,
+    vhost: VhostId,
+    /// Subscriptions and requests so far.
+    subscriptions: u64,
+}
+
+/// How a publish went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// Queues, subscriptions and inboxes that have the message.
+    Taken {
+        /// Their number; 0 is a message that nobody gets.
+        receivers: usize,
+    },
+    /// The message was not published: memory, the disk or a queue has no room. The world tells the client's
+    /// connection when to try again, as it tells every publisher.
+    Wait,
+}
+
+impl Client {
+    /// A client that acts for `identity`. Its outbound half has the id `connection` and the encoder of
+    /// [`Client::encoder`].
+    #[must_use]
+    pub fn new(identity: Identity, connection: ConnectionId, vhost: VhostId) -> Client {
+        Client { identity, connection, vhost, subscriptions: 0 }
+    }
+
+    /// The encoder of its outbound half.
+    #[must_use]
+    pub fn encoder() -> Box<dyn Encoder> {
+        Box::new(InternalEncoder)
+    }
+
+    /// The names on whose behalf the broker acts.
+    #[must_use]
+    pub fn actor(&self) -> Actor<'_> {
+        Actor { identity: &self.identity, connection: self.connection, vhost: self.vhost }
+    }
+
+    /// Publishes a message. Where `confirm` has a number, [`Incoming::Confirmed`](super::Incoming::Confirmed) comes
+    /// with it once the message is as safe as its queues promise.
+    ///
+    /// # Errors
+    /// As [`broker::publish`]; [`BrokerError::QueueFull`] where a queue refuses the message, and
+    /// [`BrokerError::HeadersTooLarge`].
+    pub fn publish<W: World>(
+        &self,
+        world: &W,
+        to: &Address,
+        message: &OutgoingMessage,
+        confirm: Option<u64>,
+    ) -> Result<Published, BrokerError> {
+        let (exchange, subject) = (to.exchange.as_bytes(), to.subject.as_bytes());
+        let done = message.lend(|publication| {
+            let view = publication.view();
+            if world.is_alarmed() || view.head.is_persistent && world.is_disk_alarmed() {
+                return Ok(None);
+            }
+            if broker::must_wait_for_queue(world, &self.actor(), exchange, subject, &view) {
+                return Ok(None);
+            }
+            broker::publish(world, &self.actor(), exchange, subject, publication).map(Some)
+        });
+        let Some(report) = done.ok_or(BrokerError::HeadersTooLarge)?? else { return Ok(Published::Wait) };
+        if let Some(queue) = report.refused_by {
+            return Err(BrokerError::QueueFull(queue));
+        }
+        if let Some(number) = confirm {
+            self.confirm(world, report.confirm, number);
+        }
+        Ok(Published::Taken { receivers: report.receivers })
+    }
+
+    fn confirm<W: World>(&self, world: &W, confirm: Confirm, number: u64) {
+        world.with_outbound(self.connection, |outbound| {
+            outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number))
+        });
+    }
+
+    /// Hears what is published to an exchange; returns the number of the subscription and its reader.
+    ///
+    /// # Errors
+    /// As [`broker::subscribe`].
+    pub fn subscribe<W: World>(
+        &mut self,
+        world: &W,
+        exchange: &[u8],
+        key: &BindingKey,
+        group: Option<Name>,
+    ) -> Result<(u64, ReaderId), BrokerError> {
+        let (subscription, label) = self.next_subscription();
+        let options = SubscribeOptions { session: SessionId::FIRST, label, group };
+        let reader = broker::subscribe(world, &self.actor(), exchange, key, options)?;
+        Ok((subscription, reader))
+    }
+
+    /// Reads a queue with at most `credit` unsettled deliveries; returns the number of the subscription and its
+    /// reader.
+    ///
+    /// # Errors
+    /// As [`broker::find_queue`] and [`broker::consume`].
+    pub fn consume<W: World>(
+        &mut self,
+        world: &W,
+        queue: &[u8],
+        credit: u32,
+    ) -> Result<(u64, ReaderId), BrokerError> {
+        let id = broker::find_queue(world, &self.actor(), queue)?;
+        let (subscription, label) = self.next_subscription();
+        let options = ConsumeOptions {
+            session: SessionId::FIRST,
+            label,
+            settles: true,
+            credit: Credit::window(credit),
+            priority: 0,
+            is_exclusive: false,
+        };
+        let reader = broker::consume(world, &self.actor(), id, queue, options, |_, _| {})?;
+        Ok((subscription, reader))
+    }
+
+    fn next_subscription(&mut self) -> (u64, Box<[u8]>) {
+        self.subscriptions += 1;
+        (self.subscriptions, Box::new(self.subscriptions.to_le_bytes()))
+    }
+
+    /// Settles one delivery.
+    ///
+    /// # Errors
+    /// As [`broker::settle`].
+    pub fn settle<W: World>(&self, world: &W, number: u64, outcome: Outcome) -> Result<(), BrokerError> {
+        broker::settle(world, &self.actor(), SessionId::FIRST, Numbers::One(number), outcome).map(drop)
+    }
+
+    /// Publishes a request; returns the number of a subscription of its own, by which its answers come, whether or not
+    /// the responder repeats a correlation id. The request has one until [`Client::forget`].
+    ///
+    /// # Errors
+    /// As [`Client::publish`]; [`BrokerError::NoInbox`] where as many requests wait as may, or the client has ended.
+    pub fn ask<W: World>(
+        &mut self,
+        world: &W,
+        to: &Address,
+        message: OutgoingMessage,
+    ) -> Result<(Published, u64), BrokerError> {
+        authorize(&self.identity, Action::Receive, self.vhost, Object::Inbox)?;
+        let (request, label) = self.next_subscription();
+        let name = label.clone();
+        let inbox = world.with_outbound(self.connection, |outbound| {
+            outbound.inbox(SessionId::FIRST, &name, || (label, world.secret()))
+        });
+        let inbox = inbox.flatten().ok_or(BrokerError::NoInbox)?;
+        let mut message = message.with(Property::ReplyTo, &inbox.to_key());
+        message.head.replies_to_inbox = true;
+        match self.publish(world, to, &message, None) {
+            Ok(published) => Ok((published, request)),
+            Err(error) => {
+                self.forget(world, request);
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for no answer to a request any more: later ones vanish and are counted.
+    pub fn forget<W: World>(&self, world: &W, request: u64) {
+        world.with_outbound(self.connection, |outbound| {
+            outbound.close_inbox(SessionId::FIRST, &request.to_le_bytes());
+        });
+    }
+
+    /// Answers a request, repeating its correlation id. A request without a reply address is not answered.
+    ///
+    /// # Errors
+    /// As [`Client::publish`].
+    pub fn answer<W: World>(
+        &self,
+        world: &W,
+        request: &IncomingMessage,
+        message: OutgoingMessage,
+    ) -> Result<Published, BrokerError> {
+        let Some(to) = &request.reply_to else { return Ok(Published::Taken { receivers: 0 }) };
+        let answer = match &request.correlation_id {
+            Some(id) => message.with(Property::CorrelationId, id),
+            None => message,
+        };
+        self.publish(world, to, &answer, None)
+    }
+
+    /// Gives back all that the client has, or a part of it; says whether that was all. If not, the caller comes back
+    /// after others had their turn.
+    #[must_use]
+    pub fn disconnect<W: World>(&self, world: &W) -> bool {
+        broker::disconnect(world, &self.actor())
+    }
+}
