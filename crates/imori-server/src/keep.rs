@@ -146,6 +146,9 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     gathered.gone.append(&mut host.keeper().gone());
     let floor = [gathered.floor, host.first_definition()].into_iter().flatten().fold(next, Lsn::min);
     let floor = host.with_room_for_ids(|bytes| renew_seen(host, floor, bytes));
+    for key in host.queues() {
+        gathered.gone.extend(host.with_queue(key, |queue| queue.take_purged(floor)).unwrap_or_default());
+    }
     host.pass();
     let payload = payload(host, &gathered).encode();
     let Some(lsn) = host.append_checkpoint(floor, &payload) else {

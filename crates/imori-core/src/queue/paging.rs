@@ -453,6 +453,7 @@ impl Cutter<'_> {
                 // The last of the cut may go on behind it.
                 Fate::Drop(id) if entries.peek().is_some() => {
                     parts.push(part_of(id, &group, group.first().map(|first| first.envelope.sequence)));
+                    self.pages.set_apart(id, group.iter().map(|entry| entry.envelope.lsn));
                     self.dropped.extend(group);
                 }
                 Fate::Drop(_) | Fate::Stay => {
@@ -487,6 +488,7 @@ impl Cutter<'_> {
                 self.pages.let_go(failed, 1);
             }
         }
+        self.pages.set_apart(id, entries.iter().map(|entry| entry.envelope.lsn));
         let part = part_of(id, &entries, None);
         let priority = self.priority;
         self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, entries, dues: Vec::new() });
@@ -556,7 +558,7 @@ impl Spill<'_> {
         if let Some(failed) = entry.page {
             self.pages.let_go(failed, 1);
         }
-        self.pages.grow(draft.id);
+        self.pages.grow(draft.id, lsn);
         entry.page = Some(draft.id);
         *bytes += entry.memory();
         self.bytes += entry.memory();

@@ -138,6 +138,11 @@ impl Stage {
         was_out
     }
 
+    /// Drops what waits; gives how many messages that were.
+    pub(super) fn purge(&mut self) -> usize {
+        self.queue.purge(self.now, &mut Effects::default())
+    }
+
     pub(super) fn pass(&mut self, time: Duration) {
         self.now = self.now.after(time);
         self.queue.expire(self.now, &mut self.effects);

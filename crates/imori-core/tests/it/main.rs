@@ -24,6 +24,7 @@ mod anything;
 mod exchanges;
 mod bindings;
 mod single_active;
+mod purge;
 mod lifetime;
 mod sessions;
 mod limited;

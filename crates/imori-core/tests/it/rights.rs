@@ -79,6 +79,7 @@ fn who_has_no_rights_does_nothing() {
         broker::delete_exchange(&world, &eve, b"amq.topic", false).err(),
         broker::declare_queue(&world, &eve, b"new", &QueueSettings::default(), true).err(),
         broker::delete_queue(&world, &eve, b"q").err(),
+        broker::purge(&world, &eve, b"q").err(),
         broker::declare_exchange(&world, &eve, b"x", ExchangeKind::Topic, Settings::default()).err(),
         broker::commit(&world, &eve, &[publish("q")]).err(),
         broker::commit(&world, &eve, &[publish(&inbox)]).err(),

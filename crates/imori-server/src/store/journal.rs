@@ -333,6 +333,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::journal::New
     let kind = match kind {
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
+        RecordKind::Purge => RecordType::Purge,
         RecordKind::Count => RecordType::Count,
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,

@@ -44,11 +44,11 @@ pub(crate) struct CellWorld<'a> {
     pub(crate) ending: Cell<Option<ConnectionId>>,
     /// The connection that has its turn: if its client is gone it may give back what that had, and go on without.
     pub(crate) turn_of: Cell<Option<ConnectionId>>,
-    /// It has written, and not yet put back what it took for that.
+    /// The cell has written, and not yet put back the bytes that it took for that.
     pub(crate) has_written: Cell<bool>,
     /// The socket did not take all of what it wrote last.
     pub(crate) is_blocked: Cell<bool>,
-    /// It has put back what it took, and lets consumers take more.
+    /// The cell has put back the bytes that it took, and lets consumers take more.
     pub(crate) is_waking: Cell<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! What all cells of a run share, and the run's own means: chance, trace, locks, network.
+//! The state that all cells share, and the run's own means: chance, trace, locks, network.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -73,17 +73,17 @@ pub(crate) struct CellState {
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     /// Queues that were restored and are to be looked after.
     pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
-    /// It wants to be woken when more of the journal is durable.
+    /// The cell wants to be woken when more of the journal is durable.
     pub(crate) awaits_sync: Cell<bool>,
-    /// It wants to be woken when more of it is written.
+    /// The cell wants to be woken when more of the journal is written.
     pub(crate) awaits_write: Cell<bool>,
     /// The journal came further.
     pub(crate) is_woken: Cell<bool>,
-    /// What queues are to be told of their pages.
+    /// News of their pages that queues have not been told.
     pub(crate) page_news: RefCell<VecDeque<PageNews>>,
-    /// Its turns, as the checkpointer sees them.
+    /// The cell's turns, as the checkpointer sees them.
     pub(crate) turns: Turns,
-    /// It has told its connections that the broker stops.
+    /// The cell has told its connections that the broker stops.
     pub(crate) has_told: Cell<bool>,
 }
 
@@ -111,7 +111,7 @@ impl CellState {
     }
 }
 
-/// What all cells share.
+/// The state that all cells share.
 pub(crate) struct Shared {
     pub(crate) random: Random,
     pub(crate) trace: Trace,
@@ -133,7 +133,7 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) log: RefCell<Log>,
     pub(crate) segments: Segments<Device>,
-    /// What of the journal's messages the start left there.
+    /// Messages that the start left in the journal.
     pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
     pub(crate) checkpointer: Keeper,
     pub(crate) jobs: Jobs,
@@ -165,9 +165,9 @@ pub(crate) struct Shared {
     pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
     /// Ends of the broker meanwhile.
     pub(crate) ends_with_pending: Cell<u64>,
-    /// What was rejected and lingers, or did, for a bug.
+    /// Rejected messages that wait for room, or did, for a bug.
     pub(crate) rejected: RefCell<BTreeSet<Holding>>,
-    /// Who waits for records so as to write pages has waited for too long.
+    /// Threads that wait for records before they write pages have waited for too long.
     pub(crate) gives_up: Cell<bool>,
 }
 
@@ -237,7 +237,7 @@ impl Shared {
         }
     }
 
-    /// What the next process begins with: all that is not the broker's goes on.
+    /// Makes the state of the next process. Everything that is not the broker's goes on.
     pub(crate) fn next_life(&mut self, workload: &Workload, store: Store) -> Shared {
         let random = std::mem::replace(&mut self.random, Random::new(0));
         let trace = std::mem::replace(&mut self.trace, Trace::new(false));
@@ -292,7 +292,7 @@ impl Shared {
         self.cells.get(cell).expect("cells are numbered from 0")
     }
 
-    /// What the thread of this number is doing: the cells come first, then those of the store.
+    /// The status of a thread by its number: the cells come first, then the threads of the store.
     pub(crate) fn status(&self, thread: usize) -> &Cell<Status> {
         match thread.checked_sub(self.cells.len()) {
             Some(of_store) => &self.threads.thread(of_store).status,

@@ -1,4 +1,4 @@
-//! What the server's checkpointer and pager need of a thread of the store, and the bugs that are planted between the two.
+//! A thread of the store as host of the server's checkpointer and pager, and the bugs that are planted between the two.
 
 use std::io;
 

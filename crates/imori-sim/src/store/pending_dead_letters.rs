@@ -1,4 +1,4 @@
-//! What died and lingers for want of room: how much of that a run meets, and the bugs that are planted in its records.
+//! Dead letters that wait for room: how many a run meets, and the bugs that are planted in their records.
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{Count, Holding};
