@@ -25,8 +25,6 @@ FULL_FOLDERS = {
     "crates/imori-bench/src/scenario",
     "crates/imori-bench/src/versus",
     "crates/imori-bench/src/watch",
-    "crates/imori-core/src/broker",
-    "crates/imori-core/src/outbound",
     "crates/imori-core/src/queue",
     "crates/imori-nats/src",
     "crates/imori-server/src",

@@ -22,6 +22,7 @@ pub mod delivery;
 pub mod route;
 pub mod message;
 pub mod confirm;
+pub mod room;
 pub mod memory;
 pub mod name;
 pub mod id;

@@ -237,6 +237,8 @@ impl Cell {
 }
 
 impl World for Cell {
+    type Room = Shared;
+
     fn now(&self) -> Time {
         self.now.get()
     }
@@ -252,8 +254,8 @@ impl World for Cell {
         self.shared.memory.is_alarmed()
     }
 
-    fn is_disk_alarmed(&self) -> bool {
-        self.shared.memory.is_disk_alarmed()
+    fn room(&self) -> &Shared {
+        &self.shared
     }
 
     fn gauge(&self) -> &Gauge {
@@ -300,26 +302,6 @@ impl World for Cell {
 
     fn group_bytes_max(&self) -> usize {
         self.shared.journal.group_bytes_max()
-    }
-
-    fn has_room_to_declare(&self) -> bool {
-        self.shared.journal.has_room_to_declare()
-    }
-
-    fn is_room_scarce(&self) -> bool {
-        self.shared.journal.is_room_scarce()
-    }
-
-    fn moves_bytes_max(&self) -> usize {
-        self.shared.journal.mark_bytes()
-    }
-
-    fn take_room(&self) -> Option<usize> {
-        self.shared.journal.take_room()
-    }
-
-    fn give_room_back(&self) {
-        self.shared.journal.give_room_back();
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -11,6 +11,7 @@ use std::task::Waker;
 use arc_swap::ArcSwap;
 use imori_core::id::{ConnectionId, QueueId};
 use imori_core::queue::Queue;
+use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::Table;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
@@ -203,6 +204,31 @@ pub(crate) struct Shared {
     pub(crate) phase: watch::Sender<Phase>,
     /// Why the broker had to end, if it had to.
     pub(crate) fault: Mutex<Option<ServeError>>,
+}
+
+impl Room for Shared {
+    fn state(&self) -> RoomState {
+        if self.journal.is_room_scarce() {
+            return RoomState::Scarce;
+        }
+        RoomState::Ample { command_bytes_max: self.journal.mark_bytes() }
+    }
+
+    fn reserve(&self) -> &Reserve {
+        self.journal.reserve()
+    }
+
+    fn reserve_bytes(&self) -> usize {
+        self.journal.reserve_bytes()
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.memory.is_disk_alarmed()
+    }
+
+    fn may_declare(&self) -> bool {
+        self.journal.has_room_to_declare()
+    }
 }
 
 impl Shared {

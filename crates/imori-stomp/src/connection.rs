@@ -11,6 +11,7 @@ use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Repeated, Taken, Unread};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
+use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Peer, Refusal};
 use imori_core::world::{Event, World};
@@ -419,7 +420,7 @@ impl Connection {
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
         let is_kept = || frame.command == Command::Commit || frame.headers.raw("persistent") == Some(b"true");
-        (world.is_alarmed() || world.is_disk_alarmed() && is_kept()) && self.publishes(frame)
+        (world.is_alarmed() || world.room().is_alarmed() && is_kept()) && self.publishes(frame)
     }
 
     /// Says that a frame publishes.

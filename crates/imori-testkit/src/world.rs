@@ -24,6 +24,7 @@ use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
 
 use crate::plain::Lines;
+use crate::room::TestRoom;
 
 /// The vhost of a caller of verbs; there is also `VhostId(1)`.
 pub const VHOST: VhostId = VhostId(0);
@@ -85,14 +86,8 @@ pub struct TestWorld {
     pub group_bytes_max: Cell<usize>,
     /// Bytes of memory that a queue may keep.
     pub share: Cell<usize>,
-    /// Bytes of the disk for dead letters, where there is little; nobody has them twice.
-    pub room: Cell<Option<usize>>,
-    /// Somebody has the room.
-    pub is_room_taken: Cell<bool>,
-    /// Bytes of the disk for the dead letters of one command, where there is more.
-    pub moves_bytes_max: Cell<usize>,
-    /// There is room for more declarations.
-    pub may_declare: Cell<bool>,
+    /// The room on its disk.
+    pub room: TestRoom,
     /// Work that queues asked of the disk.
     pub work: RefCell<Vec<(QueueId, PageWork)>>,
 }
@@ -138,10 +133,7 @@ impl TestWorld {
             journal: RefCell::default(),
             group_bytes_max: Cell::new(1 << 20),
             share: Cell::new(usize::MAX),
-            room: Cell::default(),
-            is_room_taken: Cell::default(),
-            moves_bytes_max: Cell::new(usize::MAX),
-            may_declare: Cell::new(true),
+            room: TestRoom::default(),
             work: RefCell::default(),
         }
     }
@@ -307,6 +299,8 @@ impl TestWorld {
 }
 
 impl World for TestWorld {
+    type Room = TestRoom;
+
     fn now(&self) -> Time {
         self.now.get()
     }
@@ -321,6 +315,10 @@ impl World for TestWorld {
         let left = self.alarm_left.get().checked_sub(1);
         self.alarm_left.set(left.unwrap_or_default());
         self.is_alarmed.get() && left.is_some()
+    }
+
+    fn room(&self) -> &TestRoom {
+        &self.room
     }
 
     fn gauge(&self) -> &Gauge {
@@ -379,26 +377,6 @@ impl World for TestWorld {
 
     fn group_bytes_max(&self) -> usize {
         self.group_bytes_max.get()
-    }
-
-    fn is_room_scarce(&self) -> bool {
-        self.room.get().is_some()
-    }
-
-    fn moves_bytes_max(&self) -> usize {
-        self.moves_bytes_max.get()
-    }
-
-    fn take_room(&self) -> Option<usize> {
-        if self.is_room_taken.replace(true) { None } else { self.room.get() }
-    }
-
-    fn give_room_back(&self) {
-        assert!(self.is_room_taken.replace(false), "it was taken");
-    }
-
-    fn has_room_to_declare(&self) -> bool {
-        self.may_declare.get()
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -17,6 +17,7 @@ mod measure;
 mod spread;
 pub(crate) mod csv;
 pub(crate) mod runs;
+pub(crate) mod packed;
 pub(crate) mod live;
 mod text;
 mod verdict;

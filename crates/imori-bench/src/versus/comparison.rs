@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::record::report::{Outcome, Report};
+use crate::report::runs::{Run, Runs};
 
 /// Version of the JSON.
 pub(crate) const FORMAT: u32 = 1;
@@ -141,6 +142,12 @@ impl Comparison {
         matching.filter(|run| run.counts()).map(|run| (run.turn, &run.report))
     }
 
+    /// The runs that count, each under the name of its peer.
+    pub(crate) fn counted(&self) -> Runs {
+        let counting = self.runs.iter().filter(|turn| turn.counts());
+        Runs::new(counting.map(|turn| Run { side: turn.peer.clone(), report: turn.report.clone() }).collect())
+    }
+
     /// The peers that take part in a job.
     pub(crate) fn peers_of<'a>(&'a self, job: &'a str) -> impl Iterator<Item = &'a PeerFacts> + 'a {
         let is_left_out = move |peer: &PeerFacts| {
@@ -166,7 +173,7 @@ impl Comparison {
 
     /// Writes it as JSON; a file of that name is replaced as a whole.
     pub(crate) fn save(&self, file: &Path) -> Result<()> {
-        let mut json = serde_json::to_vec_pretty(self)?;
+        let mut json = serde_json::to_vec(self)?;
         json.push(b'\n');
         let beside = file.with_extension("part");
         fs::write(&beside, json).and_then(|()| fs::rename(&beside, file)).with_context(|| {

@@ -1,5 +1,6 @@
 //! Side by side: the same load on several peers in turns, one command, one report.
 
+mod again;
 mod experiment;
 mod chart;
 mod hand;
@@ -28,6 +29,7 @@ use clap::Subcommand;
 
 use crate::interrupt;
 
+pub use again::ReportArgs;
 pub use arguments::VersusArgs;
 pub use comparison::{Comparison, Failure, Job, LeftOut, PeerFacts, Settings, Turn};
 pub use experiment::ExperimentArgs;
@@ -49,6 +51,8 @@ pub enum Beside {
     /// nats or own), and a scenario with its options. With a list the other options replace those of
     /// the lines that have them.
     Versus(VersusArgs),
+    /// Kept results, printed again, or as a page.
+    Report(ReportArgs),
     /// An experiment of RPCBench, for Imori and those it was compared with.
     Experiment(ExperimentArgs),
     /// What is on this machine to compare with; or one of them, run by hand.
@@ -68,6 +72,7 @@ impl Beside {
                 interrupt::listen()?;
                 compare::run(args)
             }
+            Beside::Report(args) => again::run(args).map(|()| 0),
             Beside::Experiment(args) => {
                 interrupt::listen()?;
                 experiment::run(args)

@@ -7,6 +7,7 @@ use crate::id::{DurableQueueId, QueueId};
 use crate::name::Name;
 use crate::queue::{Durability, Queue, QueueSettings};
 use crate::record::{Definition, NewRecord, RecordKind};
+use crate::room::Room;
 use crate::route::{ExchangeKind, Settings};
 use crate::topology::Topology;
 use crate::world::World;
@@ -131,7 +132,7 @@ pub fn declare_exchange<W: World>(
 /// # Errors
 /// [`BrokerError::DiskFull`].
 pub(super) fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
-    if world.has_room_to_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
+    if world.room().may_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
 }
 
 /// Records a definition; gives the number of its record.

@@ -11,6 +11,7 @@ use super::unread::Unread;
 use crate::broker::{self, Actor};
 use crate::id::ConnectionId;
 use crate::outbound::{CutReason, Encoder, SessionId};
+use crate::room::Room;
 use crate::time::Time;
 use crate::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use crate::world::World;
@@ -89,7 +90,7 @@ pub trait Inbound: Debug + Sized {
     /// Says that parked frames have to stay where they are.
     #[inline]
     fn must_wait<W: World>(world: &W) -> bool {
-        world.is_alarmed() || world.is_disk_alarmed()
+        world.is_alarmed() || world.room().is_alarmed()
     }
 
     /// Says that reading on may free memory, as the client has more to say than publishes.

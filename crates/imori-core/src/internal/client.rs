@@ -12,6 +12,7 @@ use crate::id::{ConnectionId, ReaderId, VhostId};
 use crate::message::{Address, Property};
 use crate::name::Name;
 use crate::outbound::{Credit, Encoder, Numbers, SessionId};
+use crate::room::Room;
 use crate::route::BindingKey;
 use crate::world::World;
 
@@ -74,7 +75,7 @@ impl Client {
         let (exchange, subject) = (to.exchange.as_bytes(), to.subject.as_bytes());
         let done = message.lend(|publication| {
             let view = publication.view();
-            if world.is_alarmed() || view.head.is_persistent && world.is_disk_alarmed() {
+            if world.is_alarmed() || view.head.is_persistent && world.room().is_alarmed() {
                 return Ok(None);
             }
             if broker::must_wait_for_queue(world, &self.actor(), exchange, subject, &view) {

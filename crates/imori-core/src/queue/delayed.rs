@@ -279,6 +279,7 @@ mod tests {
             deaths: None,
             failures: 0,
             is_redelivered: false,
+            is_rejected: false,
             priority: 0,
         };
         Entry::new(Message::store(&view, None, &Gauge::default()), envelope)

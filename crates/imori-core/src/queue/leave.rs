@@ -8,6 +8,7 @@ use super::queue::Queue;
 use crate::delivery::{Count, Holding, Outcome};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
+use crate::room::Allowance;
 use crate::time::Time;
 
 /// What follows from a change of a queue, to be seen to after it is unlocked.
@@ -30,14 +31,16 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Nothing yet, of what has so many bytes of the disk for dead letters.
-    pub fn within(room: usize) -> Effects {
-        Effects { room: Some(room), ..Effects::default() }
+    /// Nothing yet, of a change that may fill so many bytes of the disk with dead letters.
+    pub fn within(bytes: usize) -> Effects {
+        Effects { room: Some(bytes), ..Effects::default() }
     }
 
-    /// The same where the disk has more than that, for which others wait meanwhile.
-    pub fn at_once(room: usize) -> Effects {
-        Effects { has_first: true, ..Effects::within(room) }
+    /// Nothing yet, of a change with this allowance. Where room is ample the first of its dead letters moves, however
+    /// much that takes.
+    #[inline]
+    pub fn allowed(allowance: &Allowance<'_>) -> Effects {
+        Effects { has_first: !allowance.is_scarce(), ..Effects::within(allowance.bytes()) }
     }
 
     /// Takes room for a dead letter, if there is as much.
@@ -81,7 +84,7 @@ impl Queue {
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                match self.doom(entry.envelope.failures) {
+                match self.doom(&entry.envelope) {
                     Some(reason) => self.die(entry, reason, now, effects),
                     None => {
                         effects.counted.extend(self.count(&entry, entry.envelope.failures));
@@ -101,7 +104,7 @@ impl Queue {
             Outcome::Reject => DeathReason::Rejected,
             Outcome::Release { failed } => {
                 let failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                self.doom(failures)?
+                self.doom_after(&entry.envelope, failures)?
             }
         };
         self.dead(entry, reason, now)

@@ -181,14 +181,13 @@ impl Queue {
                 continue;
             }
             if let Some(count) = self.counts.get(&envelope.lsn) {
-                envelope.failures = count.failures;
-                envelope.is_redelivered |= count.is_redelivered;
+                count.apply_to(envelope);
             }
             envelope.is_redelivered |= page.is_doubtful;
             envelope.priority = priority;
             entry.page = page_of;
             self.gauge.add(Entry::CHARGE);
-            match self.doom(entry.envelope.failures) {
+            match self.doom(&entry.envelope) {
                 Some(reason) => failed.push((entry, reason)),
                 None => run.push_back(entry),
             }
@@ -291,7 +290,8 @@ impl Queue {
         let released = self.ready.levels().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
         for (entry, failures) in out.chain(released).filter(|(entry, _)| is_kept(entry)) {
             let failures = entry.envelope.failures.saturating_add(failures);
-            if failures > 0 || entry.envelope.is_redelivered {
+            let envelope = &entry.envelope;
+            if failures > 0 || envelope.is_redelivered || envelope.is_rejected {
                 counts.extend(self.count(entry, failures));
             }
         }
@@ -360,7 +360,7 @@ impl Queue {
                     position = restored_position(entry.envelope.lsn, position, end);
                     entry.position = position;
                     self.gauge.add(Entry::CHARGE);
-                    if self.doom(entry.envelope.failures).is_none() {
+                    if self.doom(&entry.envelope).is_none() {
                         run.push_back(entry);
                     } else {
                         self.unsettled.insert(sequence, entry);

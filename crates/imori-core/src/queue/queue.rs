@@ -279,7 +279,8 @@ impl Queue {
 
     pub(super) fn count(&self, entry: &Entry, failures: u32) -> Option<Count> {
         let holding = self.holding(entry.envelope.lsn)?;
-        Some(Count { holding, failures, is_redelivered: true })
+        let is_rejected = entry.envelope.is_rejected;
+        Some(Count { holding, failures, is_redelivered: true, is_rejected })
     }
 }
 

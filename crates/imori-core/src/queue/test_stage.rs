@@ -62,6 +62,7 @@ pub(crate) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
         deaths: None,
         failures: 0,
         is_redelivered: false,
+        is_rejected: false,
         priority: 0,
     };
     Entry::new(message, envelope)

@@ -199,6 +199,8 @@ impl Shared {
 }
 
 impl World for CellWorld<'_> {
+    type Room = Shared;
+
     fn now(&self) -> Time {
         self.now.get()
     }
@@ -294,22 +296,6 @@ impl World for CellWorld<'_> {
         self.shared.log.borrow().appended()
     }
 
-    fn is_room_scarce(&self) -> bool {
-        self.shared.is_room_scarce()
-    }
-
-    fn moves_bytes_max(&self) -> usize {
-        self.shared.moves_bytes_max()
-    }
-
-    fn take_room(&self) -> Option<usize> {
-        self.shared.take_room()
-    }
-
-    fn give_room_back(&self) {
-        self.shared.is_room_taken.set(false);
-    }
-
     fn group_bytes_max(&self) -> usize {
         if self.shared.has(Bug::LengthUnlimited) || self.shared.has(Bug::LongRecordsCut) {
             return usize::MAX;
@@ -317,8 +303,8 @@ impl World for CellWorld<'_> {
         self.shared.log.borrow().group_bytes_max()
     }
 
-    fn is_disk_alarmed(&self) -> bool {
-        self.shared.memory.is_disk_alarmed()
+    fn room(&self) -> &Shared {
+        self.shared
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Count, Holding, Seen};
+use imori_core::delivery::{Holding, Seen};
 use imori_core::id::DurableQueueId;
 use imori_core::queue::PagePlace;
 use imori_core::record::{Definition, MessageRecord, Row, Table, decode_counts, decode_seen, decode_settle};
@@ -72,7 +72,7 @@ impl Image {
         }
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Count) {
             let read = decode_counts(&record.payload, &mut |count| {
-                if count.failures == Count::REJECTED {
+                if count.is_rejected {
                     image.rejected.insert(count.holding);
                 }
             });

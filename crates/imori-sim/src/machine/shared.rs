@@ -13,6 +13,7 @@ use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
 use imori_core::restore::Awakening;
+use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
@@ -157,8 +158,8 @@ pub(crate) struct Shared {
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
     /// Sessions whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
     pub(crate) let_go: RefCell<Vec<usize>>,
-    /// A command has the room that there is for dead letters.
-    pub(crate) is_room_taken: Cell<bool>,
+    /// The right to the room that is kept for dead letters.
+    pub(crate) reserve: Reserve,
     /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
     pub(crate) behind_bytes: Cell<Option<usize>>,
     /// When something died and lingered last.
@@ -228,7 +229,7 @@ impl Shared {
             points: Cell::new(0),
             delayed: RefCell::default(),
             let_go: RefCell::default(),
-            is_room_taken: Cell::default(),
+            reserve: Reserve::default(),
             behind_bytes: Cell::default(),
             dead_letters_pended_at: Cell::default(),
             ends_with_pending: Cell::default(),
@@ -270,24 +271,6 @@ impl Shared {
         log.queued() <= self.queued_max / 2 && !log.is_space_low && !log.is_stalled()
     }
 
-    /// Tells whether what only moves or repeats something has to ask for room.
-    pub(crate) fn is_room_scarce(&self) -> bool {
-        let log = self.log.borrow();
-        log.is_space_low || self.behind_bytes.get().is_some() || log.queued() > self.queued_max
-    }
-
-    /// Bytes of it that one command may write where there is room: half a journal file.
-    pub(crate) fn moves_bytes_max(&self) -> usize {
-        self.log.borrow().group_bytes_max() / 2
-    }
-
-    /// Nothing, less than most of them take, or enough for all; none while somebody has it.
-    pub(crate) fn take_room(&self) -> Option<usize> {
-        let is_free = !self.is_room_taken.replace(true);
-        let bytes = || *self.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
-        is_free.then(|| self.behind_bytes.get().unwrap_or_else(bytes))
-    }
-
     pub(crate) fn cell(&self, cell: usize) -> &CellState {
         self.cells.get(cell).expect("cells are numbered from 0")
     }
@@ -312,5 +295,35 @@ impl Shared {
 
     pub(crate) fn is_violated(&self) -> bool {
         self.violation.borrow().is_some()
+    }
+}
+
+impl Room for Shared {
+    fn state(&self) -> RoomState {
+        let log = self.log.borrow();
+        let is_behind = self.behind_bytes.get().is_some() || log.queued() > self.queued_max;
+        if log.is_space_low || is_behind {
+            return RoomState::Scarce;
+        }
+        // Half a journal file.
+        RoomState::Ample { command_bytes_max: log.group_bytes_max() / 2 }
+    }
+
+    fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    /// Nothing, less than most of them take, or enough for all.
+    fn reserve_bytes(&self) -> usize {
+        let bytes = || *self.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
+        self.behind_bytes.get().unwrap_or_else(bytes)
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.memory.is_disk_alarmed()
+    }
+
+    fn may_declare(&self) -> bool {
+        true
     }
 }

@@ -276,7 +276,8 @@ fn what_was_known_of_deliveries_is_forgotten_when_newer_is_known() {
     let settings = QueueSettings { is_durable: true, delivery_limit: Some(9), ..QueueSettings::default() };
     let (mut queue, id, entries) = on_disk(settings);
     let holding = |lsn| Holding { queue: DurableQueueId(1), lsn: Lsn(lsn) };
-    let known = |(lsn, failures)| Count { holding: holding(lsn), failures, is_redelivered: true };
+    let known =
+        |(lsn, failures)| Count { holding: holding(lsn), failures, is_redelivered: true, is_rejected: false };
     queue.restore_counts([(1, 3), (2, 5), (3, 7)].map(known).into_iter());
     assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
     let sequence = take_one(&mut queue);
