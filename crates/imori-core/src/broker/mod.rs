@@ -10,7 +10,6 @@ mod commit;
 mod page;
 mod cancel;
 mod disconnect;
-mod session;
 mod settle;
 mod purge;
 mod consume;
@@ -35,7 +34,7 @@ pub use consume::{
 pub use declare::{Declared, declare_exchange, declare_queue};
 pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};
 pub use delete_exchange::delete_exchange;
-pub use disconnect::disconnect;
+pub use disconnect::{disconnect, end_session, open_session, set_window};
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
@@ -44,6 +43,5 @@ pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copi
 pub use press::{must_commit_wait_for_queue, must_wait_for_queue};
 pub use publish::{Repetition, notify, publish, publish_again, publish_each, publish_to_queue};
 pub use purge::purge;
-pub use session::{end_session, open_session, set_window};
 pub use settle::settle;
 pub use steps::Step;

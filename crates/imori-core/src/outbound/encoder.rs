@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::session_id::SessionId;
 use crate::delivery::{About, Delivery};
+use crate::id::SessionId;
 use crate::message::Publication;
 use crate::name::Name;
 

@@ -17,12 +17,12 @@ mod sessions;
 mod session;
 mod readers;
 mod answers;
-mod session_id;
 mod credit;
 mod buffer;
 #[cfg(test)]
 mod test_stage;
 
+pub use crate::id::SessionId;
 pub use credit::Credit;
 pub use deliver::{Live, Reply};
 pub use encoder::{
@@ -34,4 +34,3 @@ pub use open_session::{HeldAnswers, SessionRefusal};
 pub use outbound::{Outbound, OutboundLimits, Wake};
 pub use readers::{ReaderSpec, Source, Subscription};
 pub use session::{Numbers, Unsettled};
-pub use session_id::SessionId;

@@ -2,7 +2,7 @@
 
 use super::end::Remains;
 use super::outbound::Outbound;
-use super::session_id::SessionId;
+use crate::id::SessionId;
 
 /// Why a session cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use super::answers::{Answer, Held};
 use super::encoder::{Confirmed, CutReason};
 use super::outbound::{Outbound, Wake};
-use super::session_id::SessionId;
 use super::sessions::FIRST_SLOT;
 use crate::confirm::{Confirm, Given, Level, Progress};
 use crate::id::ReaderId;
+use crate::id::SessionId;
 
 /// Answers to publishes that leave together: their numbers follow each other.
 struct Run {

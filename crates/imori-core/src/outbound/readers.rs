@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::credit::Credit;
-use super::session_id::SessionId;
+use crate::id::SessionId;
 use crate::id::{QueueId, ReaderId};
 use crate::name::Name;
 

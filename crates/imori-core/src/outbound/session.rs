@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 
 use super::answers::Answers;
 use super::readers::Record;
-use super::session_id::SessionId;
 use crate::delivery::Place;
 use crate::id::ReaderId;
+use crate::id::SessionId;
 
 /// A delivery that its reader has not settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

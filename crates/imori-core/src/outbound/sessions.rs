@@ -2,8 +2,8 @@
 
 use super::answers::Held;
 use super::session::Session;
-use super::session_id::SessionId;
 use crate::confirm::Progress;
+use crate::id::SessionId;
 
 /// The slot of [`SessionId::FIRST`].
 pub(super) const FIRST_SLOT: u16 = 0;

@@ -4,8 +4,8 @@ use super::credit::Credit;
 use super::outbound::{Outbound, Wake};
 use super::readers::Source;
 use super::session::{Numbers, Unsettled};
-use super::session_id::SessionId;
 use crate::id::ReaderId;
+use crate::id::SessionId;
 
 impl Outbound {
     /// Gives a reader other credit; a consumer that can take more for it has to be woken.
