@@ -15,6 +15,7 @@ mod restore_pages;
 pub mod record;
 pub mod topology;
 pub mod error;
+pub mod login;
 pub mod authorize;
 pub mod queue;
 pub mod outbound;

@@ -2,6 +2,7 @@
 
 use crate::confirm::{Level, Lsn};
 use crate::id::{ConnectionId, QueueId};
+use crate::login::{Login, Verdict, Verification};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, OriginId};
 use crate::outbound::Outbound;
@@ -83,6 +84,11 @@ pub trait World {
 
     /// 128 bits that nobody can guess.
     fn secret(&self) -> [u8; 16];
+
+    /// Finds out who a client is, now or later. Whoever knows no user refuses everybody.
+    fn verify(&self, _login: Login) -> Verification {
+        Verification::Done(Verdict::Refused)
+    }
 
     /// Tells whether so much memory is used that publishes have to wait.
     fn is_alarmed(&self) -> bool;

@@ -15,6 +15,7 @@ use arc_swap::{ArcSwap, Cache};
 use imori_core::broker::queue_woken;
 use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId};
+use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
@@ -28,9 +29,10 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
+use crate::login::Verdicts;
 use crate::protocol_numbers::header_reader;
 use crate::settings::Settings;
-use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
+use crate::shared::{LinkVerdicts, Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::spin::Spin;
 use crate::store::{Asked, asked};
@@ -248,6 +250,11 @@ impl World for Cell {
         // Without the system's generator nothing here can be kept safe.
         getrandom::fill(&mut secret).expect("the system's random generator works");
         secret
+    }
+
+    fn verify(&self, login: Login) -> Verification {
+        let verdicts = || Arc::new(LinkVerdicts(Arc::downgrade(&self.shared))) as Arc<dyn Verdicts>;
+        self.shared.verifiers.verify(login, verdicts)
     }
 
     fn is_alarmed(&self) -> bool {

@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::login::{Authenticator, Verifiers};
 use crate::memory_limit::memory_limit;
 use crate::protocol::ProtocolSettings;
 use crate::settings::Settings;
@@ -46,7 +47,11 @@ pub(crate) struct Prepared {
 }
 
 /// Opens the store and makes what cells share.
-pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
+pub(crate) fn prepare(
+    config: &Config,
+    cells: usize,
+    authenticator: Arc<dyn Authenticator>,
+) -> Result<Prepared, StartError> {
     let limits = &config.limits;
     let table_limits = TableLimits {
         queues_max: limits.queues as usize,
@@ -104,6 +109,7 @@ pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartEr
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
         complaints: Complaints::default(),
+        verifiers: Verifiers::new(authenticator),
         memory,
         alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
+use imori_core::login::Verdict;
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
@@ -180,6 +181,11 @@ impl Protocol {
     /// Replays what is parked, as the queue that it waited for is shorter, or gone.
     pub fn relieved<W: World>(&mut self, world: &W) -> Next {
         each!(self, inbound => inbound.relieved(world))
+    }
+
+    /// Goes on with a login whose check took longer than a turn.
+    pub fn verified(&mut self, verdict: Verdict) -> Next {
+        each!(self, inbound => inbound.verified(verdict))
     }
 
     /// Tells the client that the broker begins to stop.

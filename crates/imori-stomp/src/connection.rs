@@ -13,7 +13,7 @@ use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Repeated, T
 use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Peer, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
 use imori_core::world::{Event, World};
 
 use crate::command::Command;
@@ -61,7 +61,7 @@ pub struct Connection {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The client has not logged in.
+    /// The client has not logged in. Its CONNECT is taken again when the verdict of its credentials is there.
     Greeting,
     /// All frames are worked off as they come.
     Open,
@@ -288,7 +288,7 @@ impl Connection {
                 self.perform_at_once(world, frame, budget);
             }
             Action::Ignore => {}
-            Action::LogIn => self.log_in(world, frame),
+            Action::LogIn => return self.log_in(world, frame, bytes.len()),
             Action::RefuseBeforeLogin => {
                 let text = format_args!("{} is not allowed before login; send CONNECT first", frame.command);
                 self.refuse(world, &Complaint::last("Illegal command", text), Some(frame));
@@ -382,9 +382,13 @@ impl Connection {
         }
     }
 
-    fn log_in<W: World>(&mut self, world: &W, frame: &Frame<'_>) {
-        match log_in(&mut self.session, world, &self.intake.peer, frame) {
-            Ok(agreed) => {
+    /// Logs the client in, unless its credentials take longer to check.
+    fn log_in<W: World>(&mut self, world: &W, frame: &Frame<'_>, len: usize) -> Taken {
+        let (intake, connection) = (&mut self.intake, self.session.connection);
+        let verify = |credentials| intake.verify(world, connection, credentials);
+        match log_in(&mut self.session, world, frame, verify) {
+            Ok(None) => return Taken::Left(Next::Verify),
+            Ok(Some(agreed)) => {
                 self.decoder.connected(self.session.version);
                 self.intake.reading.logged_in();
                 self.keepalive.logged_in(agreed, world.now());
@@ -392,6 +396,7 @@ impl Connection {
             }
             Err(complaint) => self.refuse(world, &complaint, Some(frame)),
         }
+        Taken::Bytes(len)
     }
 
     /// Gives a receipt, behind those that wait.

@@ -18,4 +18,4 @@ pub use client::{Client, answers};
 pub use plain::{Lines, Plain};
 pub use room::TestRoom;
 pub use talk::{Dialogue, Settings, Talk, check_conversations};
-pub use world::{LIMITS, ROOMY_LIMITS, TestWorld, VHOST};
+pub use world::{LIMITS, ROOMY_LIMITS, TestWorld, VHOST, verdict};
