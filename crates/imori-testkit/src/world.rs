@@ -32,11 +32,16 @@ pub const VHOST: VhostId = VhostId(0);
 const QUEUES_MAX: usize = 500;
 
 /// Limits of a caller of verbs: so small that tests reach them.
-pub const LIMITS: OutboundLimits = OutboundLimits { feed_bytes: 200, unsent_bytes_max: 2000, inboxes_max: 4 };
+pub const LIMITS: OutboundLimits =
+    OutboundLimits { feed_bytes: 200, unsent_bytes_max: 2000, inboxes_max: 4, sessions_max: 4 };
 
 /// Limits of a protocol's client.
-pub const ROOMY_LIMITS: OutboundLimits =
-    OutboundLimits { feed_bytes: 1024 * 1024, unsent_bytes_max: 16 * 1024 * 1024, inboxes_max: 4 };
+pub const ROOMY_LIMITS: OutboundLimits = OutboundLimits {
+    feed_bytes: 1024 * 1024,
+    unsent_bytes_max: 16 * 1024 * 1024,
+    inboxes_max: 4,
+    sessions_max: 4,
+};
 
 /// Locks, in the order in which they may be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

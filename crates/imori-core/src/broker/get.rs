@@ -1,12 +1,12 @@
 //! Gives out one message of a queue to somebody who asks for it.
 
 use super::deliver::change_and_deliver;
-use super::look_up::find_queue;
 use crate::authorize::{Action, Actor, Object, authorize};
+use crate::definitions::find_queue;
 use crate::delivery::Taken;
 use crate::error::BrokerError;
+use crate::id::SessionId;
 use crate::name::Name;
-use crate::outbound::SessionId;
 use crate::queue::Got;
 use crate::world::World;
 

@@ -27,5 +27,6 @@ mod single_active;
 mod purge;
 mod get;
 mod lifetime;
+mod sessions;
 mod limited;
 mod rights;
