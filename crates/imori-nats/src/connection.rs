@@ -511,7 +511,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another.
                 Outbound::finish(outbound);
             }
-            outbound.answer(Confirm::NOW, |out| push_error(out, &said));
+            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, &said));
         });
         let refusal = Refusal { message: complaint.message(), text: format!("{said}: {text}") };
         self.intake.refusal = Some(refusal);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imori_core::id::{QueueId, VhostId};
+use imori_core::limits::SESSIONS_MAX;
 use imori_core::name::Name;
 use imori_core::outbound::OutboundLimits;
 use imori_core::restore::{Awakening, Restored};
@@ -213,6 +214,7 @@ pub(crate) fn settings(
             // What one connection does not read must not be what all publishers wait for.
             unsent_bytes_max: limits.unsent_bytes.as_usize().min(mark_bytes / UNSENT_SHARE_OF_MARK),
             inboxes_max: INBOXES_MAX,
+            sessions_max: SESSIONS_MAX,
         },
         write: config.cells.write,
         gate: Arc::new(gate(config)),

@@ -406,10 +406,10 @@ impl Connection {
             let given = world.with_outbound(self.session.connection, |outbound| match says.promises() {
                 true => {
                     let write = |out: &mut Vec<u8>| push_receipt(out, receipt, says, confirm.level);
-                    outbound.promise(confirm, confirm.level, write)
+                    outbound.promise(SESSION, confirm, confirm.level, write)
                 }
                 false => {
-                    outbound.answer(confirm, |out| push_receipt(out, receipt, says, confirm.level));
+                    outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, says, confirm.level));
                     false
                 }
             });
@@ -492,7 +492,7 @@ impl Connection {
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
         world.with_outbound(self.session.connection, |outbound| {
             let confirm = self.session.unconfirmed;
-            outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
+            outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
         });
     }
 
@@ -520,7 +520,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another ERROR.
                 outbound.finish();
             }
-            outbound.answer(Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
+            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
         });
         let refusal = Refusal { message: complaint.message(), text: complaint.text().to_string() };
         self.intake.refusal = Some(refusal);

@@ -16,7 +16,7 @@ use crate::encode::FrameWriter;
 use crate::frame::Frame;
 use crate::heart_beat::{Agreed, HeartBeat};
 use crate::message::{MessageEncoder, SESSION_BYTES};
-use crate::session::Session;
+use crate::session::{SESSION, Session};
 use crate::settings::Settings;
 use crate::subscribe::token;
 use crate::version::Version;
@@ -55,7 +55,7 @@ pub(crate) fn log_in<W: World>(
     let encoder = MessageEncoder::new(version, &session.settings);
     world.with_outbound(session.connection, |outbound| {
         outbound.set_encoder(Box::new(encoder));
-        outbound.answer(Default::default(), |out| push_connected(out, session, agreed));
+        outbound.answer(SESSION, Default::default(), |out| push_connected(out, session, agreed));
     });
     Ok(Some(agreed))
 }

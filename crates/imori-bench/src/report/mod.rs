@@ -1,4 +1,4 @@
-//! What is told of a run: text and a live view for people, a page to show, files for programs.
+//! Reports of a run: text and a live view for people, a page to show, files for programs.
 
 pub(crate) mod compare;
 pub(crate) mod write;

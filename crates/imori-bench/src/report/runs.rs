@@ -15,7 +15,7 @@ pub struct Run {
     /// The side that it belongs to, for instance a broker; turns of one side have the same name.
     #[serde(default)]
     pub side: String,
-    /// What it found.
+    /// The report.
     #[serde(flatten)]
     pub report: Report,
 }
@@ -66,7 +66,7 @@ fn unreadable(file: &str, error: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// What can be seen of a file before its version is known.
+/// The fields of a file that can be read before its version is known.
 #[derive(Deserialize)]
 struct Outline {
     format: Option<serde_json::Value>,

@@ -20,7 +20,7 @@ pub struct Comparison {
     pub format: u32,
     /// Version of this tool.
     pub tool: String,
-    /// What it is about, for a heading.
+    /// The heading.
     pub title: String,
     /// When it began, in seconds since 1970.
     pub started_at: u64,
@@ -28,7 +28,7 @@ pub struct Comparison {
     pub settings: Settings,
     /// The sides, the one that the others are compared with first.
     pub peers: Vec<PeerFacts>,
-    /// Who was asked for and is not in it.
+    /// The peers that were asked for and take no part.
     pub left_out: Vec<LeftOut>,
     /// Every run, in the order in which they were made.
     pub runs: Vec<Turn>,
@@ -43,7 +43,7 @@ pub struct Settings {
     pub command: Vec<String>,
     /// Turns of each peer.
     pub rounds: u32,
-    /// What is run in a turn, each with its scenario and options.
+    /// The measurements of a turn, each with its scenario and options.
     pub jobs: Vec<Job>,
     /// CPUs that the brokers were pinned to.
     pub cpus_broker: Option<String>,
@@ -53,10 +53,10 @@ pub struct Settings {
     pub load_before: String,
 }
 
-/// What is run in a turn.
+/// A measurement of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// What it is called in tables.
+    /// The name in tables.
     pub name: String,
     /// Its scenario and the options, without those that depend on the peer.
     pub arguments: Vec<String>,
@@ -65,9 +65,9 @@ pub struct Job {
 /// Which program a side is, and how it was run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerFacts {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What is spoken with it.
+    /// The protocols spoken with it.
     pub protocol: String,
     /// Name and version as its program gives them; absent if it is not started here.
     pub version: Option<String>,
@@ -97,15 +97,14 @@ pub struct Turn {
     pub peer: String,
     /// In which round, from 1.
     pub turn: u32,
-    /// What was run.
+    /// The name of the job.
     pub job: String,
     /// The protocol that was spoken; empty in files of earlier versions.
     #[serde(default)]
     pub protocol: String,
     /// The exit code of the run's own process.
     pub exit_code: i32,
-    /// What it found. It stands among the other fields, so that whoever reads reports of several
-    /// sides reads a comparison too.
+    /// The report, among the other fields, so that readers of several reports read comparisons too.
     #[serde(flatten)]
     pub report: Report,
 }
@@ -117,9 +116,9 @@ pub struct Failure {
     pub peer: String,
     /// In which round, from 1.
     pub turn: u32,
-    /// What was to be run; absent if the peer did not even start.
+    /// The job that was to be run; absent if the peer did not even start.
     pub job: Option<String>,
-    /// What happened.
+    /// The cause.
     pub why: String,
 }
 

@@ -51,7 +51,7 @@ struct Series {
     name: &'static str,
     title: &'static str,
     peers: &'static [&'static str],
-    /// What the points differ in.
+    /// The quantity in which the points differ.
     across: &'static str,
     points: &'static [(u64, &'static str, &'static str)],
     /// The titles of the figures that mean something in it.

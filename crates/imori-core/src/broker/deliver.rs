@@ -41,7 +41,13 @@ pub fn resume_publishers<W: World>(world: &W, publishers: &[ConnectionId]) {
 /// Lets consumers of a connection take more, as [`Outbound::written`](crate::outbound::Outbound::written) tells.
 pub fn wake_consumers<W: World>(world: &W, connection: ConnectionId, wakes: &[Wake]) {
     for wake in wakes {
-        let reader = Reader { connection, id: wake.reader };
-        change_and_deliver(world, wake.queue, |queue, _| queue.wake(reader));
+        let mut next = Some(*wake);
+        while let Some(Wake { queue, reader, line }) = next {
+            let reader = Reader { connection, id: reader };
+            change_and_deliver(world, queue, |queue, _| queue.wake(reader));
+            // The one woken may not have needed the window, which is then the next one's.
+            let others = |session| world.with_outbound(connection, |outbound| outbound.next_in_line(session));
+            next = line.and_then(others).flatten();
+        }
     }
 }

@@ -25,6 +25,8 @@ mod exchanges;
 mod bindings;
 mod single_active;
 mod purge;
+mod get;
 mod lifetime;
+mod sessions;
 mod limited;
 mod rights;

@@ -215,6 +215,7 @@ impl Shared {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,
                 inboxes_max: 4,
+                sessions_max: 4,
             },
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
             log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),

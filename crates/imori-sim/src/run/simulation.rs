@@ -109,6 +109,10 @@ impl Simulation {
     }
 
     fn connect_by(&mut self, name: ProtocolName, actions: usize) {
+        // First: the last of the clients is the one that is asked for.
+        if self.workload.has_slow_logins && self.shared.random.chance(1, 3) {
+            self.connect_intruder(name);
+        }
         let shared = &self.shared;
         let session = shared.network.open(self.workload.window, name);
         self.model.sessions.push(SessionRecord::default());
@@ -124,9 +128,6 @@ impl Simulation {
         client.connect(shared);
         shared.cell(cell).arrivals.borrow_mut().push_back(session);
         self.clients.push(client);
-        if self.workload.has_slow_logins && self.shared.random.chance(1, 3) {
-            self.connect_intruder(name);
-        }
     }
 
     /// Connects somebody who has a wrong password and nothing to say.
