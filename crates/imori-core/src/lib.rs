@@ -7,6 +7,7 @@ pub mod inbound;
 pub mod turn;
 pub mod internal;
 pub mod broker;
+mod definitions;
 mod pipeline;
 pub mod world;
 pub mod restore;

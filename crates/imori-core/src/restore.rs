@@ -284,7 +284,7 @@ impl Restore {
     /// of deliveries; the journal has what is at or above `floor`.
     pub fn pages_to_list(&mut self, floor: Lsn) -> Vec<PagePlace> {
         let counted = self.counts.keys().copied();
-        self.pages.to_list(floor, self.settled.iter().copied().chain(counted))
+        self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted))
     }
 
     /// Takes the numbers of the records of a page, before the first message.

@@ -131,7 +131,11 @@ impl RestoredPages {
 
     /// The pages whose numbers have to be read: those with records that the journal may have too, and those of
     /// which it tells something.
-    pub(crate) fn to_list(&mut self, floor: Lsn, told: impl Iterator<Item = Holding>) -> Vec<PagePlace> {
+    pub(crate) fn needing_lists(
+        &mut self,
+        floor: Lsn,
+        told: impl Iterator<Item = Holding>,
+    ) -> Vec<PagePlace> {
         self.floor = floor;
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
         if !self.pages.is_empty() {

@@ -205,3 +205,6 @@ impl Protocol {
         each!(self, inbound => inbound.disconnect(world))
     }
 }
+
+#[cfg(test)]
+mod tests;

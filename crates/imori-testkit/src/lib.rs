@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
+pub mod toy;
 mod talk;
 mod client;
 mod caller;

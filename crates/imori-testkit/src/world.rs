@@ -164,11 +164,27 @@ impl TestWorld {
         world
     }
 
-    fn locked<R>(&self, lock: Lock, f: impl FnOnce() -> R) -> R {
+    /// Checks the order of locks, but not in benchmarks, which have no debug assertions; gives the lock held before.
+    #[inline]
+    fn lock(&self, lock: Lock) -> Lock {
+        if !cfg!(debug_assertions) {
+            return Lock::None;
+        }
         let before = self.lock.replace(lock);
         assert!(before < lock, "{lock:?} is taken while {before:?} is held");
-        let result = f();
+        before
+    }
+
+    #[inline]
+    fn unlock(&self, before: Lock) {
         self.lock.set(before);
+    }
+
+    #[inline]
+    fn locked<R>(&self, lock: Lock, f: impl FnOnce() -> R) -> R {
+        let before = self.lock(lock);
+        let result = f();
+        self.unlock(before);
         result
     }
 
@@ -244,6 +260,27 @@ impl TestWorld {
             }
         }
         self.relieved.take()
+    }
+
+    /// From now on nothing reaches the disk before [`TestWorld::sync_disk`].
+    pub fn hold_disk(&self) {
+        self.is_disk_prompt.set(false);
+    }
+
+    /// Lets the disk have every record, and tells each connection.
+    pub fn sync_disk(&self) {
+        let slots = self.outbounds.borrow().len() as u32;
+        for slot in 0..slots {
+            let generation = self.outbounds.borrow()[slot as usize].0;
+            let id = ConnectionId { cell: 0, slot, generation };
+            let confirmed = self.with_outbound(id, |outbound| outbound.confirmed(self.progress()));
+            let (wakes, _) = confirmed.unwrap_or_default();
+            broker::wake_consumers(self, id, &wakes);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { written: self.appended.get(), synced: self.appended.get() }
     }
 
     // ---- Looks.
@@ -337,10 +374,14 @@ impl World for TestWorld {
         Verification::Done(verdict(&login))
     }
 
+    #[inline]
     fn is_alarmed(&self) -> bool {
+        if !self.is_alarmed.get() {
+            return false;
+        }
         let left = self.alarm_left.get().checked_sub(1);
         self.alarm_left.set(left.unwrap_or_default());
-        self.is_alarmed.get() && left.is_some()
+        left.is_some()
     }
 
     fn room(&self) -> &TestRoom {
@@ -431,14 +472,18 @@ impl World for TestWorld {
         Some(queue)
     }
 
+    #[inline]
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
         self.queue_locks.set(self.queue_locks.get() + 1);
-        self.locked(Lock::Queue, || {
-            let mut queues = self.queues.borrow_mut();
-            let (generation, queue) = queues.get_mut(id.slot as usize)?;
-            let queue = queue.as_mut().filter(|_| *generation == id.generation)?;
-            Some(f(queue))
-        })
+        let queues = &mut *self.queues.borrow_mut();
+        let Some((generation, Some(queue))) = queues.get_mut(id.slot as usize) else { return None };
+        if *generation != id.generation {
+            return None;
+        }
+        let before = self.lock(Lock::Queue);
+        let result = f(queue);
+        self.unlock(before);
+        Some(result)
     }
 
     fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
@@ -456,16 +501,20 @@ impl World for TestWorld {
         })
     }
 
+    #[inline]
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
-        self.locked(Lock::Outbound, || {
-            let mut outbounds = self.outbounds.borrow_mut();
-            let (generation, outbound) = outbounds.get_mut(id.slot as usize)?;
-            let outbound = outbound.as_mut().filter(|_| *generation == id.generation)?;
-            if self.is_disk_prompt.get() {
-                let _ = outbound.confirmed(Progress { written: Lsn::NEVER, synced: Lsn::NEVER });
-            }
-            Some(f(outbound))
-        })
+        let outbounds = &mut *self.outbounds.borrow_mut();
+        let Some((generation, Some(outbound))) = outbounds.get_mut(id.slot as usize) else { return None };
+        if *generation != id.generation {
+            return None;
+        }
+        if self.is_disk_prompt.get() {
+            let _ = outbound.confirmed(self.progress());
+        }
+        let before = self.lock(Lock::Outbound);
+        let result = f(outbound);
+        self.unlock(before);
+        Some(result)
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {

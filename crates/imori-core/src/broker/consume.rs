@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use super::delete::delete_unused;
-use super::delete_exchange::record_auto_deleted;
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object, authorize};
+use crate::definitions::delete_unused;
+use crate::definitions::record_auto_deleted;
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, ReaderId};
 use crate::name::Name;

@@ -1,10 +1,10 @@
 //! A connection ends, and its sessions begin and end: deliveries go back, readers and inboxes go.
 
 use super::consume::forget_readers;
-use super::delete::remove_queue;
 use super::deliver::{resume_publishers, wake_consumers};
 use super::settle::settle_in_queues;
 use crate::authorize::{Action, Actor, Object, authorize};
+use crate::definitions::remove_queue;
 use crate::delivery::Outcome;
 use crate::error::BrokerError;
 use crate::limits::READERS_AT_ONCE;

@@ -1,9 +1,9 @@
 //! Drops what waits in a queue.
 
 use super::deliver::change_and_deliver;
-use super::look_up::find_queue;
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
+use crate::definitions::find_queue;
 use crate::error::BrokerError;
 use crate::name::Name;
 use crate::world::World;

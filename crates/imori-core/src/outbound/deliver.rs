@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use super::backlog::{Receiver, Waiting};
-use super::encoder::{CutReason, Recipient, SharedHeaders};
+use super::buffer::Buffer;
+use super::credit::Credit;
+use super::encoder::{CutReason, Encoder, Recipient, SharedHeaders};
 use super::inbox::InboxAddress;
 use super::outbound::Outbound;
 use super::readers::{ReaderSpec, Source, Subscription};
+use super::session::Session;
 use crate::delivery::{About, Delivery, Place, Taken};
-use crate::id::{QueueId, ReaderId};
+use crate::id::{QueueId, ReaderId, SessionId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
 
@@ -74,21 +77,47 @@ impl Outbound {
             session.join_line(record, id);
             return Taken::Full;
         }
-        let spec = &mut record.spec;
-        spec.credit.spend();
-        let (encoder, number) = (&mut self.encoder, session.next_number());
-        let recipient =
-            Recipient { session: spec.session, label: &spec.label, number, settles: spec.settles };
-        let mut alone = SharedHeaders::for_receivers(1);
-        self.buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
-        if spec.settles {
-            session.sent_unsettled(Place { queue, sequence: delivery.sequence }, id);
-            self.unsettled += 1;
-            Taken::Unsettled
-        } else {
-            session.sent(1);
-            Taken::Settled
+        record.spec.credit.spend();
+        let taken = write_delivery(
+            &mut *self.encoder,
+            &mut self.buffer,
+            session,
+            (&record.spec, id),
+            queue,
+            delivery,
+        );
+        self.unsettled += usize::from(taken == Taken::Unsettled);
+        taken
+    }
+
+    /// Writes a delivery of a queue for somebody who asked for one message and is no consumer, whatever else waits to
+    /// be sent and whatever window the session has: it is the answer to a command.
+    pub fn give(
+        &mut self,
+        queue: QueueId,
+        (session, label): (SessionId, Box<[u8]>),
+        settles: bool,
+        delivery: &Delivery<'_>,
+    ) -> Taken {
+        if self.is_ended() {
+            return Taken::Gone;
         }
+        // A reader for one delivery, whose id no other has: so it is settled as all others are.
+        let source = Source::Queue(queue);
+        let spec = ReaderSpec { session, label, source, settles, credit: Credit::Unlimited };
+        let Some(id) = self.add_reader(spec) else { return Taken::Gone };
+        let Some(record) = self.take_reader(id) else { return Taken::Gone };
+        let Some(session) = self.sessions.at_mut(record.session) else { return Taken::Gone };
+        let taken = write_delivery(
+            &mut *self.encoder,
+            &mut self.buffer,
+            session,
+            (&record.spec, id),
+            queue,
+            delivery,
+        );
+        self.unsettled += usize::from(taken == Taken::Unsettled);
+        taken
     }
 
     /// Sends messages to a live subscription. They differ in nothing but their bodies, which are of one length;
@@ -227,6 +256,29 @@ impl Outbound {
     /// and must not be slow for one that asks much before it reads.
     fn spares(&self, about: About<'_>) -> bool {
         is_reply(about.address.subject()) && self.unsent() < self.limits.unsent_bytes_max / 2
+    }
+}
+
+/// Writes a delivery of a queue and notes it in its session.
+#[inline]
+fn write_delivery(
+    encoder: &mut dyn Encoder,
+    buffer: &mut Buffer,
+    session: &mut Session,
+    (spec, id): (&ReaderSpec, ReaderId),
+    queue: QueueId,
+    delivery: &Delivery<'_>,
+) -> Taken {
+    let number = session.next_number();
+    let recipient = Recipient { session: spec.session, label: &spec.label, number, settles: spec.settles };
+    let mut alone = SharedHeaders::for_receivers(1);
+    buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
+    if spec.settles {
+        session.sent_unsettled(Place { queue, sequence: delivery.sequence }, id);
+        Taken::Unsettled
+    } else {
+        session.sent(1);
+        Taken::Settled
     }
 }
 

@@ -4,6 +4,7 @@
 //! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
 
 mod pressing;
+mod get;
 mod publish;
 mod ripen;
 mod deliver;
@@ -40,6 +41,7 @@ pub use dedup::Dedup;
 pub(crate) use delayed_pages::FoundDelayed;
 pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
+pub use get::Got;
 pub(crate) use in_journal::InJournal;
 pub use in_journal::JournalRead;
 pub use leave::{Dead, Effects};

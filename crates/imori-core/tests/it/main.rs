@@ -25,6 +25,7 @@ mod exchanges;
 mod bindings;
 mod single_active;
 mod purge;
+mod get;
 mod lifetime;
 mod sessions;
 mod limited;

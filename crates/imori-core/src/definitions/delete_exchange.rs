@@ -42,7 +42,7 @@ pub fn delete_exchange<W: World>(
 }
 
 /// Records exchanges that went with their last binding, for whoever has the topology locked.
-pub(super) fn record_auto_deleted<W: World>(world: &W, vhost: VhostId, gone: Vec<AutoDeleted>) {
+pub(crate) fn record_auto_deleted<W: World>(world: &W, vhost: VhostId, gone: Vec<AutoDeleted>) {
     for AutoDeleted { name, .. } in gone.into_iter().filter(|gone| gone.is_durable) {
         define(world, &Definition::ExchangeGone { vhost, name });
     }

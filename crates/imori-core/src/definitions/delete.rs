@@ -68,7 +68,7 @@ pub fn delete_queue_if<W: World>(
 ///
 /// # Errors
 /// As `may_go` says.
-pub(super) fn remove_queue<W: World>(
+pub(crate) fn remove_queue<W: World>(
     world: &W,
     id: QueueId,
     may_go: impl Fn(&Queue) -> Result<(), BrokerError>,
@@ -95,6 +95,7 @@ pub(super) fn remove_queue<W: World>(
     Lingered::of(world, &mut queue).bury(world);
     give_up(world, id, queue.take_pages());
     relieve(world, queue.relieve());
+    relieve(world, queue.take_askers());
     for reader in queue.consumers() {
         world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
     }
@@ -116,12 +117,12 @@ fn forget<W: World>(world: &W, topology: &mut Topology, id: QueueId) -> Option<(
 }
 
 /// Deletes an auto-delete queue if it still has no consumer.
-pub(super) fn delete_unused<W: World>(world: &W, id: QueueId) {
+pub(crate) fn delete_unused<W: World>(world: &W, id: QueueId) {
     delete_if(world, id, |queue| queue.consumers_len() == 0);
 }
 
 /// Deletes a queue that nobody used for longer than it may be idle.
-pub(super) fn delete_idle<W: World>(world: &W, id: QueueId) {
+pub(crate) fn delete_idle<W: World>(world: &W, id: QueueId) {
     let now = world.now();
     delete_if(world, id, |queue| queue.is_idle_too_long(now));
 }
@@ -146,6 +147,7 @@ fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bo
         Lingered::of(world, &mut queue).bury(world);
         give_up(world, id, queue.take_pages());
         relieve(world, queue.relieve());
+        relieve(world, queue.take_askers());
     }
 }
 
