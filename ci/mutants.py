@@ -45,7 +45,7 @@ AREAS = {
         " broker/page queue/dedup",
         "start": "restore restore_pages restore_lost",
         "settling": "broker/commit broker/steps broker/settle broker/deliver queue/leave"
-        " pipeline/enqueue pipeline/follow_ups pipeline/dead_letter pipeline/live pipeline/move_room"
+        " pipeline/enqueue pipeline/follow_ups pipeline/dead_letter pipeline/live room"
         " queue/linger queue/lingering queue/ready queue/run queue/deliver queue/publish queue/ripen",
         "paging": "queue/paging queue/pages queue/ranges queue/unspilled queue/delayed"
         " queue/delayed_pages queue/level queue/journal_pages queue/in_journal queue/position",

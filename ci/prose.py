@@ -14,7 +14,7 @@ from pathlib import Path
 VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 
 # Crates whose doc comments name their subject; all of them in the end.
-NAMED_SUBJECTS = {"imori-store", "imori-testkit"}
+NAMED_SUBJECTS = {"imori-sim", "imori-store", "imori-testkit"}
 
 # Crates with public types that are still called by a retired word.
 OLD_WORDS = {"imori-bench", "imori-core", "imori-server", "imori-testkit"}
@@ -25,8 +25,6 @@ FULL_FOLDERS = {
     "crates/imori-bench/src/scenario",
     "crates/imori-bench/src/versus",
     "crates/imori-bench/src/watch",
-    "crates/imori-core/src/broker",
-    "crates/imori-core/src/outbound",
     "crates/imori-core/src/queue",
     "crates/imori-nats/src",
     "crates/imori-server/src",
@@ -34,12 +32,7 @@ FULL_FOLDERS = {
 }
 
 # Pages whose sentences are too long on average.
-WORDY_PAGES = {
-    "docs/decisions/0011-parse-repeated-headers-once.md",
-    "docs/decisions/0012-fill-the-first-cell-first.md",
-    "docs/decisions/0016-cache-routes-by-prefix.md",
-    "docs/decisions/0024-read-the-journal-twice-at-a-start.md",
-}
+WORDY_PAGES: set[str] = set()
 
 FOLDER_FILES_MAX = 18
 SENTENCE_WORDS_MAX = 25
@@ -47,7 +40,7 @@ SENTENCE_WORDS_MAX = 25
 DOC = re.compile(r"\s*(///|//!)(?: |$)(.*)")
 PUBLIC_TYPE = re.compile(r"^pub (?:struct|enum|trait|type) (\w+)", re.MULTILINE)
 PART = re.compile(r"[A-Z][a-z0-9]*")
-RETIRED_ROW = re.compile(r"\| `(\w+)`( alone)? \| (.+?) \|")
+RETIRED_ROW = re.compile(r"- `(\w+)`( alone)? → (.+)")
 
 
 def first_lines(text: str) -> list[tuple[int, str]]:
@@ -79,7 +72,7 @@ def vague_comments(text: str) -> list[tuple[int, str]]:
 def retired_words(architecture: str) -> dict[str, tuple[bool, str]]:
     """The retired words, whether only a type of just this name is meant, and the words to use.
 
-    >>> retired_words("## Retired words\\n| `Census` | manifest |\\n| `Letter` alone | batch |\\n\\n## Next\\n| `No` | x |")
+    >>> retired_words("## Retired words\\n- `Census` → manifest\\n- `Letter` alone → batch\\n\\n## Next\\n- `No` → x")
     {'Census': (False, 'manifest'), 'Letter': (True, 'batch')}
     """
     section = architecture.partition("## Retired words\n")[2].partition("\n## ")[0]

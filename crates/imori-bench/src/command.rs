@@ -16,12 +16,12 @@ use crate::versus::Beside;
 /// Puts load on a broker and checks everything that comes back.
 #[derive(Debug, Clone, Args)]
 pub struct BenchArgs {
-    /// What to do.
+    /// The task of `imori bench`.
     #[command(subcommand)]
     pub task: Task,
 }
 
-/// What to do.
+/// The task of `imori bench`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Task {
     /// Measure one broker.
@@ -29,12 +29,12 @@ pub enum Task {
     Scenario(Box<Scenario>),
     /// Hold one result against another, and say whether it got worse.
     Compare(CompareOptions),
-    /// What has to do with several brokers.
+    /// Work with several brokers.
     #[command(flatten)]
     Beside(Beside),
 }
 
-/// What to measure.
+/// The scenario to measure.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Scenario {
     /// Requests and replies: round trips, or pipelined calls, each reply checked.

@@ -57,6 +57,6 @@ pub use report::plot::{Look, Plot, Point, Series};
 pub use report::runs::{Run, Runs};
 pub use url::{Scheme, Url};
 pub use versus::{
-    Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, Settings,
-    SyncsArgs, Turn, VersusArgs,
+    Beside, Comparison, ExperimentArgs, Failure, GuardArgs, Job, LeftOut, PeerFacts, PeersArgs, ReportArgs,
+    Settings, SyncsArgs, Turn, VersusArgs,
 };

@@ -7,12 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Bytes of a stamp, and so of the smallest body.
 pub(crate) const STAMP_BYTES: usize = 16;
 
-/// What a body says about itself.
+/// The facts that a body carries of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// The run, so that leftovers of another one are told apart.
     pub(crate) run: u16,
-    /// Who sent it.
+    /// The publisher.
     pub(crate) publisher: u16,
     /// Its number within the publisher, from 0.
     pub(crate) number: u32,
@@ -23,9 +23,9 @@ pub(crate) struct Stamp {
 /// Why a body has no stamp of ours.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NoStamp {
-    /// It is too short or its checksum is wrong.
+    /// Too short, or with a wrong checksum.
     Altered,
-    /// It is of another run.
+    /// From another run.
     Foreign,
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn bring(schemes: Vec<PeerScheme>) {
 ///
 /// `stomp://user:password@host:port/vhost` and `nats://user:password@host:port` need scheme and host
 /// only. `scheme://host:port/path` of a peer needs its port too, and has no user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     /// The protocol.
     pub scheme: Scheme,
@@ -158,6 +158,13 @@ impl Scheme {
     }
 }
 
+/// Shows the place without the password, which belongs into no log.
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Shows the place without the password, which does not belong into reports.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,13 +177,16 @@ impl fmt::Display for Url {
 }
 
 fn host_and_port(place: &str) -> Result<(&str, Option<u16>)> {
-    if let Some((host, rest)) = place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+    if let Some(bracketed) = place.strip_prefix('[') {
+        let Some((host, rest)) = bracketed.split_once(']') else {
+            bail!("`{place}` has no `]`; write the address as `[::1]:61613`");
+        };
         return match rest.strip_prefix(':') {
             Some(port) => Ok((host, Some(port_number(port)?))),
             None => Ok((host, None)),
         };
     }
-    match place.rsplit_once(':') {
+    match place.split_once(':') {
         Some((host, port)) => Ok((host, Some(port_number(port)?))),
         None => Ok((place, None)),
     }
@@ -223,7 +233,16 @@ mod tests {
             ("stomp://h", Scheme::Stomp, "h", 61613, None, "/"),
             ("stomp://h:1", Scheme::Stomp, "h", 1, None, "/"),
             ("stomp://u:p@h:1/v", Scheme::Stomp, "h", 1, Some(("u", "p")), "v"),
+            (
+                "stomp://guest:guest@127.0.0.1:61613/",
+                Scheme::Stomp,
+                "127.0.0.1",
+                61613,
+                Some(("guest", "guest")),
+                "/",
+            ),
             ("stomp://u@h/%2Fv", Scheme::Stomp, "h", 61613, Some(("u", "")), "/v"),
+            ("stomp://u:p%40%3a@h/a%20b/c", Scheme::Stomp, "h", 61613, Some(("u", "p@:")), "a b/c"),
             ("stomp://u:p%40x@[::1]:5", Scheme::Stomp, "::1", 5, Some(("u", "p@x")), "/"),
             ("stomp://[::1]", Scheme::Stomp, "::1", 61613, None, "/"),
             ("nats://h", Scheme::Nats, "h", 4222, None, "/"),
@@ -246,6 +265,11 @@ mod tests {
             "h:1",
             "http://h",
             "stomp://",
+            "stomp://:1",
+            "stomp://[::1",
+            "stomp://h:",
+            "stomp://h:1:2",
+            "stomp://h/%ff",
             "stomp://h:x",
             "stomp://h:70000",
             "stomp://h/%2",
@@ -262,6 +286,7 @@ mod tests {
         }
     }
 
+    // SECURITY OPS-02
     #[test]
     fn a_password_is_never_shown() {
         for (text, shown) in
@@ -269,6 +294,7 @@ mod tests {
         {
             let url: Url = text.parse().unwrap();
             assert_eq!(url.to_string(), shown);
+            assert_eq!(format!("{url:?}"), shown);
         }
     }
 }

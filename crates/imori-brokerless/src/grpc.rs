@@ -178,7 +178,7 @@ fn authority(url: &Url) -> String {
 struct GrpcReader {
     headers: HeaderDecoder,
     credit: Arc<Credit>,
-    /// What the server said of itself first.
+    /// Whether the server has sent its settings.
     has_settings: bool,
     calls_max: i64,
     frame_bytes_max: u32,
@@ -193,13 +193,13 @@ struct GrpcReader {
     block: Vec<u8>,
     /// Bytes that came since the server was last given leave for more.
     received: u32,
-    /// What the server is told next.
+    /// The bytes that the server is told next.
     answer: Vec<u8>,
     correlation: [u8; CORRELATION_BYTES],
     server: String,
 }
 
-/// What a frame comes to; what goes with it is in the reader.
+/// The meaning of a frame; its content is in the reader.
 enum Said {
     Nothing,
     Answer,

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-/// What a client begins with.
+/// The bytes that a client begins with.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes of a frame's head.
@@ -130,7 +130,7 @@ pub(crate) fn push_window_update(out: &mut Vec<u8>, bytes: u32) {
     push_frame(out, kind::WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes());
 }
 
-/// What RFC 9113, 7 calls an error.
+/// The name of an error in RFC 9113, 7.
 pub(crate) fn error_name(code: u32) -> &'static str {
     match code {
         0 => "NO_ERROR",

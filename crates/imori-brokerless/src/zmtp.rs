@@ -133,7 +133,7 @@ impl Driver for Zmtp {
 }
 
 impl Zmtp {
-    /// What this socket is called, and the one it is for.
+    /// The names of this socket and of its counterpart.
     fn sockets(self) -> (&'static str, &'static str) {
         match self {
             Zmtp::Req => ("REQ", "REP"),
@@ -150,7 +150,7 @@ struct ZmtpReader {
     server: String,
     /// The one call of a REQ socket.
     credit: Option<Arc<Credit>>,
-    /// What the peer is told next.
+    /// The bytes that the peer is told next.
     answer: Vec<u8>,
 }
 

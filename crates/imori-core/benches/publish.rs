@@ -105,7 +105,7 @@ fn live(name: &str, body_bytes: usize, receivers: u32) {
 fn reply(name: &str, body_bytes: usize) {
     let mut stage = Stage::new(2);
     let inbox = stage.world.with_outbound(connection(1), |outbound| {
-        outbound.inbox(b"i", || (LABEL.into(), [7; 16])).expect("it is the first")
+        outbound.inbox(SessionId::FIRST, b"i", || (LABEL.into(), [7; 16])).expect("it is the first")
     });
     let key = inbox.expect("it is connected").to_key();
     let body = vec![7; body_bytes];
@@ -259,7 +259,8 @@ fn connection(slot: u32) -> ConnectionId {
 /// A world with these connections.
 fn world(connections: u32) -> TestWorld {
     let world = TestWorld::new();
-    let limits = OutboundLimits { feed_bytes: 1 << 20, unsent_bytes_max: 1 << 28, inboxes_max: 9 };
+    let limits =
+        OutboundLimits { feed_bytes: 1 << 20, unsent_bytes_max: 1 << 28, inboxes_max: 9, sessions_max: 101 };
     (0..connections).for_each(|slot| world.open_at(connection(slot), Box::new(Lines), limits));
     world
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::confirm::Lsn;
 use crate::id::{DurableQueueId, QueueId};
-use crate::message::{AddressView, Deaths, MessageView};
+use crate::message::{AddressView, Deaths, Envelope, MessageView};
 use crate::time::Time;
 
 /// What a message's deliveries have in common besides the message.
@@ -59,7 +59,7 @@ pub struct Holding {
     pub lsn: Lsn,
 }
 
-/// What is known of a message's deliveries.
+/// The deliveries of a message that is in a durable queue, as its records tell of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     /// The message.
@@ -68,12 +68,18 @@ pub struct Count {
     pub failures: u32,
     /// It was given out before.
     pub is_redelivered: bool,
+    /// It was rejected, by who had it or by a full queue, and waits in its queue for room where the dead go: it is
+    /// given to nobody.
+    pub is_rejected: bool,
 }
 
 impl Count {
-    /// Failures of a message that was rejected, by who had it or by a full queue, and waits in its queue for room where
-    /// the dead go: no other has so many.
-    pub const REJECTED: u32 = u32::MAX;
+    /// Writes it into the envelope of its message.
+    pub(crate) fn apply_to(&self, envelope: &mut Envelope) {
+        envelope.failures = self.failures;
+        envelope.is_redelivered |= self.is_redelivered;
+        envelope.is_rejected = self.is_rejected;
+    }
 }
 
 /// The id of a message that a queue took, within a window of time in which it takes none of that id again.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::authorize::Refusal;
 use crate::name::Name;
+use crate::outbound::SessionId;
 use crate::route::RouteError;
 
 /// Why a command was refused. Nothing was changed.
@@ -40,6 +41,15 @@ pub enum BrokerError {
     NotKept(Name),
     /// There is no unsettled delivery of this number.
     NoDelivery(u64),
+    /// The connection has no session of this id that is open.
+    NoSession(SessionId),
+    /// The connection has a session of this id already.
+    SessionOpen(SessionId),
+    /// The connection has as many sessions as it may have.
+    TooManySessions {
+        /// How many that is.
+        max: u16,
+    },
     /// A persistent message, with the numbers of the durable queues that it goes to, has more bytes than the journal
     /// takes as one record.
     RecordTooLarge {
@@ -113,6 +123,13 @@ impl fmt::Display for BrokerError {
                 f,
                 "there is no unsettled delivery `{number}`; settle each delivery once, on the connection that received it"
             ),
+            BrokerError::NoSession(id) => write!(f, "session `{}` is not open; open it first", id.0),
+            BrokerError::SessionOpen(id) => {
+                write!(f, "session `{}` is open already; use another number or end it first", id.0)
+            }
+            BrokerError::TooManySessions { max } => {
+                write!(f, "the connection has `{max}` sessions, as many as it may have; end one first")
+            }
             BrokerError::RecordTooLarge { bytes, bytes_max, queues } => write!(
                 f,
                 "the persistent message to `{queues}` durable queues takes `{bytes}` bytes of the journal and may take `{bytes_max}`; send a shorter one, bind fewer queues or raise `journal.file_bytes`"

@@ -28,6 +28,15 @@ pub struct ConnectionId {
     pub generation: u32,
 }
 
+/// A session of a connection: STOMP and NATS have one, AMQP has many.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u16);
+
+impl SessionId {
+    /// The session that every connection has from its start to its end.
+    pub const FIRST: SessionId = SessionId(0);
+}
+
 /// A consumer or a live subscription within a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId {

@@ -20,7 +20,7 @@ use crate::name::Name;
 use crate::queue::{Arrival, GonePage, PageFacts, PagePlace, Queue, QueueSettings};
 use crate::record::{
     BindingDefinition, BindingTarget, Checkpoint, Definition, MessageRecord, RecordError, Row, Table,
-    decode_counts, decode_delayed_entry, decode_seen, decode_settle,
+    decode_counts, decode_delayed_entry, decode_purge, decode_seen, decode_settle,
 };
 use crate::restore_lost::LostQueues;
 use crate::restore_pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
@@ -221,6 +221,15 @@ impl Restore {
         })
     }
 
+    /// Takes which pages were purged, once it has all pages and before any is listed.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn purge(&mut self, payload: &[u8]) -> Result<(), RecordError> {
+        decode_purge(payload)?.into_iter().for_each(|page| self.pages.purge(page));
+        Ok(())
+    }
+
     /// Takes what is known of deliveries, by rising number; all of it comes before the first message.
     ///
     /// # Errors
@@ -273,9 +282,9 @@ impl Restore {
 
     /// The pages of which the numbers of records are needed, once it has what queues are done with and what is known
     /// of deliveries; the journal has what is at or above `floor`.
-    pub fn pages_to_list(&self, floor: Lsn) -> Vec<PagePlace> {
+    pub fn pages_to_list(&mut self, floor: Lsn) -> Vec<PagePlace> {
         let counted = self.counts.keys().copied();
-        self.pages.to_list(floor, self.settled.iter().copied().chain(counted))
+        self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted))
     }
 
     /// Takes the numbers of the records of a page, before the first message.
@@ -379,7 +388,9 @@ impl Restore {
                 of_queue.iter().for_each(|(seen, lsn)| dedup.note(&seen.id, seen.time, *lsn));
             }
             queue.restore_counts(counts.remove(&durable).unwrap_or_default().into_iter());
-            let PagesOfQueue { ready: mut pages, delayed } = pages.remove(&durable).unwrap_or_default();
+            let PagesOfQueue { ready: mut pages, delayed, purged } =
+                pages.remove(&durable).unwrap_or_default();
+            queue.restore_purged(purged);
             delayed.into_iter().for_each(|(page, found)| queue.restore_delayed(page, found, self.now));
             let mut of_priority: BTreeMap<u8, Vec<Waiting>> = BTreeMap::new();
             for waiting in waiting {

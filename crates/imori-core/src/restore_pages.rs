@@ -12,7 +12,8 @@ use crate::confirm::Lsn;
 use crate::delivery::{Count, Holding};
 use crate::id::DurableQueueId;
 use crate::queue::{
-    Entry, Found, FoundDelayed, FoundPage, GonePage, InJournal, PageFacts, PagePlace, Ranges, first_position,
+    Entry, Found, FoundDelayed, FoundPage, GonePage, InJournal, PageFacts, PagePlace, PurgedPage, Ranges,
+    first_position,
 };
 use crate::record::Checkpoint;
 
@@ -27,6 +28,12 @@ pub(crate) struct RestoredPages {
     /// Records that are in pages of delayed messages, and where.
     delayed: HashMap<Holding, PagePlace, FixedState>,
     gone: Vec<GonePage>,
+    /// Pages that were purged.
+    purged: BTreeSet<PagePlace>,
+    /// Those of them that may have records which the journal has too, once all messages are taken.
+    kept_purged: Vec<PurgedPage>,
+    /// The journal has what is at or above this.
+    floor: Lsn,
 }
 
 /// How many messages of a page are not settled.
@@ -41,6 +48,7 @@ fn live(facts: &PageFacts, settled: Option<&Ranges>) -> u32 {
 pub(crate) struct PagesOfQueue {
     pub(crate) ready: BTreeMap<u8, Vec<FoundPage>>,
     pub(crate) delayed: Vec<(FoundPage, Vec<FoundDelayed>)>,
+    pub(crate) purged: Vec<PurgedPage>,
 }
 
 #[derive(Debug)]
@@ -61,6 +69,15 @@ impl RestoredPages {
     /// Tells whether something of a page is not settled, as far as the checkpoint knows.
     pub(crate) fn is_needed(&self, facts: &PageFacts) -> bool {
         live(facts, self.settled.get(&facts.place)) > 0
+    }
+
+    /// Notes that a page was purged, before any page is listed.
+    pub(crate) fn purge(&mut self, purged: PurgedPage) {
+        let PurgedPage { queue, place, last } = purged;
+        let is_that = |page: &RestoredPage| page.facts.queue == queue && page.facts.last == last;
+        if self.pages.get(&place).is_some_and(is_that) {
+            self.purged.insert(place);
+        }
     }
 
     /// Takes a page; one that is not needed, or whose queue is gone, is gone.
@@ -114,7 +131,12 @@ impl RestoredPages {
 
     /// The pages whose numbers have to be read: those with records that the journal may have too, and those of
     /// which it tells something.
-    pub(crate) fn to_list(&self, floor: Lsn, told: impl Iterator<Item = Holding>) -> Vec<PagePlace> {
+    pub(crate) fn needing_lists(
+        &mut self,
+        floor: Lsn,
+        told: impl Iterator<Item = Holding>,
+    ) -> Vec<PagePlace> {
+        self.floor = floor;
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
         if !self.pages.is_empty() {
             // One that is ready since may be in a page of its priority too.
@@ -133,18 +155,21 @@ impl RestoredPages {
     pub(crate) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &HashSet<Holding, FixedState>) {
         let Some(page) = self.pages.get_mut(&place) else { return };
         let queue = page.facts.queue;
+        let is_purged = self.purged.contains(&place);
         let (mut live, mut moved) = (0, Vec::new());
         for lsn in lsns {
             let holding = Holding { queue, lsn: *lsn };
             let is_twice = !self.listed.insert(holding);
-            if is_twice || settled.contains(&holding) {
+            if is_twice || is_purged || settled.contains(&holding) {
                 page.settled.insert(lsn.0);
             }
             live += u32::from(!page.settled.contains(lsn.0));
             moved.extend(self.delayed.remove(&holding).map(|before| (before, *lsn)));
         }
         page.live = live;
-        self.forget_if_gone(place);
+        if !is_purged {
+            self.forget_if_gone(place);
+        }
         for (before, lsn) in moved {
             if let Some(page) = self.pages.get_mut(&before) {
                 page.settled.insert(lsn.0);
@@ -178,9 +203,24 @@ impl RestoredPages {
         of_queue
     }
 
+    /// Takes out the pages that were purged: those are gone of which the journal has no record.
+    fn sort_purged(&mut self) {
+        for place in std::mem::take(&mut self.purged) {
+            let Some(RestoredPage { facts, .. }) = self.pages.remove(&place) else { continue };
+            match facts.last < self.floor {
+                true => self.gone.push(GonePage { place, is_durable: true }),
+                false => self.kept_purged.push(PurgedPage { queue: facts.queue, place, last: facts.last }),
+            }
+        }
+    }
+
     /// Takes out the pages of each queue.
     pub(crate) fn take(&mut self, was_clean: bool) -> BTreeMap<DurableQueueId, PagesOfQueue> {
         let mut all: BTreeMap<DurableQueueId, PagesOfQueue> = BTreeMap::new();
+        self.sort_purged();
+        for purged in std::mem::take(&mut self.kept_purged) {
+            all.entry(purged.queue).or_default().purged.push(purged);
+        }
         for (place, RestoredPage { facts, live, settled, delayed }) in std::mem::take(&mut self.pages) {
             let is_doubtful = !was_clean || place.segment < self.doubtful_below;
             let of_queue = all.entry(facts.queue).or_default();
@@ -198,8 +238,9 @@ impl RestoredPages {
         all
     }
 
-    /// The pages that nobody needs.
+    /// The pages that nobody needs, once all messages are taken.
     pub(crate) fn take_gone(&mut self) -> Vec<GonePage> {
+        self.sort_purged();
         std::mem::take(&mut self.gone)
     }
 }

@@ -111,6 +111,9 @@ pub enum Next {
     Press(ConnectionId),
     /// Read nothing until the memory alarm ends.
     Parked,
+    /// Read nothing until the verdict of a login is known, and tell it by
+    /// [`Inbound::verified`](crate::inbound::Inbound::verified).
+    Verify,
     /// Write what is unsent, then close.
     Close,
 }

@@ -2,11 +2,13 @@
 
 use crate::confirm::{Level, Lsn};
 use crate::id::{ConnectionId, QueueId};
+use crate::login::{Login, Verdict, Verification};
 use crate::memory::Gauge;
 use crate::message::{HeaderReader, OriginId};
 use crate::outbound::Outbound;
 use crate::queue::{PageWork, Queue};
 use crate::record::{Appended, NewRecord};
+use crate::room::Room;
 use crate::route::{Router, Table};
 use crate::time::Time;
 use crate::topology::Topology;
@@ -74,20 +76,25 @@ impl Event {
 /// A closure must not call back for a lock of the same or an earlier kind in the order
 /// topology, queue, outbound.
 pub trait World {
+    /// Tells of the room on the disk.
+    type Room: Room;
+
     /// The time.
     fn now(&self) -> Time;
 
     /// 128 bits that nobody can guess.
     fn secret(&self) -> [u8; 16];
 
+    /// Finds out who a client is, now or later. Whoever knows no user refuses everybody.
+    fn verify(&self, _login: Login) -> Verification {
+        Verification::Done(Verdict::Refused)
+    }
+
     /// Tells whether so much memory is used that publishes have to wait.
     fn is_alarmed(&self) -> bool;
 
-    /// Tells whether publishes of messages that are to be kept on disk have to wait: the disk is nearly full, or does
-    /// not take what is there already.
-    fn is_disk_alarmed(&self) -> bool {
-        false
-    }
+    /// The room on the disk.
+    fn room(&self) -> &Self::Room;
 
     /// What the memory of waiting messages is charged to.
     fn gauge(&self) -> &Gauge;
@@ -125,32 +132,6 @@ pub trait World {
     ///
     /// [`RECORD_SLACK_BYTES`]: crate::limits::RECORD_SLACK_BYTES
     fn group_bytes_max(&self) -> usize;
-
-    /// Tells whether the disk has so little room that dead letters have to ask for it: they are written anew where they
-    /// go, and that must not take what frees some.
-    fn is_room_scarce(&self) -> bool {
-        false
-    }
-
-    /// Bytes of the disk that the dead letters of one command may fill where there is room. The rest goes by and by: it
-    /// is seen in time that there is none any more.
-    fn moves_bytes_max(&self) -> usize {
-        usize::MAX
-    }
-
-    /// Gives the bytes of the disk that dead letters may fill now, to one who has them until
-    /// [`World::give_room_back`]; `None` while somebody has.
-    fn take_room(&self) -> Option<usize> {
-        Some(usize::MAX)
-    }
-
-    /// What was taken of the room is with the journal.
-    fn give_room_back(&self) {}
-
-    /// Tells whether the disk has room for more that is declared: definitions stay, and what deletes some needs room too.
-    fn has_room_to_declare(&self) -> bool {
-        true
-    }
 
     /// Takes in a queue; `None` where there are as many as there may be.
     fn add_queue(&self, queue: Queue) -> Option<QueueId>;

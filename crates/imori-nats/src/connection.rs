@@ -14,7 +14,7 @@ use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Taken, Unread};
 use imori_core::outbound::{CutReason, Encoder, Outbound, SessionId};
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Peer, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
 use imori_core::world::World;
 
 use crate::complaint::Complaint;
@@ -59,7 +59,7 @@ pub struct Connection {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The client has said nothing.
+    /// The client has not logged in. Its CONNECT is taken again when the verdict of its credentials is there.
     Greeting,
     /// All operations are worked off as they come.
     Open,
@@ -203,8 +203,7 @@ impl Inbound for Connection {
         let input = unread.bytes();
         if self.state == State::Greeting && !matches!(input, [] | [b'C' | b'c', ..]) {
             // Before the operation is awaited, so that whoever may not log in sends no payload.
-            self.log_in(world, None);
-            return Taken::Bytes(0);
+            return self.log_in(world, None, 0);
         }
         if let Some(bytes) = self.publish_again(world, input, budget) {
             return Taken::Bytes(bytes);
@@ -321,12 +320,11 @@ impl Connection {
             }
             Action::Park => self.intake.parking.push(SESSION, bytes.into(), world.gauge()),
             Action::LogIn => {
-                if let ClientOp::Connect(json) = op {
-                    self.log_in(world, Some(json));
-                    budget.spend(1, 0, None);
-                }
+                let ClientOp::Connect(json) = op else { return Taken::Bytes(bytes.len()) };
+                budget.spend(1, 0, None);
+                return self.log_in(world, Some(json), bytes.len());
             }
-            Action::LogInUnasked => self.log_in(world, None),
+            Action::LogInUnasked => return self.log_in(world, None, 0),
             Action::Ignore => {}
         }
         Taken::Bytes(bytes.len())
@@ -439,10 +437,14 @@ impl Connection {
         });
     }
 
-    fn log_in<W: World>(&mut self, world: &W, json: Option<&[u8]>) {
+    /// Logs the client in, unless its credentials take longer to check.
+    fn log_in<W: World>(&mut self, world: &W, json: Option<&[u8]>, len: usize) -> Taken {
         self.repeat.clear();
-        match log_in(&mut self.session, world, &self.intake.peer, json) {
-            Ok(()) => {
+        let (intake, connection) = (&mut self.intake, self.session.connection);
+        let verify = |credentials| intake.verify(world, connection, credentials);
+        match log_in(&mut self.session, world, json, verify) {
+            Ok(false) => return Taken::Left(Next::Verify),
+            Ok(true) => {
                 if self.state == State::Greeting {
                     self.state = State::Open;
                     self.intake.reading.logged_in();
@@ -454,6 +456,7 @@ impl Connection {
             }
             Err(complaint) => self.refuse(world, &complaint, "a CONNECT was refused"),
         }
+        Taken::Bytes(len)
     }
 
     fn info(&self) -> Info {
@@ -508,7 +511,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another.
                 Outbound::finish(outbound);
             }
-            outbound.answer(Confirm::NOW, |out| push_error(out, &said));
+            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, &said));
         });
         let refusal = Refusal { message: complaint.message(), text: format!("{said}: {text}") };
         self.intake.refusal = Some(refusal);

@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::sids::Sids;
 
 /// NATS has one session a connection.
-pub(crate) const SESSION: SessionId = SessionId(0);
+pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
 /// What a client has. Before login it has no rights at all.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Session {
 
     /// Sends an answer.
     pub(crate) fn answer<W: World>(&self, world: &W, write: impl FnOnce(&mut Vec<u8>)) {
-        world.with_outbound(self.connection, |outbound| outbound.answer(Confirm::NOW, write));
+        world.with_outbound(self.connection, |outbound| outbound.answer(SESSION, Confirm::NOW, write));
     }
 
     /// Says +OK if the client wants to hear it.

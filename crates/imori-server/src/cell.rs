@@ -15,6 +15,7 @@ use arc_swap::{ArcSwap, Cache};
 use imori_core::broker::queue_woken;
 use imori_core::confirm::Lsn;
 use imori_core::id::{ConnectionId, QueueId};
+use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
@@ -28,9 +29,10 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
+use crate::login::Verdicts;
 use crate::protocol_numbers::header_reader;
 use crate::settings::Settings;
-use crate::shared::{Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
+use crate::shared::{LinkVerdicts, Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
 use crate::spin::Spin;
 use crate::store::{Asked, asked};
@@ -237,6 +239,8 @@ impl Cell {
 }
 
 impl World for Cell {
+    type Room = Shared;
+
     fn now(&self) -> Time {
         self.now.get()
     }
@@ -248,12 +252,17 @@ impl World for Cell {
         secret
     }
 
+    fn verify(&self, login: Login) -> Verification {
+        let verdicts = || Arc::new(LinkVerdicts(Arc::downgrade(&self.shared))) as Arc<dyn Verdicts>;
+        self.shared.verifiers.verify(login, verdicts)
+    }
+
     fn is_alarmed(&self) -> bool {
         self.shared.memory.is_alarmed()
     }
 
-    fn is_disk_alarmed(&self) -> bool {
-        self.shared.memory.is_disk_alarmed()
+    fn room(&self) -> &Shared {
+        &self.shared
     }
 
     fn gauge(&self) -> &Gauge {
@@ -300,26 +309,6 @@ impl World for Cell {
 
     fn group_bytes_max(&self) -> usize {
         self.shared.journal.group_bytes_max()
-    }
-
-    fn has_room_to_declare(&self) -> bool {
-        self.shared.journal.has_room_to_declare()
-    }
-
-    fn is_room_scarce(&self) -> bool {
-        self.shared.journal.is_room_scarce()
-    }
-
-    fn moves_bytes_max(&self) -> usize {
-        self.shared.journal.mark_bytes()
-    }
-
-    fn take_room(&self) -> Option<usize> {
-        self.shared.journal.take_room()
-    }
-
-    fn give_room_back(&self) {
-        self.shared.journal.give_room_back();
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -15,6 +15,7 @@ use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::limits::RECORD_SLACK_BYTES;
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue, Ranges};
 use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
+use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_store::limits::SEGMENT_BYTES_GOAL;
 use imori_store::segment::Manifest;
@@ -146,6 +147,9 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     gathered.gone.append(&mut host.keeper().gone());
     let floor = [gathered.floor, host.first_definition()].into_iter().flatten().fold(next, Lsn::min);
     let floor = host.with_room_for_ids(|bytes| renew_seen(host, floor, bytes));
+    for key in host.queues() {
+        gathered.gone.extend(host.with_queue(key, |queue| queue.take_purged(floor)).unwrap_or_default());
+    }
     host.pass();
     let payload = payload(host, &gathered).encode();
     let Some(lsn) = host.append_checkpoint(floor, &payload) else {
@@ -284,7 +288,9 @@ impl KeeperHost for Shared {
     }
 
     fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R {
-        self.journal.with_room(renew)
+        // The bytes are lent until the records that take them are appended.
+        let allowance = self.allow();
+        renew(allowance.bytes())
     }
 
     fn append_checkpoint(&self, floor: Lsn, payload: &[u8]) -> Option<Lsn> {

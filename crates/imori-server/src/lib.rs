@@ -28,6 +28,7 @@ mod client;
 mod stall;
 mod pulse;
 mod counters;
+pub mod login;
 mod admission;
 mod complaints;
 mod load;

@@ -26,6 +26,16 @@ pub(crate) const SPARE_BUFFER_BYTES_MAX: usize = 512 * 1024;
 /// How long a publisher waits for a slow reader of a live subscription, in a turn.
 pub(crate) const PRESS_MAX: Duration = Duration::from_millis(5);
 
+/// Threads that check logins which take longer than a turn may. More would take the cells' time: a password hash is work
+/// for a processor.
+pub(crate) const VERIFIER_THREADS_MAX: usize = 2;
+
+/// Logins that wait for such a thread, each with a password. More: the client is told to come again.
+pub(crate) const LOGINS_WAITING_MAX: usize = 1024;
+
+/// How long such a thread waits for another login before it ends.
+pub(crate) const VERIFIER_IDLE_MAX: Duration = Duration::from_secs(10);
+
 /// How long a connection that ends may take to read what is left for it, and to close its own side.
 pub(crate) const LINGER_MAX: Duration = Duration::from_secs(5);
 

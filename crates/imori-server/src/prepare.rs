@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imori_core::id::{QueueId, VhostId};
+use imori_core::limits::SESSIONS_MAX;
 use imori_core::name::Name;
 use imori_core::outbound::OutboundLimits;
 use imori_core::restore::{Awakening, Restored};
@@ -24,6 +25,7 @@ use crate::clock::Clock;
 use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::login::{Authenticator, Verifiers};
 use crate::memory_limit::memory_limit;
 use crate::protocol::ProtocolSettings;
 use crate::settings::Settings;
@@ -45,7 +47,11 @@ pub(crate) struct Prepared {
 }
 
 /// Opens the store and makes what cells share.
-pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartError> {
+pub(crate) fn prepare(
+    config: &Config,
+    cells: usize,
+    authenticator: Arc<dyn Authenticator>,
+) -> Result<Prepared, StartError> {
     let limits = &config.limits;
     let table_limits = TableLimits {
         queues_max: limits.queues as usize,
@@ -103,6 +109,7 @@ pub(crate) fn prepare(config: &Config, cells: usize) -> Result<Prepared, StartEr
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
         complaints: Complaints::default(),
+        verifiers: Verifiers::new(authenticator),
         memory,
         alarm: watch::Sender::new(false),
         phase: watch::Sender::new(Phase::Serving),
@@ -207,6 +214,7 @@ pub(crate) fn settings(
             // What one connection does not read must not be what all publishers wait for.
             unsent_bytes_max: limits.unsent_bytes.as_usize().min(mark_bytes / UNSENT_SHARE_OF_MARK),
             inboxes_max: INBOXES_MAX,
+            sessions_max: SESSIONS_MAX,
         },
         write: config.cells.write,
         gate: Arc::new(gate(config)),

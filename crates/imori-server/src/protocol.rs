@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
+use imori_core::login::Verdict;
 use imori_core::outbound::Encoder;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
@@ -182,6 +183,11 @@ impl Protocol {
         each!(self, inbound => inbound.relieved(world))
     }
 
+    /// Goes on with a login whose check took longer than a turn.
+    pub fn verified(&mut self, verdict: Verdict) -> Next {
+        each!(self, inbound => inbound.verified(verdict))
+    }
+
     /// Tells the client that the broker begins to stop.
     pub fn stopping<W: World>(&mut self, world: &W) {
         each!(self, inbound => inbound.stopping(world));
@@ -199,3 +205,6 @@ impl Protocol {
         each!(self, inbound => inbound.disconnect(world))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ use crate::config::{Config, ProtocolName, Service};
 use crate::internal::{InternalClients, start_responders};
 use crate::keep::keep;
 use crate::listener::{accept, bind};
+use crate::login::{Authenticator, BuiltInUser};
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::prepare::{Prepared, prepare, settings};
 use crate::settings::Settings;
@@ -63,6 +64,14 @@ impl Server {
     /// # Errors
     /// The configuration exposes a listener, an address cannot be listened on, or a thread cannot be started.
     pub fn start(config: &Config) -> Result<Server, StartError> {
+        Server::start_with(config, Arc::new(BuiltInUser))
+    }
+
+    /// Does as [`Server::start`], with something else that checks credentials.
+    ///
+    /// # Errors
+    /// As those of [`Server::start`].
+    pub fn start_with(config: &Config, authenticator: Arc<dyn Authenticator>) -> Result<Server, StartError> {
         config.refuse_exposure().map_err(StartError::Exposed)?;
         let mut listeners = Vec::new();
         let mut sockets = Vec::new();
@@ -84,7 +93,7 @@ impl Server {
             0 => available_parallelism().map_or(1, usize::from),
             count => usize::from(count),
         };
-        let Prepared { shared, vhosts, opened, awakenings } = prepare(config, count)?;
+        let Prepared { shared, vhosts, opened, awakenings } = prepare(config, count, authenticator)?;
         let shared = Arc::new(shared);
         let named = Arc::downgrade(&shared);
         shared.pager.name_queues(Box::new(move |id| {
@@ -137,6 +146,7 @@ impl Server {
         if self.watch.is_some_and(|watch| watch.join().is_err()) {
             warn!("the watch ended in a panic");
         }
+        self.shared.verifiers.close();
         self.shared.pager.close();
         self.shared.keeper.end();
         if self.keeper.is_some_and(|keeper| keeper.join().is_err()) {

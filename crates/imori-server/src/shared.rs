@@ -5,12 +5,14 @@ use std::fmt;
 use std::io;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::Waker;
 
 use arc_swap::ArcSwap;
 use imori_core::id::{ConnectionId, QueueId};
+use imori_core::login::Verdict;
 use imori_core::queue::Queue;
+use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::Table;
 use imori_core::time::Time;
 use imori_core::topology::Topology;
@@ -25,6 +27,7 @@ use crate::config::{ProtocolName, WritePolicy};
 use crate::counters::Counters;
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::load::Load;
+use crate::login::{Verdicts, Verifiers};
 use crate::pipe::Pipe;
 use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
@@ -190,6 +193,7 @@ pub(crate) struct Shared {
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
     pub(crate) complaints: Complaints,
+    pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
     pub(crate) keeper: Keeper,
@@ -203,6 +207,31 @@ pub(crate) struct Shared {
     pub(crate) phase: watch::Sender<Phase>,
     /// Why the broker had to end, if it had to.
     pub(crate) fault: Mutex<Option<ServeError>>,
+}
+
+impl Room for Shared {
+    fn state(&self) -> RoomState {
+        if self.journal.is_room_scarce() {
+            return RoomState::Scarce;
+        }
+        RoomState::Ample { command_bytes_max: self.journal.mark_bytes() }
+    }
+
+    fn reserve(&self) -> &Reserve {
+        self.journal.reserve()
+    }
+
+    fn reserve_bytes(&self) -> usize {
+        self.journal.reserve_bytes()
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.memory.is_disk_alarmed()
+    }
+
+    fn may_declare(&self) -> bool {
+        self.journal.has_room_to_declare()
+    }
 }
 
 impl Shared {
@@ -232,6 +261,21 @@ impl Shared {
         self.phase.send_modify(|phase| *phase = (*phase).max(Phase::Stopping));
         std::thread::sleep(DISK_FAILURE_GOODBYE);
         self.phase.send_replace(Phase::Ended);
+    }
+}
+
+/// Connections, to which verdicts go; it keeps no broker from ending.
+pub(crate) struct LinkVerdicts(pub(crate) Weak<Shared>);
+
+impl Verdicts for LinkVerdicts {
+    fn is_awaited(&self, connection: ConnectionId) -> bool {
+        self.0.upgrade().is_some_and(|shared| shared.with_link(connection, |_| ()).is_some())
+    }
+
+    fn tell(&self, connection: ConnectionId, verdict: Verdict) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.with_link(connection, |link| link.tell_verdict(verdict));
+        }
     }
 }
 

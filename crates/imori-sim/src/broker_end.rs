@@ -10,7 +10,7 @@ pub(crate) enum EndKind {
     Kill,
     /// The power is gone: of what is not synced anything may be there.
     PowerCut,
-    /// It was told to stop, and has written all there was.
+    /// The broker was told to stop, and has written all there was.
     Clean,
 }
 
@@ -28,7 +28,7 @@ impl EndKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Serving,
-    /// Its clients are told goodbye, and may read it.
+    /// Clients are told goodbye, and may read it.
     Stopping,
     /// Cells give back what connections have that are still there, and end.
     Ended,

@@ -1,7 +1,7 @@
 //! Runs the real core, STOMP and journal on virtual cells, with a false network, disk and clock.
 //!
 //! A seed decides everything: what clients do, how frames are cut, who goes on at each lock.
-//! The same seed makes the same run. What is found is named by a [`Property`].
+//! Equal seeds make equal runs. A broken run names the [`Property`] that it breaks.
 
 mod run;
 mod check;

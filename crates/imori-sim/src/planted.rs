@@ -17,7 +17,7 @@ pub enum Bug {
     WrittenTwice,
     /// A touched connection is marked as touched but is on no list.
     LostTouch,
-    /// What could not be written is not written when the socket has room.
+    /// Bytes that a socket did not take are not written when it has room.
     LostWriteSignal,
     /// A connection is found by its slot, whoever had it before, and inboxes have no secrets.
     StaleConnection,
@@ -33,7 +33,7 @@ pub enum Bug {
     QueueAfterOutbound,
     /// A transaction's queues are locked from the highest id down.
     QueuesFalling,
-    /// What was charged for the messages of a queue that is deleted is not given back.
+    /// The charge of a deleted queue's messages is not given back.
     Uncharged,
     /// A queue's wake-up does not come.
     LostTimer,
@@ -61,7 +61,7 @@ pub enum Bug {
     ConfirmBeforeWrite,
     /// Records are said to be durable when they are written.
     ConfirmAtWritten,
-    /// What is told to connections is that all is durable.
+    /// Connections are told that all records are durable.
     ConfirmAll,
     /// A confirm waits for the record before its own.
     ConfirmOneTooFew,
@@ -87,7 +87,7 @@ pub enum Bug {
     LastRecordCut,
     /// Recovery takes the last record first.
     ReplayBackwards,
-    /// What is declared and not in the journal any more is lost.
+    /// Definitions that have left the journal are lost.
     DefinitionsForgotten,
     /// Bindings are lost.
     BindingsForgotten,
@@ -127,7 +127,7 @@ pub enum Bug {
     PageNewsLost,
     /// A timer gives out what is due a second later.
     DueEarly,
-    /// What is settled or cancelled of messages that were delayed leaves no record.
+    /// Settles and cancels of delayed messages leave no record.
     DelayedSettleUnrecorded,
     /// Recovery does not read pages of delayed messages.
     DelayedPagesUnread,
@@ -153,7 +153,7 @@ pub enum Bug {
     LengthUnlimited,
     /// Records that are too long for the journal are cut.
     LongRecordsCut,
-    /// What a checkpoint says that the journal refused counts as said.
+    /// A checkpoint that the journal refused counts as written.
     RefusedFrees,
     /// Publishers are not told that there is room on the disk again.
     LostRoomEnd,
@@ -173,7 +173,7 @@ pub enum Bug {
     RejectionUncounted,
     /// Recovery passes over that messages were rejected.
     RejectionUnread,
-    /// What died before the broker ended stays where it is.
+    /// Dead letters that were pending when the broker ended stay where they are.
     PendingDeadLetterNotWoken,
     /// A queue in which something lingers is not woken to try again.
     LostRetry,

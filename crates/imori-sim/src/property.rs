@@ -1,4 +1,4 @@
-//! What has to hold in every run.
+//! Properties that hold in every run.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ pub enum Property {
     Deadlock,
     /// No code panics.
     Panic,
-    /// What the broker sends are whole frames, with the right headers and body, and an ERROR is the last of them.
+    /// The broker sends whole frames with the right headers and body, and an error is the last of them.
     Framing,
     /// From one publishing session to one receiving session, order is kept, across cells too.
     Order,
     /// The order on the wire is that in which deliveries were given out: their numbers rise by one.
     WireOrder,
-    /// What a queue took is delivered and settled, or dead-lettered, expired or dropped by rule.
+    /// Every message that a queue took is delivered and settled, or dead-lettered, expired or dropped by rule.
     Loss,
     /// A message is with one consumer at a time, and marked when it comes again; never after it was accepted.
     Duplication,
@@ -27,7 +27,7 @@ pub enum Property {
     Visibility,
     /// A message is dead-lettered only for a reason that its queue has.
     DeadLetter,
-    /// What is charged is what waits, and nothing when nothing waits.
+    /// The gauge is charged with the messages that wait, and with nothing when none waits.
     Memory,
     /// A reply reaches the owner of its inbox, once, and nobody else.
     InboxPrivacy,
@@ -37,23 +37,23 @@ pub enum Property {
     Receipts,
     /// When nothing moves any more, no message waits that a consumer could take, and nothing is unsent.
     Starvation,
-    /// What is over its time to live leaves its queue without being asked.
+    /// Messages over their time to live leave their queue without being asked.
     Expiry,
-    /// A delayed message is given to nobody before it is due, and then to who reads; one that was cancelled is gone,
-    /// and only one that nobody was given can be.
+    /// A delayed message is given to nobody before it is due, and then to a reader. A cancelled one is gone, and
+    /// only one that nobody was given can be cancelled.
     Delay,
-    /// Of messages with one id a queue that takes each once gives out one within its window, restarts or not, and
-    /// confirms all of them; after that it takes it again.
+    /// A queue with a window gives out one message of an id within it, restarts or not. All of them are
+    /// confirmed, and after the window the next is taken.
     Dedup,
-    /// While the disk has no room, who reads and settles goes on; once it has some again publishers do, soon, and what
-    /// died goes where the dead go.
+    /// While the disk has no room, readers and settles go on. Once it has some, publishers go on soon, and
+    /// dead letters move to their queues.
     Room,
-    /// What does not fit into a journal file is refused to its publisher, who is told which limit that is, and nobody
-    /// gets it, nor anything of the transaction that it is part of.
+    /// A message too long for a journal file is refused to its publisher, who is told the limit. Nobody
+    /// gets it, nor any other message of its transaction.
     Refusal,
     /// Connections and their queues, when they are gone, leave nothing.
     Leftovers,
-    /// What was confirmed outlives what its level says; what was settled and confirmed does not come back;
+    /// Confirmed messages outlive what their level says; messages settled for certain do not come back;
     /// nothing else is there, and no byte is changed.
     Durability,
     /// Of a transaction, and of a move to where the dead go, all outlives the broker or nothing.
@@ -69,7 +69,7 @@ pub enum Property {
 pub struct Violation {
     /// The property.
     pub property: Property,
-    /// What was seen.
+    /// The observation that shows it.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What happened in a run: a number that two equal runs share, and lines for people.
+//! The trace of a run: a number that equal runs share, and lines for people.
 
 use std::cell::Cell;
 
@@ -35,7 +35,7 @@ impl Trace {
         self.mix(rest);
     }
 
-    /// What two equal runs share.
+    /// The number that equal runs share.
     pub(crate) fn hash(&self) -> u64 {
         self.hash.get()
     }

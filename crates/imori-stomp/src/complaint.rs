@@ -74,14 +74,16 @@ impl From<BrokerError> for Complaint {
             BrokerError::Refused(_) | BrokerError::ConsumedExclusively(_) | BrokerError::SingleActive(_) => {
                 ACCESS_REFUSED
             }
-            BrokerError::NoQueue(_) | BrokerError::NoInbox => NOT_FOUND,
+            BrokerError::NoQueue(_) | BrokerError::NoInbox | BrokerError::NoSession(_) => NOT_FOUND,
             BrokerError::Locked(_) => "resource_locked",
-            BrokerError::Inequivalent { .. } | BrokerError::InUse(_) | BrokerError::NotEmpty(_) => {
-                PRECONDITION_FAILED
-            }
+            BrokerError::Inequivalent { .. }
+            | BrokerError::SessionOpen(_)
+            | BrokerError::InUse(_)
+            | BrokerError::NotEmpty(_) => PRECONDITION_FAILED,
             BrokerError::QueueFull(_)
             | BrokerError::HeadersTooLarge
             | BrokerError::TooManyQueues
+            | BrokerError::TooManySessions { .. }
             | BrokerError::DiskFull(_)
             | BrokerError::RecordTooLarge { .. }
             | BrokerError::TransactionTooLarge { .. } => RESOURCE_ERROR,

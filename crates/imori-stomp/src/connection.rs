@@ -11,8 +11,9 @@ use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::{Inbound, Intake, Performed, Phase, Repeat, Repeated, Taken, Unread};
 use imori_core::outbound::{Encoder, Outbound, SessionId};
+use imori_core::room::Room;
 use imori_core::time::Time;
-use imori_core::turn::{Budget, ClientFacts, Peer, Refusal};
+use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
 use imori_core::world::{Event, World};
 
 use crate::command::Command;
@@ -60,7 +61,7 @@ pub struct Connection {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The client has not logged in.
+    /// The client has not logged in. Its CONNECT is taken again when the verdict of its credentials is there.
     Greeting,
     /// All frames are worked off as they come.
     Open,
@@ -287,7 +288,7 @@ impl Connection {
                 self.perform_at_once(world, frame, budget);
             }
             Action::Ignore => {}
-            Action::LogIn => self.log_in(world, frame),
+            Action::LogIn => return self.log_in(world, frame, bytes.len()),
             Action::RefuseBeforeLogin => {
                 let text = format_args!("{} is not allowed before login; send CONNECT first", frame.command);
                 self.refuse(world, &Complaint::last("Illegal command", text), Some(frame));
@@ -381,9 +382,13 @@ impl Connection {
         }
     }
 
-    fn log_in<W: World>(&mut self, world: &W, frame: &Frame<'_>) {
-        match log_in(&mut self.session, world, &self.intake.peer, frame) {
-            Ok(agreed) => {
+    /// Logs the client in, unless its credentials take longer to check.
+    fn log_in<W: World>(&mut self, world: &W, frame: &Frame<'_>, len: usize) -> Taken {
+        let (intake, connection) = (&mut self.intake, self.session.connection);
+        let verify = |credentials| intake.verify(world, connection, credentials);
+        match log_in(&mut self.session, world, frame, verify) {
+            Ok(None) => return Taken::Left(Next::Verify),
+            Ok(Some(agreed)) => {
                 self.decoder.connected(self.session.version);
                 self.intake.reading.logged_in();
                 self.keepalive.logged_in(agreed, world.now());
@@ -391,6 +396,7 @@ impl Connection {
             }
             Err(complaint) => self.refuse(world, &complaint, Some(frame)),
         }
+        Taken::Bytes(len)
     }
 
     /// Gives a receipt, behind those that wait.
@@ -400,10 +406,10 @@ impl Connection {
             let given = world.with_outbound(self.session.connection, |outbound| match says.promises() {
                 true => {
                     let write = |out: &mut Vec<u8>| push_receipt(out, receipt, says, confirm.level);
-                    outbound.promise(confirm, confirm.level, write)
+                    outbound.promise(SESSION, confirm, confirm.level, write)
                 }
                 false => {
-                    outbound.answer(confirm, |out| push_receipt(out, receipt, says, confirm.level));
+                    outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, says, confirm.level));
                     false
                 }
             });
@@ -419,7 +425,7 @@ impl Connection {
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
         let is_kept = || frame.command == Command::Commit || frame.headers.raw("persistent") == Some(b"true");
-        (world.is_alarmed() || world.is_disk_alarmed() && is_kept()) && self.publishes(frame)
+        (world.is_alarmed() || world.room().is_alarmed() && is_kept()) && self.publishes(frame)
     }
 
     /// Says that a frame publishes.
@@ -486,7 +492,7 @@ impl Connection {
     fn answer<W: World>(&self, world: &W, receipt: &[u8]) {
         world.with_outbound(self.session.connection, |outbound| {
             let confirm = self.session.unconfirmed;
-            outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
+            outbound.answer(SESSION, confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
         });
     }
 
@@ -514,7 +520,7 @@ impl Connection {
                 // First, so that this answer, should it be one too many, is not followed by another ERROR.
                 outbound.finish();
             }
-            outbound.answer(Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
+            outbound.answer(SESSION, Confirm::NOW, |out| push_error(out, version, complaint, receipt, b""));
         });
         let refusal = Refusal { message: complaint.message(), text: complaint.text().to_string() };
         self.intake.refusal = Some(refusal);

@@ -6,37 +6,43 @@ use std::str;
 use imori_core::authorize::{Action, Identity, Object, authorize};
 use imori_core::error::BrokerError;
 use imori_core::id::VhostId;
+use imori_core::login::{BUILT_IN_USER, Credentials, Verdict};
 use imori_core::name::Printable;
-use imori_core::turn::Peer;
 use imori_core::world::World;
 
 use crate::command::Command;
 use crate::complaint::Complaint;
 use crate::encode::FrameWriter;
-use crate::frame::{Frame, Headers};
+use crate::frame::Frame;
 use crate::heart_beat::{Agreed, HeartBeat};
 use crate::message::{MessageEncoder, SESSION_BYTES};
-use crate::session::Session;
+use crate::session::{SESSION, Session};
 use crate::settings::Settings;
 use crate::subscribe::token;
 use crate::version::Version;
 
-/// User and password until users are configured, and those that a CONNECT means which names none,
-/// as in RabbitMQ. They are good on this machine only.
-const GUEST: &[u8] = b"guest";
-
-/// Logs a client in and answers CONNECTED; tells which heart-beats are agreed on.
+/// Logs a client in and answers CONNECTED; tells which heart-beats are agreed on. `None` where `verify` gives no
+/// verdict yet.
 pub(crate) fn log_in<W: World>(
     session: &mut Session,
     world: &W,
-    peer: &Peer,
     frame: &Frame<'_>,
-) -> Result<Agreed, Complaint> {
+    verify: impl FnOnce(Credentials) -> Option<Verdict>,
+) -> Result<Option<Agreed>, Complaint> {
     let version = Version::negotiate(frame.headers.raw("accept-version")).map_err(|_| {
         Complaint::last("Version mismatch", format_args!("Supported versions are {}", Version::SUPPORTED))
     })?;
     let headers = if version == Version::V10 { frame.headers.trimmed() } else { frame.headers };
-    let identity = identify(&headers, peer)?;
+    let (login, passcode) = (headers.raw("login"), headers.raw("passcode"));
+    let identity = match verify(Credentials::password(login, passcode)) {
+        Some(Verdict::Granted(identity)) => identity,
+        Some(Verdict::Refused) => return Err(refused(login.unwrap_or(BUILT_IN_USER))),
+        Some(Verdict::Busy) => {
+            let text = "too many clients log in at once; connect again in a moment";
+            return Err(Complaint::last("Bad CONNECT", text));
+        }
+        None => return Ok(None),
+    };
     let vhost = vhost(&session.settings, &identity, headers.raw("host"))?;
     let offered = HeartBeat::parse(headers.raw("heart-beat"))
         .map_err(|error| Complaint::last("Invalid heart-beat", error))?;
@@ -49,9 +55,9 @@ pub(crate) fn log_in<W: World>(
     let encoder = MessageEncoder::new(version, &session.settings);
     world.with_outbound(session.connection, |outbound| {
         outbound.set_encoder(Box::new(encoder));
-        outbound.answer(Default::default(), |out| push_connected(out, session, agreed));
+        outbound.answer(SESSION, Default::default(), |out| push_connected(out, session, agreed));
     });
-    Ok(agreed)
+    Ok(Some(agreed))
 }
 
 fn push_connected(out: &mut Vec<u8>, session: &Session, agreed: Agreed) {
@@ -63,31 +69,15 @@ fn push_connected(out: &mut Vec<u8>, session: &Session, agreed: Agreed) {
     frame.end();
 }
 
-/// Finds out who it is.
-///
-/// The answer, and the work, are the same for an unknown user, a wrong password and a guest from
-/// elsewhere (SECURITY AUTH-09).
-fn identify(headers: &Headers<'_>, peer: &Peer) -> Result<Identity, Complaint> {
-    let login = headers.raw("login").unwrap_or(GUEST);
-    let passcode = headers.raw("passcode").unwrap_or(GUEST);
-    let is_right = is_equal(login, GUEST) & is_equal(passcode, GUEST) & peer.is_loopback;
-    if is_right {
-        return Ok(Identity::guest());
-    }
+/// The answer is the same for an unknown user, a wrong password and a guest from elsewhere (SECURITY AUTH-09).
+#[cold]
+fn refused(login: &[u8]) -> Complaint {
     let text = format_args!(
         "access refused for user `{}`; check `login` and `passcode`, and note that the built-in user may connect from \
          the broker's own machine only",
         Printable(login.get(..64).unwrap_or(login))
     );
-    Err(Complaint::last("Bad CONNECT", text))
-}
-
-/// Compares in a time that depends on the length of `given` only.
-fn is_equal(given: &[u8], expected: &[u8]) -> bool {
-    let expected_len = expected.len();
-    let expected = expected.iter().copied().chain(std::iter::repeat(0));
-    let difference = given.iter().zip(expected).fold(0, |difference, (a, b)| difference | (a ^ b));
-    difference == 0 && given.len() == expected_len
+    Complaint::last("Bad CONNECT", text)
 }
 
 /// Finds the vhost that `host` means (ARCHITECTURE, vhost selection).
@@ -174,14 +164,5 @@ mod tests {
         let expected = "there is no vhost `elsewhere`; send one of `/`, `tenant`, `localhost` in `host`, or leave it \
                         out for `/`";
         assert_eq!(complaint.text(), expected);
-    }
-
-    #[test]
-    fn only_equal_bytes_are_equal() {
-        for (given, expected) in
-            [("guest", true), ("", false), ("gues", false), ("guest\0", false), ("guesu", false)]
-        {
-            assert_eq!(is_equal(given.as_bytes(), GUEST), expected, "{given:?}");
-        }
     }
 }

@@ -20,7 +20,7 @@ use crate::transactions::Transactions;
 use crate::version::Version;
 
 /// STOMP has one session a connection.
-pub(crate) const SESSION: SessionId = SessionId(0);
+pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
 /// What a client has. Before login it has no rights at all.
 #[derive(Debug)]
@@ -144,8 +144,9 @@ impl Session {
         // Clients of 1.0 know no `subscription` header that they did not ask for.
         let id = (self.version != Version::V10).then_some(written);
         let label = label(id, &self.name, AckSpan::One);
-        let opened =
-            world.with_outbound(self.connection, |outbound| outbound.inbox(name, || (label, world.secret())));
+        let opened = world.with_outbound(self.connection, |outbound| {
+            outbound.inbox(SESSION, name, || (label, world.secret()))
+        });
         let Some(address) = opened.flatten() else {
             let text = "this connection has as many inboxes as it may have; use one for several requests";
             return Err(Complaint::last(RESOURCE_ERROR, text));

@@ -371,7 +371,8 @@ fn consume<W: World>(
         |outbound, reader| {
             if let Some(receipt) = receipt {
                 let confirm = session.unconfirmed;
-                outbound.answer(confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
+                outbound
+                    .answer(SESSION, confirm, |out| push_receipt(out, receipt, Says::Nothing, confirm.level));
                 // Whoever asks for a receipt waits for it first.
                 outbound.start_after_answers(reader);
             }

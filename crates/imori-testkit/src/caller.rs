@@ -10,7 +10,7 @@ use imori_core::error::BrokerError;
 use imori_core::id::{ConnectionId, QueueId, ReaderId};
 use imori_core::message::{Head, OriginId, Property, Publication, Span};
 use imori_core::name::Name;
-use imori_core::outbound::{Credit, Numbers, SessionId};
+use imori_core::outbound::{Credit, HeldAnswers, Numbers, SessionId};
 use imori_core::queue::{DeadLetter, QueueSettings};
 use imori_core::route::{Arguments, BindingKey, ExchangeKind, Settings, Syntax};
 use imori_core::world::World;
@@ -55,6 +55,8 @@ pub struct Caller<'w> {
     pub world: &'w TestWorld,
     /// Its connection.
     pub id: ConnectionId,
+    /// The session in which it does what it does.
+    pub session: SessionId,
 }
 
 impl TestWorld {
@@ -67,7 +69,7 @@ impl TestWorld {
     pub fn connect_again(&self, slot: u32, generation: u32) -> Caller<'_> {
         let id = ConnectionId { cell: 0, slot, generation };
         self.open_at(id, Box::new(Plain), LIMITS);
-        Caller { world: self, id }
+        Caller { world: self, id, session: SessionId::FIRST }
     }
 }
 
@@ -75,6 +77,19 @@ impl<'w> Caller<'w> {
     /// The actor that the verbs see.
     pub fn actor(&self) -> Actor<'w> {
         Actor { identity: &self.world.identity, connection: self.id, vhost: VHOST }
+    }
+
+    /// Opens another session of the connection; what the caller that is returned does is done there.
+    pub fn open_session(&self, id: u16) -> Result<Caller<'w>, BrokerError> {
+        let session = SessionId(id);
+        broker::open_session(self.world, &self.actor(), session)?;
+        Ok(Caller { session, ..*self })
+    }
+
+    /// Ends the session and drops its answers that wait; gives the number of steps that it took.
+    pub fn end_session(self) -> usize {
+        let is_all = || broker::end_session(self.world, &self.actor(), self.session, HeldAnswers::Drop);
+        1 + std::iter::repeat_with(is_all).take_while(|is_all| !is_all).count()
     }
 
     /// Declares a queue with default settings.
@@ -162,7 +177,7 @@ impl<'w> Caller<'w> {
     ) -> Result<ReaderId, BrokerError> {
         let key = BindingKey::new(Syntax::Amqp, pattern.as_bytes());
         let options = SubscribeOptions {
-            session: SessionId(0),
+            session: self.session,
             label: label.as_bytes().into(),
             group: group.map(Name::from),
         };
@@ -184,7 +199,7 @@ impl<'w> Caller<'w> {
     ) -> Result<ReaderId, BrokerError> {
         let id = broker::find_queue(self.world, &self.actor(), queue.as_bytes())?;
         let options = ConsumeOptions {
-            session: SessionId(0),
+            session: self.session,
             label: label.as_bytes().into(),
             settles: credit > 0,
             credit: if credit > 0 { Credit::window(credit) } else { Credit::Unlimited },
@@ -196,7 +211,7 @@ impl<'w> Caller<'w> {
 
     /// Settles deliveries; gives their number.
     pub fn settle(&self, numbers: Numbers, outcome: Outcome) -> Result<usize, BrokerError> {
-        broker::settle(self.world, &self.actor(), SessionId(0), numbers, outcome).map(|(count, _)| count)
+        broker::settle(self.world, &self.actor(), self.session, numbers, outcome).map(|(count, _)| count)
     }
 
     /// Accepts one delivery, which is there.
@@ -213,7 +228,9 @@ impl<'w> Caller<'w> {
     pub fn inbox(&self, label: &str) -> String {
         let secret = self.world.secret();
         let make = || (label.as_bytes().into(), secret);
-        let inbox = self.world.with_outbound(self.id, |outbound| outbound.inbox(label.as_bytes(), make));
+        let inbox = self
+            .world
+            .with_outbound(self.id, |outbound| outbound.inbox(self.session, label.as_bytes(), make));
         String::from_utf8(inbox.flatten().expect("there may be another").to_key()).expect("it is text")
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use imori_core::broker;
 use imori_core::id::ConnectionId;
 use imori_core::inbound::Inbound;
+use imori_core::login::Verdict;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, Next, Peer, Received};
@@ -61,7 +62,7 @@ impl<C: Inbound> Client<C> {
     /// Sends bytes and lets the broker work until it needs more, or waits.
     pub fn send(&mut self, world: &TestWorld, bytes: &[u8]) {
         self.arrive(bytes);
-        if !matches!(self.next, Next::Parked | Next::Close) {
+        if !matches!(self.next, Next::Parked | Next::Verify | Next::Close) {
             self.work(world);
         }
     }
@@ -84,6 +85,17 @@ impl<C: Inbound> Client<C> {
     /// The queue is shorter for which it waits.
     pub fn relieved(&mut self, world: &TestWorld) {
         self.go_on(world, C::relieved);
+    }
+
+    /// The check of its credentials is over.
+    pub fn verified(&mut self, world: &TestWorld, verdict: Verdict) {
+        if self.next == Next::Close {
+            return;
+        }
+        self.next = self.connection.verified(verdict);
+        if self.next == Next::Again {
+            self.work(world);
+        }
     }
 
     /// Lets the deadlines up to a time pass, each at its time.

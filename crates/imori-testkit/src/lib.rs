@@ -6,14 +6,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
+pub mod toy;
 mod talk;
 mod client;
 mod caller;
 mod world;
+mod room;
 mod plain;
 
 pub use caller::{Caller, Mail, dying_to};
 pub use client::{Client, answers};
 pub use plain::{Lines, Plain};
+pub use room::TestRoom;
 pub use talk::{Dialogue, Settings, Talk, check_conversations};
-pub use world::{LIMITS, ROOMY_LIMITS, TestWorld, VHOST};
+pub use world::{LIMITS, ROOMY_LIMITS, TestWorld, VHOST, verdict};

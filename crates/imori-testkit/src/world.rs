@@ -12,6 +12,7 @@ use imori_core::broker::{self, Actor, page_failed, queue_woken};
 use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::limits::RECORD_SLACK_BYTES;
+use imori_core::login::{Credentials, Login, Verdict, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::{Encoder, Outbound, OutboundLimits};
@@ -24,17 +25,23 @@ use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
 
 use crate::plain::Lines;
+use crate::room::TestRoom;
 
 /// The vhost of a caller of verbs; there is also `VhostId(1)`.
 pub const VHOST: VhostId = VhostId(0);
 const QUEUES_MAX: usize = 500;
 
 /// Limits of a caller of verbs: so small that tests reach them.
-pub const LIMITS: OutboundLimits = OutboundLimits { feed_bytes: 200, unsent_bytes_max: 2000, inboxes_max: 4 };
+pub const LIMITS: OutboundLimits =
+    OutboundLimits { feed_bytes: 200, unsent_bytes_max: 2000, inboxes_max: 4, sessions_max: 4 };
 
 /// Limits of a protocol's client.
-pub const ROOMY_LIMITS: OutboundLimits =
-    OutboundLimits { feed_bytes: 1024 * 1024, unsent_bytes_max: 16 * 1024 * 1024, inboxes_max: 4 };
+pub const ROOMY_LIMITS: OutboundLimits = OutboundLimits {
+    feed_bytes: 1024 * 1024,
+    unsent_bytes_max: 16 * 1024 * 1024,
+    inboxes_max: 4,
+    sessions_max: 4,
+};
 
 /// Locks, in the order in which they may be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +59,10 @@ pub struct TestWorld {
     is_alarmed: Cell<bool>,
     /// Questions for the memory alarm that are still answered with yes.
     alarm_left: Cell<usize>,
+    /// Checks of credentials take longer than a turn.
+    pub slow_logins: Cell<bool>,
+    /// Logins whose check was begun.
+    pub logins: RefCell<Vec<Login>>,
     gauge: Gauge,
     counts: [Cell<usize>; Event::ALL.len()],
     header_reader: fn(OriginId) -> &'static dyn HeaderReader,
@@ -80,14 +91,8 @@ pub struct TestWorld {
     pub group_bytes_max: Cell<usize>,
     /// Bytes of memory that a queue may keep.
     pub share: Cell<usize>,
-    /// Bytes of the disk for dead letters, where there is little; nobody has them twice.
-    pub room: Cell<Option<usize>>,
-    /// Somebody has the room.
-    pub is_room_taken: Cell<bool>,
-    /// Bytes of the disk for the dead letters of one command, where there is more.
-    pub moves_bytes_max: Cell<usize>,
-    /// There is room for more declarations.
-    pub may_declare: Cell<bool>,
+    /// The room on its disk.
+    pub room: TestRoom,
     /// Work that queues asked of the disk.
     pub work: RefCell<Vec<(QueueId, PageWork)>>,
 }
@@ -113,6 +118,8 @@ impl TestWorld {
             secrets: Cell::new(0),
             is_alarmed: Cell::new(false),
             alarm_left: Cell::new(usize::MAX),
+            slow_logins: Cell::new(false),
+            logins: RefCell::default(),
             gauge: Gauge::default(),
             counts: Default::default(),
             header_reader: |_| &Lines,
@@ -133,10 +140,7 @@ impl TestWorld {
             journal: RefCell::default(),
             group_bytes_max: Cell::new(1 << 20),
             share: Cell::new(usize::MAX),
-            room: Cell::default(),
-            is_room_taken: Cell::default(),
-            moves_bytes_max: Cell::new(usize::MAX),
-            may_declare: Cell::new(true),
+            room: TestRoom::default(),
             work: RefCell::default(),
         }
     }
@@ -160,11 +164,27 @@ impl TestWorld {
         world
     }
 
-    fn locked<R>(&self, lock: Lock, f: impl FnOnce() -> R) -> R {
+    /// Checks the order of locks, but not in benchmarks, which have no debug assertions; gives the lock held before.
+    #[inline]
+    fn lock(&self, lock: Lock) -> Lock {
+        if !cfg!(debug_assertions) {
+            return Lock::None;
+        }
         let before = self.lock.replace(lock);
         assert!(before < lock, "{lock:?} is taken while {before:?} is held");
-        let result = f();
+        before
+    }
+
+    #[inline]
+    fn unlock(&self, before: Lock) {
         self.lock.set(before);
+    }
+
+    #[inline]
+    fn locked<R>(&self, lock: Lock, f: impl FnOnce() -> R) -> R {
+        let before = self.lock(lock);
+        let result = f();
+        self.unlock(before);
         result
     }
 
@@ -242,6 +262,27 @@ impl TestWorld {
         self.relieved.take()
     }
 
+    /// From now on nothing reaches the disk before [`TestWorld::sync_disk`].
+    pub fn hold_disk(&self) {
+        self.is_disk_prompt.set(false);
+    }
+
+    /// Lets the disk have every record, and tells each connection.
+    pub fn sync_disk(&self) {
+        let slots = self.outbounds.borrow().len() as u32;
+        for slot in 0..slots {
+            let generation = self.outbounds.borrow()[slot as usize].0;
+            let id = ConnectionId { cell: 0, slot, generation };
+            let confirmed = self.with_outbound(id, |outbound| outbound.confirmed(self.progress()));
+            let (wakes, _) = confirmed.unwrap_or_default();
+            broker::wake_consumers(self, id, &wakes);
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress { written: self.appended.get(), synced: self.appended.get() }
+    }
+
     // ---- Looks.
 
     /// Times that an event was counted.
@@ -301,7 +342,19 @@ impl TestWorld {
     }
 }
 
+/// The verdict about the built-in user.
+pub fn verdict(login: &Login) -> Verdict {
+    let Credentials::Password { user, password } = &login.credentials else { return Verdict::Refused };
+    let is_right = |part: &Option<Box<[u8]>>| part.as_deref().unwrap_or(b"guest") == b"guest";
+    match login.is_local && is_right(user) && is_right(password) {
+        true => Verdict::Granted(Identity::guest()),
+        false => Verdict::Refused,
+    }
+}
+
 impl World for TestWorld {
+    type Room = TestRoom;
+
     fn now(&self) -> Time {
         self.now.get()
     }
@@ -312,10 +365,27 @@ impl World for TestWorld {
         [secret; 16]
     }
 
+    /// Lets the built-in user in, from this machine, at once or never: then the test tells the verdict.
+    fn verify(&self, login: Login) -> Verification {
+        if self.slow_logins.get() {
+            self.logins.borrow_mut().push(login);
+            return Verification::Pending;
+        }
+        Verification::Done(verdict(&login))
+    }
+
+    #[inline]
     fn is_alarmed(&self) -> bool {
+        if !self.is_alarmed.get() {
+            return false;
+        }
         let left = self.alarm_left.get().checked_sub(1);
         self.alarm_left.set(left.unwrap_or_default());
-        self.is_alarmed.get() && left.is_some()
+        left.is_some()
+    }
+
+    fn room(&self) -> &TestRoom {
+        &self.room
     }
 
     fn gauge(&self) -> &Gauge {
@@ -376,26 +446,6 @@ impl World for TestWorld {
         self.group_bytes_max.get()
     }
 
-    fn is_room_scarce(&self) -> bool {
-        self.room.get().is_some()
-    }
-
-    fn moves_bytes_max(&self) -> usize {
-        self.moves_bytes_max.get()
-    }
-
-    fn take_room(&self) -> Option<usize> {
-        if self.is_room_taken.replace(true) { None } else { self.room.get() }
-    }
-
-    fn give_room_back(&self) {
-        assert!(self.is_room_taken.replace(false), "it was taken");
-    }
-
-    fn has_room_to_declare(&self) -> bool {
-        self.may_declare.get()
-    }
-
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {
         let mut queues = self.queues.borrow_mut();
         let free = queues.iter().position(|(_, queue)| queue.is_none());
@@ -422,14 +472,18 @@ impl World for TestWorld {
         Some(queue)
     }
 
+    #[inline]
     fn with_queue<R>(&self, id: QueueId, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
         self.queue_locks.set(self.queue_locks.get() + 1);
-        self.locked(Lock::Queue, || {
-            let mut queues = self.queues.borrow_mut();
-            let (generation, queue) = queues.get_mut(id.slot as usize)?;
-            let queue = queue.as_mut().filter(|_| *generation == id.generation)?;
-            Some(f(queue))
-        })
+        let queues = &mut *self.queues.borrow_mut();
+        let Some((generation, Some(queue))) = queues.get_mut(id.slot as usize) else { return None };
+        if *generation != id.generation {
+            return None;
+        }
+        let before = self.lock(Lock::Queue);
+        let result = f(queue);
+        self.unlock(before);
+        Some(result)
     }
 
     fn with_queues<R>(&self, ids: &[QueueId], f: impl FnOnce(&mut [Option<&mut Queue>]) -> R) -> R {
@@ -447,16 +501,20 @@ impl World for TestWorld {
         })
     }
 
+    #[inline]
     fn with_outbound<R>(&self, id: ConnectionId, f: impl FnOnce(&mut Outbound) -> R) -> Option<R> {
-        self.locked(Lock::Outbound, || {
-            let mut outbounds = self.outbounds.borrow_mut();
-            let (generation, outbound) = outbounds.get_mut(id.slot as usize)?;
-            let outbound = outbound.as_mut().filter(|_| *generation == id.generation)?;
-            if self.is_disk_prompt.get() {
-                let _ = outbound.confirmed(Progress { written: Lsn::NEVER, synced: Lsn::NEVER });
-            }
-            Some(f(outbound))
-        })
+        let outbounds = &mut *self.outbounds.borrow_mut();
+        let Some((generation, Some(outbound))) = outbounds.get_mut(id.slot as usize) else { return None };
+        if *generation != id.generation {
+            return None;
+        }
+        if self.is_disk_prompt.get() {
+            let _ = outbound.confirmed(self.progress());
+        }
+        let before = self.lock(Lock::Outbound);
+        let result = f(outbound);
+        self.unlock(before);
+        Some(result)
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {

@@ -3,7 +3,6 @@
 mod command;
 mod config;
 mod client;
-mod url;
 mod log;
 mod pen;
 mod notify;

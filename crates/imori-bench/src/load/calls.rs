@@ -10,7 +10,7 @@ const ANSWERED: u64 = u64::MAX;
 /// Marks a call that was given up; below it stands when it was sent.
 const GIVEN_UP: u64 = 1 << 63;
 
-/// What a reply means for its call.
+/// The meaning of a reply for its call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
     /// The first reply, to a call due at this time and sent so much later, in nanoseconds.

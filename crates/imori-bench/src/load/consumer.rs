@@ -19,10 +19,10 @@ use crate::stamp::{NoStamp, STAMP_BYTES, Stamp};
 /// ended now and then.
 const OVERDUE_AFTER: Duration = Duration::from_secs(1);
 
-/// What the consumers of a loop count together.
+/// The counts of all consumers of a loop.
 #[derive(Debug)]
 pub(crate) struct Received {
-    /// What became of the deliveries; `sent` and `lost` are filled in at the end.
+    /// The fate of the deliveries; `sent` and `lost` are filled in at the end.
     pub(crate) ledger: Ledger,
     /// Deliveries whose stamp cannot be read, so that they stand for an unknown message.
     pub(crate) unreadable: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Received {
     pub(crate) overdue: u64,
     /// When each subscriber has a message, if that is asked for.
     pub(crate) spread: Option<Spread>,
-    /// What has arrived, for each place where a message is due once.
+    /// The messages that arrived, for each place where a message is due once.
     pub(crate) places: Vec<Place>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Consumer {
     order: Vec<u64>,
     /// The subscription, if it is still to be sent.
     subscribe: Option<Vec<u8>>,
-    /// What the last delivery of a read is acknowledged with.
+    /// The token that acknowledges the last delivery of a read.
     ack_due: Vec<u8>,
 }
 
@@ -106,12 +106,12 @@ pub(crate) struct Places {
     pub(crate) offset: usize,
 }
 
-/// What a consumer does with deliveries, beside judging each.
+/// The work of a consumer beside judging each delivery.
 #[derive(Debug)]
 pub(crate) struct Consuming {
     /// How it acknowledges.
     pub(crate) ack: AckMode,
-    /// What keeps acknowledgements back, if they are not given as deliveries come.
+    /// Keeps acknowledgements back, if they are not given as deliveries come.
     pub(crate) held: Option<Held>,
     /// Priorities that messages have in turns; 1 where they have none.
     pub(crate) priorities: u8,

@@ -30,9 +30,9 @@ const WAKER: Token = Token(usize::MAX);
 /// The token of the timer.
 const TIMER: Token = Token(usize::MAX - 1);
 
-/// What one connection says and hears.
+/// The role of one connection: the messages it sends and how it takes those that come.
 pub(crate) trait Role {
-    /// What all connections of a loop count together.
+    /// The counts of all connections of a loop.
     type Board;
 
     /// Takes what the broker said; an answer is appended to `out`.
@@ -77,7 +77,7 @@ pub(crate) struct EventLoop<R: Role> {
     clock: Clock,
     /// How broken connections are opened again, if they are.
     reopening: Option<Reopening>,
-    /// What the roles count together.
+    /// The counts of all roles.
     pub(crate) board: R::Board,
     /// Frames read so far.
     pub(crate) frames_read: u64,
@@ -173,7 +173,7 @@ impl<R: Role> EventLoop<R> {
         Arc::clone(&self.waker)
     }
 
-    /// What the connections say and hear.
+    /// The board on which all connections of the loop count.
     pub(crate) fn roles(&mut self) -> impl Iterator<Item = &mut R> {
         self.links.iter_mut().map(|link| &mut link.role)
     }

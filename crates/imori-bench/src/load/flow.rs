@@ -8,7 +8,7 @@ const LAGS: usize = 1 << 20;
 const LAGS_MIN: usize = 1 << 8;
 const LAGS_MAX: usize = 1 << 16;
 
-/// What publishers and consumers tell each other, also across threads.
+/// The state that publishers and consumers share, also across threads.
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Messages handed to the sockets.
@@ -23,7 +23,7 @@ pub(crate) struct Flow {
     pub(crate) window: u64,
     /// By publisher: how late the last messages were sent, in an open loop.
     lags: Vec<Vec<AtomicU64>>,
-    /// What the publishers may send.
+    /// The messages that publishers may send.
     phase: Mutex<Phase>,
     /// Set by a publisher that the window has stopped and that waits to be woken.
     pub(crate) is_waiting: AtomicBool,
@@ -35,7 +35,7 @@ pub(crate) struct Flow {
     pub(crate) unconfirmed: AtomicU64,
 }
 
-/// What the publishers may send now.
+/// The number of messages that publishers may send now.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Phase {
     pub(crate) number: u64,
@@ -65,7 +65,7 @@ impl Flow {
         }
     }
 
-    /// The same for an open loop of so many publishers.
+    /// A flow for an open loop of so many publishers.
     pub(crate) fn open(fan_out: u64, window: u64, publishers: usize) -> Flow {
         let kept = (LAGS / publishers.max(1)).clamp(LAGS_MIN, LAGS_MAX);
         let lags = || std::iter::repeat_with(|| AtomicU64::new(u64::MAX)).take(kept).collect();

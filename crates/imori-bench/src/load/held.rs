@@ -3,7 +3,7 @@
 /// After how many times that time has passed nothing more seems to come: once may be just after a delivery.
 const QUIET: u32 = 2;
 
-/// What acknowledges the deliveries that are kept back.
+/// The tokens that acknowledge the deliveries kept back.
 #[derive(Debug)]
 pub(crate) struct Held {
     tokens: Vec<Box<[u8]>>,

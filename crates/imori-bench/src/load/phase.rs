@@ -18,7 +18,7 @@ pub(crate) enum Ended {
     TimeOver,
     /// Nothing moved for too long.
     Blocked,
-    /// It was stopped by hand.
+    /// Stopped by hand.
     Stopped,
     /// A connection broke.
     Broken,

@@ -19,7 +19,7 @@ pub(crate) struct Pace {
     pub(crate) rate: f64,
     /// How they are spread.
     pub(crate) arrival: Arrival,
-    /// What they are drawn from.
+    /// The seed that they are drawn from.
     pub(crate) seed: u64,
     /// The number of this connection, and how many there are.
     pub(crate) share: (u32, u32),
@@ -32,7 +32,7 @@ impl Pace {
     }
 }
 
-/// What a publisher asks to be confirmed.
+/// The confirms that a publisher asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirms {
     /// Nothing.
@@ -49,7 +49,7 @@ pub(crate) struct Publisher {
     run: u16,
     index: u16,
     template: MessageTemplate,
-    /// The same with a wish to be told when the broker has it.
+    /// A message that also asks the broker to confirm it.
     confirmed: MessageTemplate,
     confirms: Confirms,
     pace: Option<Pace>,
@@ -65,7 +65,7 @@ pub(crate) struct Publisher {
     is_held: bool,
 }
 
-/// What a publisher is made of.
+/// The parts of a publisher.
 #[derive(Debug)]
 pub(crate) struct Publishing {
     /// The run, which every stamp names.
@@ -74,7 +74,7 @@ pub(crate) struct Publishing {
     pub(crate) index: u16,
     /// A message that asks for no confirm, and one that does.
     pub(crate) templates: (MessageTemplate, MessageTemplate),
-    /// What is to be confirmed.
+    /// The confirms to ask for.
     pub(crate) confirms: Confirms,
     /// The pace of an open loop.
     pub(crate) pace: Option<Pace>,

@@ -12,10 +12,10 @@ use crate::protocol::template::{Correlation, RequestTemplate, put_decimal};
 use crate::record::Timeline;
 use crate::record::ledger::Ledger;
 
-/// What the requesters of a loop count together.
+/// The counts of all requesters of a loop.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    /// What became of the calls; `lost` is filled in at the end.
+    /// The fate of the calls; `lost` is filled in at the end.
     pub(crate) ledger: Ledger,
     /// Calls that are answered or given up.
     pub(crate) settled: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Asked {
     pub(crate) scheduled: u64,
     /// Calls that were due and never sent.
     pub(crate) unsent: u64,
-    /// What happened when, and how long the calls took.
+    /// The events of each second, and how long the calls took.
     pub(crate) timeline: Timeline,
 }
 

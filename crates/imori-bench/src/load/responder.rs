@@ -3,7 +3,7 @@
 use crate::protocol::driver::{Delivery, Driver};
 use crate::protocol::template::{Correlation, put_decimal, read_decimal};
 
-/// What the responders of a loop count together.
+/// The counts of all responders of a loop.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answered {
     /// Requests of this run that arrived.

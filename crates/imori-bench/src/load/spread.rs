@@ -51,7 +51,7 @@ impl Spread {
         self.recorders.iter_mut().for_each(Recorder::clear);
     }
 
-    /// Who had it, and after which time.
+    /// The receivers that had it, and after which time.
     pub(crate) fn summary(&self, kind: LatencyKind) -> Vec<(String, Latency)> {
         let names = ["first subscriber", "middle subscriber", "last subscriber"];
         names

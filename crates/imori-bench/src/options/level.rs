@@ -41,9 +41,9 @@ impl Level {
 /// An argument of a queue, as it is declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueArgument {
-    /// Such as `x-queue-type`.
+    /// The name, such as `x-queue-type`.
     pub name: String,
-    /// Such as `quorum`.
+    /// The value, such as `quorum`.
     pub value: String,
 }
 
@@ -63,7 +63,7 @@ impl FromStr for QueueArgument {
     }
 }
 
-/// What is asked of queues.
+/// The safety and the arguments of queues.
 #[derive(Debug, Default, Clone, Args)]
 pub struct KeepOptions {
     /// How safe messages are to be: `os` and `disk` send persistent messages to durable queues. What

@@ -93,14 +93,14 @@ pub struct LoadOptions {
     /// How operations are spread over time: `poisson`, `fixed` or `burst:N`.
     #[arg(long, default_value = "poisson")]
     pub arrival: Arrival,
-    /// What arrival times are drawn from; the same seed draws the same.
+    /// The seed of arrival times; one seed always draws the same times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Operations of an open loop that may be under way; what is due beyond that waits, and its
     /// waiting counts.
     #[arg(long, value_parser = count, default_value = "1M")]
     pub max_in_flight: u64,
-    /// What the run must keep, else the exit code is 2: `p99.9<20ms,lost=0,stall50=99.9%`.
+    /// Objectives of the run, else the exit code is 2: `p99.9<20ms,lost=0,stall50=99.9%`.
     #[arg(long)]
     pub slo: Option<Slo>,
     /// Measure for so long.

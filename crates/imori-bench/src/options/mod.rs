@@ -1,4 +1,4 @@
-//! What can be asked for on the command line, each option with its meaning and default.
+//! The options of the command line, each with its meaning and default.
 
 mod soak;
 mod oneway;

@@ -1,4 +1,4 @@
-//! What can be asked of the scenarios in which messages go one way: `queue`, `pubsub` and `fan-out`.
+//! The options of scenarios in which messages go one way: `queue`, `pubsub` and `fan-out`.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub enum AckOrder {
     Random,
 }
 
-/// What one-way scenarios have in common.
+/// The options that one-way scenarios share.
 #[derive(Debug, Clone, Args)]
 pub struct FlowOptions {
     /// How load is made and how long.
@@ -125,7 +125,7 @@ impl FlowOptions {
     }
 }
 
-/// What a queue is put through.
+/// The phases of a queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePhase {
@@ -157,10 +157,10 @@ pub struct QueueOptions {
     /// Bytes of each body: `1024`, `1KiB` or `1KB`, which is 1000.
     #[arg(long, value_parser = size, default_value = "1024")]
     pub size: usize,
-    /// What the queue is put through.
+    /// The phases of the queue.
     #[arg(long, value_enum, default_value_t)]
     pub phase: QueuePhase,
-    /// What is asked of the queues.
+    /// The safety and the arguments of the queues.
     #[command(flatten)]
     pub keep: KeepOptions,
     /// The order of acknowledgements, with `--ack client-individual`.
@@ -278,7 +278,7 @@ pub struct FanOutOptions {
 }
 
 impl FanOutOptions {
-    /// The same as one subject of `pubsub`.
+    /// These options as one subject of `pubsub`.
     pub(crate) fn as_pubsub(&self) -> PubsubOptions {
         PubsubOptions {
             broker: self.broker.clone(),

@@ -1,4 +1,4 @@
-//! What can be asked of scenario `rpc`.
+//! The options of scenario `rpc`.
 
 use std::str::FromStr;
 use std::time::Duration;

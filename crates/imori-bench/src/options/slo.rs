@@ -1,4 +1,4 @@
-//! What a run must keep: `p99.9<20ms,lost=0,stall50=99.9%`.
+//! The objectives of a run: `p99.9<20ms,lost=0,stall50=99.9%`.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What can be asked of scenario `soak`.
+//! The options of scenario `soak`.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -18,7 +18,7 @@ pub struct SoakOptions {
     /// subscribers 10 % and queues 20 %; what the protocol has not, the others share.
     #[command(flatten)]
     pub load: LoadOptions,
-    /// What is asked of the queues.
+    /// The safety and the arguments of the queues.
     #[command(flatten)]
     pub keep: KeepOptions,
     /// Bytes of each body.

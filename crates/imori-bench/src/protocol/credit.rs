@@ -1,4 +1,4 @@
-//! What the other side takes on one connection: calls in flight, bytes, and calls at all.
+//! The credit of one connection: calls in flight, bytes, and calls in all.
 //!
 //! A reader and a request of the same connection share it, both on the thread that has the
 //! connection, so its numbers are atomic only to cross to that thread.

@@ -1,4 +1,4 @@
-//! What a scenario needs of a protocol: how to log in, subscribe, write and read messages.
+//! The interface of a protocol to scenarios: log in, subscribe, write and read messages.
 //!
 //! A driver is one file and is shared by all connections; a reader belongs to one of them. Which
 //! scenario it is, and whether what came is right, a driver does not know.
@@ -14,7 +14,7 @@ use crate::url::Url;
 
 /// How a protocol says things.
 pub trait Driver: Debug + Sync {
-    /// What reports call it: the protocol, or a broker's dialect of it.
+    /// The name in reports: the protocol, or a broker's dialect of it.
     fn name(&self) -> &'static str;
 
     /// Takes one connection's bytes apart.
@@ -93,16 +93,16 @@ pub trait Reader: Debug + Send {
     fn serve(&mut self, _requester: Correlation, _request: &mut RequestTemplate) {}
 }
 
-/// What a broker said.
+/// One thing that a broker said.
 #[derive(Debug)]
 pub enum Heard<'a> {
     /// A message.
     Delivery(Delivery<'a>),
-    /// What was to be confirmed is; of a message it is said which one.
+    /// A confirm; of a message it says which one.
     Confirmed(Option<Confirmed>),
-    /// It asks whether we are there, or for what the protocol owes it; this is the answer.
+    /// A question that the protocol wants answered, such as a ping, with the answer to write.
     Ping(&'a [u8]),
-    /// It refuses something, in its words.
+    /// A refusal, in the broker's words.
     Error(String),
     /// Nothing that matters here.
     Nothing,
@@ -124,7 +124,7 @@ pub struct Delivery<'a> {
     pub correlation: &'a [u8],
     /// Where replies to it go.
     pub reply_to: &'a [u8],
-    /// What it is acknowledged with.
+    /// The token that acknowledges it.
     pub ack: &'a [u8],
     /// Whether the broker says that it may have been delivered before.
     pub is_redelivered: bool,
@@ -159,7 +159,7 @@ impl Queue {
     }
 }
 
-/// What the messages of a publisher have in common.
+/// The properties that all messages of a publisher share.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Manner {
     /// Whether each is to be confirmed.
@@ -199,10 +199,10 @@ pub struct CallTerms<'a> {
 /// Whether the broker is to say when it is done.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// It need not.
+    /// No confirm.
     #[default]
     Nothing,
-    /// It is to confirm.
+    /// A confirm of each message.
     Confirm,
 }
 
@@ -211,7 +211,7 @@ pub enum Wish {
 pub struct Replies {
     /// The address that a request carries.
     pub address: String,
-    /// What has to be subscribed to for it.
+    /// The place to subscribe to for it.
     pub source: Option<Place>,
 }
 

@@ -22,7 +22,7 @@ use crate::protocol::template::{
 };
 use crate::url::Url;
 
-/// What is said to bytes that no NATS server sends.
+/// The complaint about bytes that no NATS server sends.
 const NOT_NATS: &str = "what the broker sends is not NATS; correct scheme or port of `--url`";
 
 /// The queue group of the responders.

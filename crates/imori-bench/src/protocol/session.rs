@@ -66,11 +66,11 @@ pub(crate) struct Session {
 pub(crate) struct Parts {
     /// The socket, no longer blocking.
     pub(crate) socket: TcpStream,
-    /// What takes apart what is read from it.
+    /// Takes apart the bytes read from it.
     pub(crate) reader: Box<dyn Reader>,
     /// Bytes that came already.
     pub(crate) unread: Vec<u8>,
-    /// What was subscribed to, to do it again on another connection.
+    /// The subscriptions, to repeat them on another connection.
     pub(crate) subscriptions: Vec<(Place, Terms)>,
 }
 
@@ -80,7 +80,7 @@ impl Session {
         Session::open_within(driver, url, HANDSHAKE_TIMEOUT)
     }
 
-    /// The same, with so much time for each step.
+    /// Connects and logs in with so much time for each step.
     pub(crate) fn open_within(driver: &'static dyn Driver, url: &Url, timeout: Duration) -> Result<Session> {
         let mut session = Session {
             driver,

@@ -13,7 +13,7 @@ use crate::url::Url;
 
 use crate::protocol::stomp_frame::{Frame, FrameReader};
 
-/// Who we are to a broker if the URL does not say.
+/// The login for a broker if the URL names none.
 const LOGIN: (&str, &str) = ("guest", "guest");
 
 /// The headers whose values differ from message to message, up to these values.

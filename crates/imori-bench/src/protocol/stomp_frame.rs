@@ -13,7 +13,7 @@ use imori_stomp::version::Version;
 use crate::limits::FRAME_BYTES_MAX;
 use crate::protocol::driver::text;
 
-/// What is said to bytes that no STOMP broker sends.
+/// The complaint about bytes that no STOMP broker sends.
 const NOT_STOMP: &str = "what the broker sends is not STOMP; correct scheme or port of `--url`";
 
 /// Takes one connection's bytes apart; the table may be shared by all connections of a thread.
@@ -53,7 +53,7 @@ impl FrameReader {
 /// A frame in the buffer it was read into; an absent header is empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
-    /// What the broker says.
+    /// The broker's frame.
     pub(super) command: Command,
     /// `ack`: what to acknowledge with, in 1.2.
     pub(super) ack: &'a [u8],

@@ -54,7 +54,7 @@ pub struct RequestTemplate {
     number: NumberPlace,
     body_at: usize,
     body_bytes: usize,
-    /// What the other side takes at most, where it says so.
+    /// The credit of the other side, where it gives one.
     credit: Option<Arc<Credit>>,
 }
 
@@ -171,13 +171,13 @@ impl MessageTemplate {
         MessageTemplate { bytes, number_at: None, body_at, priority: None, deadline: None }
     }
 
-    /// The same with so many priorities in turns; the digit stands in the head behind these words.
+    /// Adds so many priorities in turns; the digit stands in the head behind these words.
     pub(crate) fn with_priorities(self, words: &str, priorities: u8) -> MessageTemplate {
         let priority = self.behind(words).map(|at| (at, priorities));
         MessageTemplate { priority, ..self }
     }
 
-    /// The same with the time at which each ends; it stands in the head behind these words.
+    /// Adds the time at which each expires; it stands in the head behind these words.
     pub(crate) fn with_deadline(self, words: &str, lives: Duration) -> MessageTemplate {
         let deadline = self.behind(words).map(|at| (at, lives));
         MessageTemplate { deadline, ..self }
@@ -191,7 +191,7 @@ impl MessageTemplate {
         Some(at + line.len())
     }
 
-    /// The same of which the head ends with a place for its number, eight hexadecimal digits.
+    /// A message whose head ends with a place for its number, eight hexadecimal digits.
     pub(crate) fn numbered(
         head: impl FnOnce(usize) -> String,
         before_body: &str,

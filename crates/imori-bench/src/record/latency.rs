@@ -8,7 +8,7 @@ use crate::limits::SAMPLES_ABOVE_MIN;
 /// The longest time a histogram tells apart: one hour in nanoseconds.
 const NANOS_MAX: u64 = 3_600_000_000_000;
 
-/// What the times stand for.
+/// The kind of the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyKind {
@@ -23,7 +23,7 @@ pub enum LatencyKind {
 /// Percentiles in microseconds; one with fewer than ten samples above it is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// What the times stand for.
+    /// The kind of the times.
     pub kind: LatencyKind,
     /// How many operations were timed.
     pub samples: u64,
@@ -69,7 +69,7 @@ impl Recorder {
         self.histogram.reset();
     }
 
-    /// What may be said about the times.
+    /// The percentiles that enough samples lie above.
     pub(crate) fn summary(&self, kind: LatencyKind) -> Latency {
         let samples = self.histogram.len();
         Latency {

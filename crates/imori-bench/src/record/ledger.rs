@@ -1,4 +1,4 @@
-//! What became of everything that was sent. A run whose ledger is not clean proves nothing but that.
+//! The fate of everything that was sent. A run whose ledger is not clean proves nothing but that.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use crate::options::Level;
 /// Confirms by the level that the broker said with each.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Levels {
-    /// What was asked for.
+    /// The level that was asked for.
     pub asked: Level,
     /// Confirms at level `memory`.
     pub memory: u64,
@@ -54,7 +54,7 @@ impl Levels {
         self.by_level().find(|(_, count)| *count > 0).map(|(level, _)| level)
     }
 
-    /// What the broker said, in words.
+    /// The broker's statements, in words.
     pub(crate) fn said(&self) -> String {
         match (self.lowest(), self.unsaid) {
             (None, 0) => "nothing confirmed".to_owned(),
@@ -76,7 +76,7 @@ impl Levels {
         }
     }
 
-    /// What is wrong with them, if something is.
+    /// The complaint about the levels, if there is one.
     pub(crate) fn complaint(&self) -> Option<String> {
         let lowest = self.lowest().filter(|lowest| *lowest < self.asked)?;
         Some(format!(

@@ -1,4 +1,4 @@
-//! What a run was made on: facts without which its numbers mean nothing.
+//! The machine of a run: facts without which its numbers mean nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub struct Machine {
     pub cpu: String,
     /// CPUs that are online.
     pub cpus: u32,
-    /// What sets their clock, if the kernel tells.
+    /// The governor of their clock, if the kernel names it.
     pub governor: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: u64,

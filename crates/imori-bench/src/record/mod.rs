@@ -1,4 +1,4 @@
-//! What a run found, as values that are written and read again.
+//! The findings of a run, as values that are written and read again.
 
 pub(crate) mod report;
 mod timeline;

@@ -1,4 +1,4 @@
-//! What a run found, as one value: printed for people, written as JSON for programs.
+//! The report of a run as one value: printed for people, written as JSON for programs.
 
 use std::borrow::Cow;
 
@@ -24,11 +24,11 @@ pub enum Outcome {
     Blocked,
     /// The broker went away; what was measured until then is kept.
     Broken,
-    /// It was stopped by hand; what was measured until then is kept.
+    /// Stopped by hand; the measurements until then are kept.
     Stopped,
 }
 
-/// What the broker spent.
+/// The broker's expense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Broker {
     /// The processes that were named.
@@ -62,7 +62,7 @@ pub struct Broker {
     pub rss_end: u64,
 }
 
-/// What the client spent.
+/// The client's expense.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Client {
     /// Load threads.
@@ -93,7 +93,7 @@ pub struct Kept {
     pub objective: String,
     /// Whether the run kept it.
     pub is_kept: bool,
-    /// What was measured.
+    /// The measured value.
     pub found: String,
 }
 
@@ -108,14 +108,14 @@ pub struct RateStep {
     pub is_kept: bool,
     /// 99 of 100 responses took at most this.
     pub p99_us: Option<f64>,
-    /// What was not kept, in words; empty if nothing was.
+    /// The objectives that were missed, in words; empty if there are none.
     pub broken: Vec<String>,
 }
 
 /// A named number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Count {
-    /// What is counted.
+    /// The name of the counter.
     pub name: Cow<'static, str>,
     /// How many.
     pub value: u64,
@@ -144,13 +144,13 @@ pub struct Report {
     /// The command that made it, word by word, without passwords.
     #[serde(default)]
     pub command: Vec<String>,
-    /// What arrival times, sizes and bodies were drawn from.
+    /// The seed of arrival times, sizes and bodies.
     #[serde(default)]
     pub seed: u64,
     /// When measuring began, in seconds since 1970; times of rows and stalls count from here.
     #[serde(default)]
     pub started_at: f64,
-    /// What it was made on.
+    /// The machine that it was made on.
     #[serde(default)]
     pub machine: Machine,
     /// The schedule; absent in a closed loop.
@@ -160,13 +160,13 @@ pub struct Report {
     pub url: String,
     /// Name and version as the broker gives them.
     pub server: String,
-    /// What was asked of the broker.
+    /// The options that the broker was asked for.
     pub asked: Map<String, Value>,
     /// How it ended.
     pub outcome: Outcome,
     /// Measured seconds.
     pub seconds: f64,
-    /// What an operation is: `requests`, `deliveries` or `connections`.
+    /// The unit of an operation: `requests`, `deliveries` or `connections`.
     pub unit: Cow<'static, str>,
     /// Operations within the measured time.
     pub operations: u64,
@@ -187,7 +187,7 @@ pub struct Report {
     /// Quantiles and the microseconds at them, enough to draw the curve of `latency`.
     #[serde(default)]
     pub curve: Vec<(f64, f64)>,
-    /// The same of `service`.
+    /// The curve of `service`.
     #[serde(default)]
     pub service_curve: Vec<(f64, f64)>,
     /// From when a message was due to its confirmation.
@@ -196,7 +196,7 @@ pub struct Report {
     /// When the first, the middle and the last subscriber had each message, in `fan-out`.
     #[serde(default)]
     pub spread: Vec<(String, Latency)>,
-    /// What the run was to keep, and whether it did.
+    /// The objectives, and whether the run kept them.
     #[serde(default)]
     pub objectives: Vec<Kept>,
     /// The rates that a search tried, in order.
@@ -208,11 +208,11 @@ pub struct Report {
     /// Where it stood still.
     #[serde(default)]
     pub stalls: Option<Stalls>,
-    /// What the broker spent; absent without `--pid`.
+    /// The broker's expense; absent without `--pid`.
     pub broker: Option<Broker>,
-    /// What the client spent.
+    /// The client's expense.
     pub client: Client,
-    /// What became of everything.
+    /// The fate of everything that was sent.
     pub ledger: Ledger,
     /// How safe messages had to be and what the broker said; absent if neither was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,7 +225,7 @@ pub struct Report {
     /// The parts of a mix, each as when it is alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Report>,
-    /// What a reader must know before using the numbers.
+    /// Notes that a reader needs before using the numbers.
     pub notes: Vec<String>,
 }
 

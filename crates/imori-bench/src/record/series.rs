@@ -1,4 +1,4 @@
-//! What happened second by second, and where a run stood still.
+//! The seconds of a run, and its stalls.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +32,9 @@ pub struct Second {
     pub send_lag_max_us: Option<f64>,
     /// CPU-seconds of this process.
     pub client_cpu_s: f64,
-    /// What the broker spent; absent without `--pid`.
+    /// The broker's expense; absent without `--pid`.
     pub broker: Option<BrokerSecond>,
-    /// What the machine and the canaries showed.
+    /// The state of the machine and the canaries.
     pub host: Option<HostSecond>,
     /// How many responses fell into each class of [`HEAT_BOUNDS_US`], the last being above all.
     pub heat: Vec<u32>,
@@ -47,7 +47,7 @@ pub const HEAT_BOUNDS_US: [f64; 36] = [
     6.3e6, 1e7,
 ];
 
-/// What the broker's processes spent in a second.
+/// The expense of the broker's processes in a second.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BrokerSecond {
@@ -63,15 +63,15 @@ pub struct BrokerSecond {
     pub write_bytes: u64,
 }
 
-/// What the machine and the canaries showed in a second.
+/// The state of the machine and the canaries in a second.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostSecond {
     /// Share of the time in which somebody waited for a CPU, 0 to 1, as the kernel's pressure says.
     pub psi_cpu: Option<f64>,
-    /// The same for disks.
+    /// Pressure on disks, in the same unit.
     pub psi_io: Option<f64>,
-    /// The same for memory.
+    /// Pressure on memory, in the same unit.
     pub psi_memory: Option<f64>,
     /// Share of the CPU time that the hypervisor took, 0 to 1.
     pub steal: Option<f64>,
@@ -120,7 +120,7 @@ pub struct Stall {
     pub delay_s: f64,
     /// Whose fault it is.
     pub verdict: Verdict,
-    /// What the verdict rests on, in words.
+    /// The evidence of the verdict, in words.
     pub evidence: String,
 }
 
@@ -135,7 +135,7 @@ pub struct Period {
     pub confidence: f64,
     /// How many cycles were seen.
     pub cycles: u32,
-    /// What of the broker or machine has this period, if anything known has.
+    /// The part of the broker or machine that is known to have this period.
     pub suspect: Option<String>,
 }
 

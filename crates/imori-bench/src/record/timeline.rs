@@ -1,4 +1,4 @@
-//! What one thread counts while it measures: by second, and over all.
+//! The counts of one thread while it measures: by second, and over all.
 //!
 //! It is on the way of every operation, so it does one histogram entry and two comparisons there; what
 //! a row of the report needs is made when a second is over.
@@ -13,7 +13,7 @@ const SECOND: u64 = 1_000_000_000;
 /// Rows kept, two days; what comes later is counted over all only.
 const SECONDS_MAX: usize = 2 * 24 * 3_600;
 
-/// What happened in one second.
+/// The events of one second.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     /// Operations that were due.
@@ -69,7 +69,7 @@ impl Timeline {
         }
     }
 
-    /// The same, unless it was started with this time before.
+    /// Starts with this time, unless it was started with it before.
     pub(crate) fn start_once(&mut self, begin: u64) {
         if self.begin != begin - begin % 1_000 {
             self.start(begin);

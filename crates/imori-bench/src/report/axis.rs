@@ -15,7 +15,7 @@ pub enum Scale {
     Names(Vec<String>),
 }
 
-/// What values are, for their labels.
+/// The unit of values, for their labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Just numbers.
@@ -33,11 +33,11 @@ pub enum Unit {
 /// One axis of a plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What is laid out.
+    /// The title.
     pub title: String,
     /// How.
     pub scale: Scale,
-    /// What its values are.
+    /// The unit of its values.
     pub unit: Unit,
     /// Values that it reaches at least, whatever is shown.
     pub reaches: Vec<f64>,
@@ -49,7 +49,7 @@ impl Axis {
         Axis { title: title.to_owned(), scale, unit, reaches: Vec::new() }
     }
 
-    /// The same axis, reaching at least these values.
+    /// This axis, reaching at least these values.
     pub fn reaching(mut self, values: &[f64]) -> Axis {
         self.reaches.extend_from_slice(values);
         self
@@ -85,7 +85,7 @@ impl Axis {
 pub(crate) struct Tick {
     /// Where it is, 0 to 1.
     pub(crate) place: f64,
-    /// What stands at it; nothing for a line between two that are labelled.
+    /// The label; empty for a line between two that are labelled.
     pub(crate) label: String,
 }
 

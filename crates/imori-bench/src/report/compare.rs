@@ -26,10 +26,10 @@ const MEMORY_APART: f64 = 0.02;
 /// Two results of the same test against each other.
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
-    /// What was before: a file that `--json` wrote, of one run or several.
+    /// The results before: a file that `--json` wrote, of one run or several, or a folder of `versus`.
     #[arg(value_name = "A.json")]
     pub before: String,
-    /// What is now.
+    /// The results now.
     #[arg(value_name = "B.json")]
     pub after: String,
     /// How much worse a number may be: `10%` or `0.1`.
@@ -105,7 +105,7 @@ enum Change {
     Better,
     Same,
     Worse,
-    /// It says nothing of the broker, or differs too much by itself.
+    /// Unjudged: it says nothing of the broker, or differs too much by itself.
     Unjudged,
 }
 
@@ -132,14 +132,14 @@ struct Line {
     change: Change,
 }
 
-/// What is the same, what differs, and by how much.
+/// A comparison of two results, number by number.
 #[derive(Debug)]
 struct Comparison {
     tolerance: Share,
-    /// What makes it another test.
+    /// The differences that make it another test.
     differences: Vec<String>,
     lines: Vec<Line>,
-    /// What went wrong after and not before.
+    /// The faults after that were not there before.
     failures: Vec<String>,
 }
 
@@ -282,7 +282,7 @@ fn pairs<'a>(before: &'a Runs, after: &'a Runs, differences: &mut Vec<String>) -
     ours.into_iter().filter(|side| theirs.contains(side)).map(|side| (side, side)).collect()
 }
 
-/// What makes two runs different tests.
+/// The differences that make two runs different tests.
 fn differences(before: &Report, after: &Report) -> Vec<String> {
     let mut found = Vec::new();
     let mut tell = |name: &str, a: &str, b: &str| {

@@ -6,7 +6,7 @@ use crate::report::markup::{Markup, px};
 /// How many styles of series there are; the next look like the first.
 pub(crate) const STYLES: usize = 8;
 
-/// What every drawing looks like, in light and in dark.
+/// The style of every drawing, in light and in dark.
 pub(crate) const STYLE_SHEET: &str = include_str!("plot.css");
 
 /// Where what is in a drawing.
@@ -32,7 +32,7 @@ impl Frame {
         Frame::with_left(width, inner, head, legend_rows, widest + 16.0)
     }
 
-    /// The same with so much room for the labels at the left.
+    /// A frame with so much room for the labels at the left.
     pub(crate) fn with_left(width: f64, inner: f64, head: f64, legend_rows: usize, left: f64) -> Frame {
         let top = head + legend_rows as f64 * 18.0 + 30.0;
         let left = left.clamp(36.0, width * 0.4);

@@ -21,7 +21,7 @@ fn points<'a>(
     buckets.list.iter().map(move |bucket| (bucket.start, value(bucket)))
 }
 
-/// What was offered, sent and delivered in a second, all as deliveries.
+/// The deliveries offered, sent and delivered in a second.
 pub(crate) fn throughput(report: &Report, buckets: &Buckets) -> Plot {
     let fan_out = report.fan_out.max(1) as f64;
     let mut offered = Series::line("offered", 0, points(buckets, |b| Some(b.rate(b.sum.offered) * fan_out)));
@@ -74,7 +74,7 @@ pub(crate) fn send_lag(buckets: &Buckets) -> Plot {
     of_time("Send lag of this tool", Axis::new("greatest", Scale::Log, Unit::Micros), buckets.end, series)
 }
 
-/// What a search for the highest rate found at each.
+/// The findings of a search for the highest rate at each rate.
 pub(crate) fn search(steps: &[RateStep]) -> Plot {
     let of = |is_kept: bool| {
         let mut points: Vec<(f64, Option<f64>)> = steps
@@ -103,7 +103,7 @@ pub(crate) fn percentiles(report: &Report) -> Plot {
     of_tail(series)
 }
 
-/// What the times of a run are called.
+/// The name of a run's times.
 pub(crate) fn time_name(report: &Report) -> &'static str {
     match (&report.open, report.latency.as_ref().map(|latency| latency.kind)) {
         (Some(_), _) | (None, Some(LatencyKind::Response)) => "response time",
@@ -151,7 +151,7 @@ pub(crate) fn memory(buckets: &Buckets) -> Plot {
     of_broker("Memory of the broker", y, buckets, |broker, _| broker.rss_bytes as f64)
 }
 
-/// What the broker wrote to disks.
+/// The broker's writes to disks.
 pub(crate) fn disk(buckets: &Buckets) -> Plot {
     let read = |b: &Bucket| b.sum.broker.as_ref().map(|broker| broker.read_bytes as f64 / b.seconds);
     let written = |b: &Bucket| b.sum.broker.as_ref().map(|broker| broker.write_bytes as f64 / b.seconds);
@@ -196,7 +196,7 @@ pub(crate) fn canaries(buckets: &Buckets) -> Plot {
     )
 }
 
-/// What the kernel says of waiting.
+/// Pressure, as the kernel counts it.
 pub(crate) fn pressure(buckets: &Buckets) -> Plot {
     let series = vec![
         host("waiting for a CPU", 1, buckets, |host| host.psi_cpu),

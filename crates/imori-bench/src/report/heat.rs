@@ -16,12 +16,12 @@ const LANE: f64 = 18.0;
 /// Marks of a period that are drawn at most.
 const MARKS_MAX: usize = 500;
 
-/// What a heat map shows.
+/// The data of a heat map.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Heat<'a> {
     /// The run, cut into columns.
     pub(crate) buckets: &'a Buckets,
-    /// What an operation is.
+    /// The unit of an operation.
     pub(crate) unit: &'a str,
     /// Where it stood still.
     pub(crate) stalls: &'a [Stall],

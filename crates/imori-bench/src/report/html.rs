@@ -9,7 +9,7 @@ use crate::report::runs::Runs;
 use crate::report::several::write_several;
 use crate::report::table::Table;
 
-/// What the page itself looks like.
+/// The style of the page itself.
 const PAGE_STYLE: &str = include_str!("page.css");
 /// Shows the numbers at the pointer; the page is whole without it.
 const SCRIPT: &str = include_str!("page.js");
@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// A raw file that a page links to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// What it holds.
+    /// The name of its content.
     pub name: String,
     /// Where it is, seen from the page's own folder.
     pub path: String,
@@ -125,7 +125,7 @@ mod tests {
     use crate::report::sample;
     use crate::report::well_formed::check;
 
-    /// What a page must be, whatever it shows.
+    /// The checks that every page must pass.
     fn check_page(page: &str) {
         check(page);
         assert!(page.starts_with("<!doctype html>"));

@@ -1,4 +1,4 @@
-//! What a run shows of itself while it goes on, on standard error: a block that is drawn again in
+//! The live view of a run on standard error: a block that is drawn again in
 //! place on a terminal, plain lines elsewhere if they are asked for, nothing otherwise.
 //!
 //! Lines are not broken while the block is drawn, so a narrow terminal cuts its last columns off.
@@ -105,12 +105,12 @@ impl Live {
     }
 }
 
-/// What nobody can see is no reason to end a run.
+/// A view that nobody can see is no reason to end a run.
 fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// What is shown.
+/// The lines shown.
 #[derive(Debug)]
 struct Screen {
     phase: String,
@@ -185,7 +185,7 @@ impl Screen {
         }
     }
 
-    /// What takes the block away and leaves the cursor where it began.
+    /// The codes that take the block away and leave the cursor where it began.
     fn erased(&self) -> String {
         match self.drawn {
             0 => "\r\x1b[2K".to_owned(),
@@ -193,7 +193,7 @@ impl Screen {
         }
     }
 
-    /// What draws the block again over the one before.
+    /// The text that draws the block over the one before.
     fn redrawn(&mut self, now: Instant) -> String {
         let lines = self.lines(now);
         let mut text = "\x1b[?7l\r".to_owned();

@@ -4,7 +4,7 @@ use crate::record::latency::Latency;
 use crate::record::report::Report;
 use crate::report::quantity::{bytes, grouped, percent, significant, time};
 
-/// What is better.
+/// The better direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Better {
     /// More of it.
@@ -18,7 +18,7 @@ pub(crate) enum Better {
 /// One number of a report.
 #[derive(Clone, Copy)]
 pub(crate) struct Measure {
-    /// What it is called.
+    /// The name.
     pub(crate) name: &'static str,
     /// Which way is better.
     pub(crate) better: Better,

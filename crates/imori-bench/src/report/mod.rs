@@ -1,4 +1,4 @@
-//! What is told of a run: text and a live view for people, a page to show, files for programs.
+//! Reports of a run: text and a live view for people, a page to show, files for programs.
 
 pub(crate) mod compare;
 pub(crate) mod write;
@@ -17,6 +17,7 @@ mod measure;
 mod spread;
 pub(crate) mod csv;
 pub(crate) mod runs;
+pub(crate) mod packed;
 pub(crate) mod live;
 mod text;
 mod verdict;

@@ -62,7 +62,7 @@ pub(crate) fn write_run(page: &mut Markup, report: &Report, pieces: u32) {
     }
 }
 
-/// What the run was to keep.
+/// The objectives of the run.
 fn write_kept(page: &mut Markup, report: &Report) {
     if report.objectives.is_empty() {
         return;

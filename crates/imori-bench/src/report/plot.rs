@@ -68,7 +68,7 @@ impl Series {
 /// Named series over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The axis to the right.
     pub x: Axis,

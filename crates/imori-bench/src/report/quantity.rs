@@ -90,7 +90,7 @@ pub(crate) fn moment(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// What is shown of a value that may be missing.
+/// A value, or a dash if it is missing.
 pub(crate) fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| "n/a".to_owned(), show)
 }

@@ -1,15 +1,13 @@
 //! Reports as files of JSON: one run, or several runs of several sides.
 
-use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::record::report::{FORMAT, Report};
-
-/// Bytes of a file that is read as a report. A run of hours has 30 MiB; more is something else.
-const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+use crate::report::packed;
 
 /// A run and whose it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +15,7 @@ pub struct Run {
     /// The side that it belongs to, for instance a broker; turns of one side have the same name.
     #[serde(default)]
     pub side: String,
-    /// What it found.
+    /// The report.
     #[serde(flatten)]
     pub report: Report,
 }
@@ -54,14 +52,10 @@ impl Runs {
     }
 }
 
-/// Reads a file that holds one report or several.
+/// Reads a file that holds one report or several, packed or not; of a folder the one that is in it.
 pub(crate) fn read(file: &str) -> Result<Runs> {
-    let length = fs::metadata(file).map_err(|error| unreadable(file, &error))?.len();
-    ensure!(
-        length <= FILE_BYTES_MAX,
-        "`{file}` has {length} bytes, which no report has; name a file that `--json` wrote"
-    );
-    let text = fs::read(file).map_err(|error| unreadable(file, &error))?;
+    let raw = packed::raw_in(Path::new(file))?;
+    let text = packed::read(&raw).map_err(|error| unreadable(file, &error))?;
     parse(&text).map_err(|error| anyhow!("`{file}` {error}"))
 }
 
@@ -72,12 +66,39 @@ fn unreadable(file: &str, error: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// What can be seen of a file before its version is known.
+/// The fields of a file that can be read before its version is known.
 #[derive(Deserialize)]
 struct Outline {
     format: Option<serde_json::Value>,
     #[serde(default)]
     runs: Option<serde::de::IgnoredAny>,
+}
+
+/// Several runs of which a comparison of several jobs says what each was for.
+#[derive(Deserialize)]
+struct Jobs {
+    runs: Vec<JobRun>,
+}
+
+#[derive(Deserialize)]
+struct JobRun {
+    #[serde(default)]
+    job: String,
+    #[serde(flatten)]
+    run: Run,
+}
+
+impl Jobs {
+    /// A side for each peer, or for each job of each peer if there are several jobs.
+    fn by_side(self) -> Runs {
+        let has_several =
+            self.runs.iter().any(|run| self.runs.first().is_some_and(|first| first.job != run.job));
+        let named = |JobRun { job, run }: JobRun| match has_several {
+            true => Run { side: format!("{}, {job}", run.side), ..run },
+            false => run,
+        };
+        Runs::new(self.runs.into_iter().map(named).collect())
+    }
 }
 
 fn parse(text: &[u8]) -> Result<Runs> {
@@ -107,7 +128,7 @@ fn parse(text: &[u8]) -> Result<Runs> {
         anyhow!("is no report of format `{FORMAT}`: {error}; name a file that `--json` wrote")
     };
     let runs = match outline.runs {
-        Some(_) => serde_json::from_slice(text).map_err(wrong)?,
+        Some(_) => serde_json::from_slice::<Jobs>(text).map_err(wrong)?.by_side(),
         None => Runs::new(vec![serde_json::from_slice(text).map_err(wrong)?]),
     };
     ensure!(!runs.runs.is_empty(), "holds no runs; run the benchmark again with `--json`");
@@ -131,6 +152,21 @@ mod tests {
         ]);
         assert_eq!(parse(&serde_json::to_vec(&several).unwrap()).unwrap(), several);
         assert_eq!(several.sides(), ["a", "b"]);
+    }
+
+    #[test]
+    fn jobs_of_a_comparison_are_sides_of_their_own() {
+        let report = serde_json::to_value(sample::report()).unwrap();
+        for (jobs, expected) in [(["x", "x"], vec!["a"]), (["x", "y"], vec!["a, x", "a, y"])] {
+            let runs = jobs.map(|job| {
+                let mut run = report.clone();
+                run["side"] = "a".into();
+                run["job"] = job.into();
+                run
+            });
+            let text = serde_json::json!({"format": FORMAT, "runs": runs}).to_string();
+            assert_eq!(parse(text.as_bytes()).unwrap().sides(), expected);
+        }
     }
 
     #[test]

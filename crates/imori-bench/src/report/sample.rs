@@ -54,7 +54,7 @@ pub(crate) fn report() -> Report {
     report
 }
 
-/// The same with names that try to break out of wherever they are shown.
+/// A report with names that try to break out of wherever they are shown.
 pub(crate) fn hostile() -> Report {
     let mut report = report();
     for text in [&mut report.mode, &mut report.url, &mut report.server] {

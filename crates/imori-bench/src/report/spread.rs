@@ -14,7 +14,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// That of these values; none if there are none.
+    /// The spread of these values; none if there are none.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);

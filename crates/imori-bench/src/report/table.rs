@@ -35,7 +35,7 @@ impl Table {
         }
     }
 
-    /// The same with words in the last column.
+    /// A table with words in the last column.
     pub(crate) fn ending_in_words(mut self) -> Table {
         self.ends_in_words = true;
         self

@@ -87,7 +87,7 @@ fn kept(run: &mut Run<'_>, ended: Result<Ended>) -> Ended {
     })
 }
 
-/// What filling cost, and what the broker's memory is when it is full and quiet.
+/// The cost of filling, and the broker's memory when it is full and quiet.
 fn counters(filled: &Cost, settled: &Cost, drained: &Cost, messages: u64) -> Vec<Count> {
     let grown = settled.broker_after.rss_bytes.saturating_sub(filled.broker_before.rss_bytes);
     let cpu_s = filled.broker_after.cpu_seconds_since(&filled.broker_before);

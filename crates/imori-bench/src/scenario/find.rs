@@ -28,7 +28,7 @@ const UNDER_WAY: f64 = 0.05;
 /// Share of a second by which a run may end early.
 const EARLY: f64 = 0.01;
 
-/// What became of a step.
+/// The outcome of a step.
 enum Step {
     Kept(Box<Report>),
     NotKept,

@@ -1,4 +1,4 @@
-//! What is measured: each scenario opens connections, drives them through its phases and reports.
+//! Scenarios: each opens connections, drives them through its phases and reports.
 
 mod measure;
 mod find;

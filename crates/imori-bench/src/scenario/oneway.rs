@@ -35,7 +35,7 @@ use crate::watch::cost::Cost;
 const LINGER: Duration = Duration::from_millis(300);
 /// How long a missing message may be outstanding after nothing else moves.
 const DRAIN: Duration = Duration::from_secs(1);
-/// The same in an open loop, which may end while the broker stands still, and must not call that a loss.
+/// Waits after an open loop, which may end while the broker stands still, and must not call that a loss.
 const DRAIN_OPEN: Duration = Duration::from_secs(3);
 
 /// A run that is connected.
@@ -402,7 +402,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a consumer, told by its number, does with deliveries.
+/// The work of a consumer, told by its number.
 fn consuming(options: &FlowOptions, shape: &Shape, number: u64) -> Consuming {
     // A broker that has a credit of its own must never wait for what is kept back.
     let window = options.prefetch.map_or(HELD_ACKS, |prefetch| prefetch as usize / 2);
@@ -415,7 +415,7 @@ fn consuming(options: &FlowOptions, shape: &Shape, number: u64) -> Consuming {
     }
 }
 
-/// What is waited for.
+/// The amount to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
     /// Nothing but the end of the time.

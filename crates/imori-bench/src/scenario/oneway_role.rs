@@ -21,7 +21,7 @@ pub(super) enum FlowRole {
     Consumer(Box<Consumer>),
 }
 
-/// What the connections of a loop count together.
+/// The counts of all connections of a loop.
 pub(super) struct FlowBoard {
     pub(super) received: Received,
     pub(super) timeline: Timeline,
@@ -29,7 +29,7 @@ pub(super) struct FlowBoard {
     pub(super) unknown: Vec<(u16, u32)>,
     /// Confirms of messages that the broker has sent.
     pub(super) confirms: u64,
-    /// What it said with them.
+    /// The levels of its confirms.
     pub(super) levels: Levels,
 }
 

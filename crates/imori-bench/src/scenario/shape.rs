@@ -1,9 +1,9 @@
-//! Who sends where, and who hears what, in the scenarios in which messages go one way.
+//! The senders and receivers of each subject in one-way scenarios.
 
 use crate::options::{AckOrder, FlowOptions, Level};
 use crate::protocol::driver::{Manner, Place, Terms};
 
-/// Who sends where and who hears what.
+/// The senders and receivers of each subject.
 pub(super) struct Shape {
     /// For each publisher, where it sends.
     pub(super) subjects: Vec<Place>,
@@ -21,7 +21,7 @@ pub(super) struct Shape {
     pub(super) spread_over: Option<u32>,
     /// How safe a message has to be when it is confirmed.
     pub(super) level: Level,
-    /// What the messages have in common, beside whether they are to be confirmed.
+    /// The properties that all messages share, beside their confirms.
     pub(super) manner: Manner,
     /// The order of acknowledgements.
     pub(super) ack_order: AckOrder,

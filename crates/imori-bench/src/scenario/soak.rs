@@ -19,7 +19,7 @@ use crate::scenario::stage::Stage;
 use crate::scenario::summary::{Ran, asked};
 use crate::scenario::watched::Measurable;
 
-/// What publishers to queues may have unconfirmed.
+/// The number of messages that publishers to queues may have unconfirmed.
 const UNCONFIRMED: u32 = 256;
 /// Subscribers of the fan-out.
 const FAN_OUT: u32 = 10;

@@ -1,4 +1,4 @@
-//! What a run stands on: its clock, an eye on the machine, and what is shown meanwhile.
+//! The stage of a run: its clock, the watch on the machine, and the live view.
 
 use std::cell::Cell;
 
@@ -11,13 +11,13 @@ use crate::watch::watching::Watch;
 /// A response in microseconds from which a second is marked while the run goes on.
 const MARKED_US: f64 = 50_000.0;
 
-/// What a run stands on.
+/// The clock, the watch and the view of a run.
 pub(crate) struct Stage<'a> {
     /// The time of the run.
     pub(crate) clock: Clock,
-    /// What is seen beside the load.
+    /// The watch on broker and machine.
     pub(crate) watch: &'a Watch,
-    /// What is shown while it goes on.
+    /// The live view.
     pub(crate) live: &'a Live,
     /// Seconds that were shown.
     shown: Cell<usize>,

@@ -19,7 +19,7 @@ use crate::watch::process::cpus_allowed;
 /// How far ahead the schedule of an open loop begins, so that everybody is ready.
 pub(crate) const LEAD: Duration = Duration::from_millis(5);
 
-/// What a scenario knows of itself before it is measured.
+/// The facts of a scenario before it is measured.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) scenario: &'static str,
@@ -122,7 +122,7 @@ pub(crate) fn report(
     }
 }
 
-/// What a scenario measured: the report, and the times that it was made from.
+/// The result of a scenario: the report, and the times that it was made from.
 pub(crate) struct Ran {
     /// The report, complete but for what was seen beside the load.
     pub(crate) report: Report,
@@ -159,7 +159,7 @@ impl Ran {
     }
 }
 
-/// What was asked of the broker, as JSON.
+/// The options that the broker was asked for, as JSON.
 pub(crate) fn asked<const N: usize>(options: [(&str, Value); N]) -> Map<String, Value> {
     options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -168,7 +168,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// What to say of operations that a schedule had and that were never sent, unless the run ended early.
+/// The note about operations that were due and never sent, unless the run ended early.
 pub(crate) fn unsent_note(outcome: Outcome, unsent: u64) -> Option<String> {
     let note = format!("{unsent} operations were due and never sent, for as many were under way as may be");
     (unsent > 0 && !matches!(outcome, Outcome::Broken | Outcome::Stopped)).then_some(note)

@@ -39,7 +39,7 @@ pub(crate) trait Measurable: Clone {
     fn run(&self, stage: &Stage<'_>) -> Result<Ran>;
 }
 
-/// What to watch, as the command line says.
+/// The processes and canaries to watch, as the command line says.
 pub(super) fn watch_options(broker: &BrokerOptions) -> WatchOptions {
     WatchOptions {
         pids: broker.pid.clone(),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::report::html::{Link, html_of_many};
-use crate::report::runs::{Run, Runs};
+use crate::report::packed::pack;
 use crate::url::Scheme;
 use crate::versus::arguments::{Asked, Load, TurnOptions, VersusArgs};
 use crate::versus::comparison::{Comparison, FORMAT, Job, LeftOut, PeerFacts, Settings};
@@ -48,7 +48,8 @@ pub(crate) fn run(args: &VersusArgs) -> Result<u8> {
     };
     make(&folder)?;
     turns::run(&groups, &ours, &mut comparison, |comparison| keep(comparison, &folder))?;
-    page(&comparison, &folder)?;
+    let raw = packed(&folder.join(JSON));
+    page(&comparison, &folder, &raw)?;
     let text = markdown(&comparison);
     std::io::stdout().write_all(text.as_bytes()).context("standard output is closed")?;
     let worse = asked.tolerance.map_or_else(Vec::new, |tolerance| worse(&comparison, tolerance));
@@ -220,20 +221,27 @@ fn keep(comparison: &Comparison, folder: &Path) -> Result<()> {
     fs::write(&file, markdown(comparison)).with_context(|| format!("`{}` cannot be written", file.display()))
 }
 
+/// Packs the raw results; where that cannot be done, they stay as they are.
+pub(crate) fn packed(file: &Path) -> PathBuf {
+    pack(file).unwrap_or_else(|error| {
+        say(&format!("{error:#}"));
+        file.to_owned()
+    })
+}
+
 /// Writes the page to look at, if there is anything to see; curves of several jobs belong on no one page.
-fn page(comparison: &Comparison, folder: &Path) -> Result<()> {
+fn page(comparison: &Comparison, folder: &Path, raw: &Path) -> Result<()> {
     if comparison.settings.jobs.len() > 1 {
         return Ok(());
     }
-    let counting = comparison.runs.iter().filter(|turn| turn.counts());
-    let runs: Vec<Run> =
-        counting.map(|turn| Run { side: turn.peer.clone(), report: turn.report.clone() }).collect();
-    if runs.is_empty() {
+    let runs = comparison.counted();
+    if runs.runs.is_empty() {
         return Ok(());
     }
-    let links = [JSON, TEXT].map(|name| Link { name: name.to_owned(), path: name.to_owned() });
+    let raw = raw.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let links = [raw, TEXT.to_owned()].map(|name| Link { path: name.clone(), name });
     let file = folder.join(PAGE);
-    fs::write(&file, html_of_many(&comparison.title, &Runs::new(runs), &links))
+    fs::write(&file, html_of_many(&comparison.title, &runs, &links))
         .with_context(|| format!("`{}` cannot be written", file.display()))
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::record::report::{Outcome, Report};
+use crate::report::runs::{Run, Runs};
 
 /// Version of the JSON.
 pub(crate) const FORMAT: u32 = 1;
@@ -19,7 +20,7 @@ pub struct Comparison {
     pub format: u32,
     /// Version of this tool.
     pub tool: String,
-    /// What it is about, for a heading.
+    /// The heading.
     pub title: String,
     /// When it began, in seconds since 1970.
     pub started_at: u64,
@@ -27,7 +28,7 @@ pub struct Comparison {
     pub settings: Settings,
     /// The sides, the one that the others are compared with first.
     pub peers: Vec<PeerFacts>,
-    /// Who was asked for and is not in it.
+    /// The peers that were asked for and take no part.
     pub left_out: Vec<LeftOut>,
     /// Every run, in the order in which they were made.
     pub runs: Vec<Turn>,
@@ -42,7 +43,7 @@ pub struct Settings {
     pub command: Vec<String>,
     /// Turns of each peer.
     pub rounds: u32,
-    /// What is run in a turn, each with its scenario and options.
+    /// The measurements of a turn, each with its scenario and options.
     pub jobs: Vec<Job>,
     /// CPUs that the brokers were pinned to.
     pub cpus_broker: Option<String>,
@@ -52,10 +53,10 @@ pub struct Settings {
     pub load_before: String,
 }
 
-/// What is run in a turn.
+/// A measurement of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// What it is called in tables.
+    /// The name in tables.
     pub name: String,
     /// Its scenario and the options, without those that depend on the peer.
     pub arguments: Vec<String>,
@@ -64,9 +65,9 @@ pub struct Job {
 /// Which program a side is, and how it was run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerFacts {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What is spoken with it.
+    /// The protocols spoken with it.
     pub protocol: String,
     /// Name and version as its program gives them; absent if it is not started here.
     pub version: Option<String>,
@@ -96,15 +97,14 @@ pub struct Turn {
     pub peer: String,
     /// In which round, from 1.
     pub turn: u32,
-    /// What was run.
+    /// The name of the job.
     pub job: String,
     /// The protocol that was spoken; empty in files of earlier versions.
     #[serde(default)]
     pub protocol: String,
     /// The exit code of the run's own process.
     pub exit_code: i32,
-    /// What it found. It stands among the other fields, so that whoever reads reports of several
-    /// sides reads a comparison too.
+    /// The report, among the other fields, so that readers of several reports read comparisons too.
     #[serde(flatten)]
     pub report: Report,
 }
@@ -116,9 +116,9 @@ pub struct Failure {
     pub peer: String,
     /// In which round, from 1.
     pub turn: u32,
-    /// What was to be run; absent if the peer did not even start.
+    /// The job that was to be run; absent if the peer did not even start.
     pub job: Option<String>,
-    /// What happened.
+    /// The cause.
     pub why: String,
 }
 
@@ -139,6 +139,12 @@ impl Comparison {
     ) -> impl Iterator<Item = (u32, &'a Report)> + 'a {
         let matching = self.runs.iter().filter(move |run| run.peer == peer && run.job == job);
         matching.filter(|run| run.counts()).map(|run| (run.turn, &run.report))
+    }
+
+    /// The runs that count, each under the name of its peer.
+    pub(crate) fn counted(&self) -> Runs {
+        let counting = self.runs.iter().filter(|turn| turn.counts());
+        Runs::new(counting.map(|turn| Run { side: turn.peer.clone(), report: turn.report.clone() }).collect())
     }
 
     /// The peers that take part in a job.
@@ -166,7 +172,7 @@ impl Comparison {
 
     /// Writes it as JSON; a file of that name is replaced as a whole.
     pub(crate) fn save(&self, file: &Path) -> Result<()> {
-        let mut json = serde_json::to_vec_pretty(self)?;
+        let mut json = serde_json::to_vec(self)?;
         json.push(b'\n');
         let beside = file.with_extension("part");
         fs::write(&beside, json).and_then(|()| fs::rename(&beside, file)).with_context(|| {

@@ -22,14 +22,14 @@ const OTHERS: [&str; 8] =
 /// The flag of a file of which each write waits for the disk, in octal as the kernel shows it.
 const O_DSYNC: u64 = 0o10000;
 
-/// What counts.
+/// The program that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Counter {
     Perf,
     Strace,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Counted {
     /// When it began, in seconds since 1970.
@@ -172,7 +172,7 @@ fn of_strace(text: &str) -> Vec<(String, u64)> {
     text.lines().filter_map(line).collect()
 }
 
-/// What a program says that does its work without a word otherwise.
+/// The complaint of a program that is silent otherwise.
 fn quiet(program: &str, arguments: &[&str]) -> Result<String> {
     let said = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
     ensure!(said.status.success(), "`{program}` ended with {}", said.status);

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use crate::amount::count;
 use crate::versus::arguments::TurnOptions;
 use crate::versus::chart::{chart, file_name};
-use crate::versus::compare::{Wanted, begin, make, now};
+use crate::versus::compare::{Wanted, begin, make, now, packed};
 use crate::versus::comparison::{Comparison, Job};
 use crate::versus::figures::{FIGURES, Figure};
 use crate::versus::ourselves::Ourselves;
@@ -51,7 +51,7 @@ struct Series {
     name: &'static str,
     title: &'static str,
     peers: &'static [&'static str],
-    /// What the points differ in.
+    /// The quantity in which the points differ.
     across: &'static str,
     points: &'static [(u64, &'static str, &'static str)],
     /// The titles of the figures that mean something in it.
@@ -162,6 +162,7 @@ pub(crate) fn run(args: &ExperimentArgs) -> Result<u8> {
             comparison.save(&file)?;
             write(&folder, &(tables.clone() + &markdown(series, comparison)))
         })?;
+        packed(&file);
         tables += &markdown(series, &comparison);
         draw(&folder, series, &comparison)?;
         code = code.max(comparison.exit_code());

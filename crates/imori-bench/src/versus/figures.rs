@@ -19,7 +19,7 @@ pub(crate) struct Figure {
     pub(crate) title: &'static str,
     /// Whether more of it is better.
     pub(crate) more_is_better: bool,
-    /// What it is divided by for people, such as bytes in a MiB.
+    /// The divisor for people, such as the bytes of a MiB.
     pub(crate) scale: f64,
     pub(crate) of: fn(&Report) -> Option<f64>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Spread {
     pub(crate) scatter: f64,
 }
 
-/// What a pair of peers shows, turn by turn.
+/// The difference of a pair of peers, turn by turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pair {
     pub(crate) first: String,
@@ -85,7 +85,7 @@ pub(crate) struct Pair {
     pub(crate) title: &'static str,
     /// The other's value less the first's, turn by turn.
     pub(crate) difference: Spread,
-    /// Who was better in every single turn of both, if somebody was.
+    /// The peer that was better in every turn of both, if one was.
     pub(crate) always_better: Option<String>,
     /// Why the size of the difference may not be told.
     pub(crate) doubts: Vec<String>,

@@ -79,7 +79,7 @@ fn start(args: &GuardArgs) -> Result<Child> {
         .with_context(|| format!("`{program}` cannot be started"))
 }
 
-/// What it says about itself does not matter: if the program goes on, signals follow.
+/// Its exit code does not matter: if the program goes on, signals follow.
 fn run_stop(stop: &str, grace: Duration) {
     let command = ["-c", stop];
     let quiet = Command::new("sh").args(command).stdin(Stdio::null()).stdout(Stdio::null()).spawn();

@@ -1,5 +1,6 @@
 //! Side by side: the same load on several peers in turns, one command, one report.
 
+mod again;
 mod experiment;
 mod chart;
 mod hand;
@@ -28,6 +29,7 @@ use clap::Subcommand;
 
 use crate::interrupt;
 
+pub use again::ReportArgs;
 pub use arguments::VersusArgs;
 pub use comparison::{Comparison, Failure, Job, LeftOut, PeerFacts, Settings, Turn};
 pub use experiment::ExperimentArgs;
@@ -35,27 +37,29 @@ pub use guard::GuardArgs;
 pub use hand::PeersArgs;
 pub use syncs::SyncsArgs;
 
-/// What compares several brokers.
+/// The commands that compare several brokers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Beside {
     /// One scenario, or a list of them, against several peers in turns, with medians and quotients.
     ///
-    /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis and relay, and for imori-brokerless
-    /// zeromq and grpc, each with its protocol if it speaks several: imori:nats; the path of another program imori; the URL of what runs
-    /// already; and any other name with --peer-url. NAME=PEER calls it by another name: before=old/imori.
+    /// Peers are imori, nats-server, rabbitmq, rabbitmq-quorum, artemis and relay, and for
+    /// imori-brokerless zeromq and grpc, each with its protocol if it speaks several: imori:nats; the
+    /// path of another program imori; the URL of what runs already; and any other name with --peer-url. NAME=PEER calls it by another name: before=old/imori.
     /// Options that are not listed here are the scenario's.
     ///
     /// Lists are brokers, builds and brokerless, or a file whose lines have a name, a protocol (stomp,
     /// nats or own), and a scenario with its options. With a list the other options replace those of
     /// the lines that have them.
     Versus(VersusArgs),
+    /// Kept results, printed again, or as a page.
+    Report(ReportArgs),
     /// An experiment of RPCBench, for Imori and those it was compared with.
     Experiment(ExperimentArgs),
-    /// What is on this machine to compare with; or one of them, run by hand.
+    /// The peers on this machine; or one of them, run by hand.
     Peers(PeersArgs),
     /// How often each broker makes the disk keep what it wrote, under the same durable load.
     Syncs(SyncsArgs),
-    /// What stands between a comparison and a broker.
+    /// The guard between a comparison and a broker.
     #[command(hide = true)]
     Guard(GuardArgs),
 }
@@ -68,6 +72,7 @@ impl Beside {
                 interrupt::listen()?;
                 compare::run(args)
             }
+            Beside::Report(args) => again::run(args).map(|()| 0),
             Beside::Experiment(args) => {
                 interrupt::listen()?;
                 experiment::run(args)

@@ -28,7 +28,7 @@ impl Ourselves {
         command
     }
 
-    /// The same as words, after these.
+    /// The command as words, after these.
     pub(crate) fn words(&self, before: Vec<String>, name: &str) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
         let own = std::iter::once(program).chain(self.before.iter().cloned());

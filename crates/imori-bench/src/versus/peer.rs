@@ -1,7 +1,6 @@
-//! What a peer is: a broker, or a program that answers in a broker's place, which a scenario can be
-//! run against.
+//! Peers: brokers, and programs that answer in a broker's place, that a scenario can run against.
 //!
-//! Here are the kinds by name and what each can do; how each is found and started is in `kinds`.
+//! The kinds by name and the abilities of each are here; `found` finds them and `recipe` starts them.
 
 use std::path::PathBuf;
 
@@ -15,7 +14,7 @@ pub(crate) enum Kind {
     Imori,
     NatsServer,
     Rabbitmq,
-    /// The same program, whose queues are quorum queues.
+    /// RabbitMQ whose queues are quorum queues.
     RabbitmqQuorum,
     Artemis,
     /// Passes bytes on, for what the machine and this tool can do at most.
@@ -51,7 +50,7 @@ pub(crate) enum Origin {
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// What it is called in the report.
+    /// The name in the report.
     pub(crate) name: String,
     pub(crate) origin: Origin,
     pub(crate) protocol: Scheme,
@@ -282,7 +281,7 @@ fn common_protocol(words: &[String]) -> Option<Scheme> {
     first.iter().copied().find(|protocol| spoken.iter().all(|all| all.is_empty() || all.contains(protocol)))
 }
 
-/// What a word can speak; nothing known is no obstacle.
+/// The protocols of the peer that a word names; none known is no obstacle.
 fn spoken_by(word: &str) -> Vec<Scheme> {
     let (_, word) = name_and_word(word);
     if let Some(protocol) = Scheme::of(word) {
@@ -298,7 +297,7 @@ fn spoken_by(word: &str) -> Vec<Scheme> {
     }
 }
 
-/// What is spoken unless it is said: ZeroMQ answers one by one unless the calls are pipelined.
+/// The protocol unless a word names one: ZeroMQ answers one by one unless the calls are pipelined.
 fn default_protocol(kind: Kind, common: Option<Scheme>, arguments: &[String]) -> Scheme {
     let protocols = kind.protocols();
     let first = protocols.first().copied().unwrap_or(Scheme::Stomp);

@@ -13,7 +13,7 @@ use crate::url::Scheme;
 use crate::versus::found::Found;
 use crate::versus::peer::{Kind, Origin, Peer};
 
-/// What is run, with what it is given.
+/// The command of a peer, with its configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Recipe {
     /// Program and arguments.

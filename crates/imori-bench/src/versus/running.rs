@@ -41,7 +41,7 @@ pub(crate) struct Running {
     pub(crate) url: String,
     /// Its processes whose cost is counted, with their descendants; none if it is not ours.
     pub(crate) pids: Vec<u32>,
-    /// What it was given, each file with its text; the command comes first.
+    /// The configuration, each file with its text; the command comes first.
     pub(crate) configuration: Vec<(String, String)>,
     guard: Option<Guarded>,
 }
@@ -175,7 +175,7 @@ impl Guarded {
         !is_running(self.pid) && self.running_descendants().is_empty()
     }
 
-    /// What descends from the guard and has not ended.
+    /// The descendants of the guard that have not ended.
     fn running_descendants(&self) -> Vec<u32> {
         let guard = self.child.id();
         let mut found = tree(&[guard]).unwrap_or_default();

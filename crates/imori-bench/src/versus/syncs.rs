@@ -58,7 +58,7 @@ pub struct SyncsArgs {
     /// Count for so long.
     #[arg(long, value_parser = duration, default_value = "5s")]
     pub(crate) time: Duration,
-    /// What counts; `perf` where it may be used, else `strace`.
+    /// The program that counts; `perf` where it may be used, else `strace`.
     #[arg(long, value_enum)]
     pub(crate) by: Option<Counter>,
     /// File for the result as JSON.
@@ -68,7 +68,7 @@ pub struct SyncsArgs {
     pub(crate) turns: TurnOptions,
 }
 
-/// What one broker did in one turn.
+/// The counts of one broker in one turn.
 #[derive(Debug, Clone, Serialize)]
 struct Seen {
     peer: String,

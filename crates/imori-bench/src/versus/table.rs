@@ -29,7 +29,7 @@ pub(crate) fn is_inconclusive(comparison: &Comparison) -> bool {
     pairs.any(|pair| !pair.doubts.is_empty())
 }
 
-/// What a reader must know before the numbers.
+/// The facts that a reader needs before the numbers.
 pub(crate) fn facts(comparison: &Comparison, text: &mut String) {
     let settings = &comparison.settings;
     if let Some(run) = comparison.runs.first() {
@@ -100,7 +100,7 @@ pub(crate) fn absences(left_out: &[LeftOut]) -> Vec<String> {
     reasons.iter().map(sentence).collect()
 }
 
-/// What each broker said of the level at which it confirmed, where confirms were asked for.
+/// The level that each broker said it confirmed at, where confirms were asked for.
 fn levels(comparison: &Comparison) -> Vec<String> {
     let of_peer = |peer: &PeerFacts| {
         let mut levels: Option<Levels> = None;

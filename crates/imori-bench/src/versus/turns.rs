@@ -173,7 +173,7 @@ impl Drop for ReportFile {
     }
 }
 
-/// It need not be there.
+/// Removes a file that may be absent.
 fn remove(file: &Path) {
     let _ = fs::remove_file(file);
 }

@@ -1,4 +1,4 @@
-//! What a canary saw: how late it was at worst, and when it was late for long.
+//! The waits of a canary: the longest, and the stretches in which it was late.
 //!
 //! A canary is a thread that asks the machine for a little something again and again. It keeps
 //! maxima of a tenth of a second each and the stretches in which it got nothing.
@@ -17,7 +17,7 @@ const BINS_MAX: usize = 6_048_000;
 /// Stretches that are kept; what comes later is only counted.
 const STRETCHES_MAX: usize = 50_000;
 
-/// What a canary asks for.
+/// The need that a canary tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CanaryKind {
     /// To be woken, wherever this program may run.
@@ -50,7 +50,7 @@ pub(crate) struct Canary {
     record: Mutex<Record>,
 }
 
-/// What a canary saw until now.
+/// The waits of a canary until now.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Record {
     /// In order of their end.
@@ -103,7 +103,7 @@ impl Canary {
         self.record().failure = None;
     }
 
-    /// What it saw; a thread that panicked has left all but its last words.
+    /// The waits that it saw; a thread that panicked has left all but the last.
     pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What a phase cost.
+//! The cost of a phase.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::watch::process::{Usage, own_usage, usage};
 
-/// What a phase cost, seen from outside of the broker and of ourselves.
+/// The cost of a phase, seen from outside of broker and client.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Cost {
     /// How long it took.

@@ -1,4 +1,4 @@
-//! What canaries and samples of a run say about a stretch of it.
+//! The evidence that canaries and samples give about a stretch of a run.
 
 use crate::record::latency::Recorder;
 use crate::record::series::{BrokerSecond, HostSecond};
@@ -100,7 +100,7 @@ pub(crate) fn around(samples: &[Sample], begin: u64, end: u64) -> Option<(&Sampl
     Some((samples.get(first)?, samples.get(last)?)).filter(|(first, last)| first.at < last.at)
 }
 
-/// What the machine showed between two samples; `worst` gives the canaries' worst waits.
+/// The machine between two samples; `worst` gives the canaries' worst waits.
 pub(crate) fn host_second(
     between: Option<(&Sample, &Sample)>,
     worst: impl Fn(fn(CanaryKind) -> bool) -> Option<f64>,
@@ -130,7 +130,7 @@ pub(crate) fn host_second(
     second
 }
 
-/// What the broker's processes spent between two samples.
+/// The expense of the broker's processes between two samples.
 pub(crate) fn broker_second((first, last): (&Sample, &Sample)) -> Option<BrokerSecond> {
     let (before, after) = (first.broker?, last.broker?);
     Some(BrokerSecond {

@@ -43,7 +43,7 @@ fn parse_system(text: &str) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// What is mounted where a folder is: `ext4 on /dev/vda (rw,relatime)`. The line's fields: id,
+/// The file system of a folder, such as `ext4 on /dev/vda (rw,relatime)`. The line's fields: id,
 /// parent, device, root, mount point, options, then after ` - ` type, source and more options.
 fn mount_of(text: &str, folder: &Path) -> Option<String> {
     let mut found: Option<(PathBuf, String)> = None;

@@ -1,4 +1,4 @@
-//! What was found of a stretch: the measures that verdicts rest on, and how they are told.
+//! The findings about a stretch: the measures that verdicts rest on, and their words.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::watch::canary::CanaryKind;
 use crate::watch::evidence::{Evidence, TICK_NANOS, Waited};
 use crate::watch::sample::Sample;
 
-/// What is known of the client and the broker for the whole run.
+/// The client and the broker over the whole run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// Threads of the client that make load.
@@ -24,7 +24,7 @@ pub(crate) struct Setting {
 /// Nanoseconds before a stall in which a broker that has anything to do with disks has written.
 const WRITES_WITHIN: u64 = 3_000_000_000;
 
-/// What was seen of a stretch; shares are 0 to 1 of its length.
+/// The measures of a stretch; shares are 0 to 1 of its length.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) nanos: f64,
@@ -48,7 +48,7 @@ pub(crate) struct Findings {
     pub(crate) retransmitted: (u64, f64),
 }
 
-/// What was seen of the broker's processes.
+/// The measures of the broker's processes.
 #[derive(Debug, Default)]
 pub(crate) struct BrokerFindings {
     /// CPUs' worth of time that they used.

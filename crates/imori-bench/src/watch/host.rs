@@ -1,4 +1,4 @@
-//! What the kernel counts for the whole machine: pressure, stolen time, runnable threads, retransmissions.
+//! The kernel's counts for the whole machine: pressure, stolen time, runnable threads, retransmissions.
 
 use std::fs;
 
@@ -7,9 +7,9 @@ use std::fs;
 pub(crate) struct Host {
     /// Microseconds in which somebody waited for a CPU.
     pub(crate) psi_cpu: Option<u64>,
-    /// The same for disks.
+    /// Pressure on disks, in the same unit.
     pub(crate) psi_io: Option<u64>,
-    /// The same for memory.
+    /// Pressure on memory, in the same unit.
     pub(crate) psi_memory: Option<u64>,
     /// Ticks of all CPUs.
     pub(crate) ticks: u64,

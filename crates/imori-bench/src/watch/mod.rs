@@ -1,4 +1,4 @@
-//! What is seen beside the load: what broker and client cost, and whose fault a stall is.
+//! The watch beside the load: the cost of broker and client, and the cause of stalls.
 
 pub(crate) mod watching;
 pub(crate) mod stalls;

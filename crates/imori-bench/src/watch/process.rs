@@ -1,4 +1,4 @@
-//! What processes cost, as the kernel counts it: CPU, memory, disk and switches of a whole tree.
+//! The cost of processes, as the kernel counts it: CPU, memory, disk and switches of a whole tree.
 
 use std::fs;
 

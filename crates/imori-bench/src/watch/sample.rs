@@ -2,7 +2,7 @@
 
 use crate::watch::host::Host;
 
-/// What was counted until a moment.
+/// The counts until a moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
     /// Nanoseconds of the run's clock at which it was taken.
@@ -15,7 +15,7 @@ pub(crate) struct Sample {
     pub(crate) broker: Option<BrokerSample>,
 }
 
-/// What this process had until a moment.
+/// The counts of this process until a moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClientSample {
     /// Nanoseconds of CPU time of all threads.
@@ -26,7 +26,7 @@ pub(crate) struct ClientSample {
     pub(crate) held_back: u64,
 }
 
-/// What the broker had until a moment.
+/// The counts of the broker until a moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BrokerSample {
     /// Ticks of CPU time.

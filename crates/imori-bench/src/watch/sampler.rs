@@ -28,7 +28,7 @@ const SAMPLES_MAX: usize = 360_000;
 /// Names of the threads that watch, whose waiting delays no operation.
 const OWN_THREADS: &[&str] = &["beat", "disk-canary", "net-canary", "echo", "sampler"];
 
-/// What has been sampled; the sampler writes, others look.
+/// The samples; the sampler writes, others look.
 pub(crate) type Samples = Arc<Mutex<Vec<Sample>>>;
 
 /// Starts to sample the machine, this process and the broker's.

@@ -21,7 +21,7 @@ const GAP_NANOS: u64 = 50_000_000;
 /// Stalls that are listed; more are counted.
 const LIST_MAX: usize = 1_000;
 
-/// What the load knows of the operations of a run; times are nanoseconds of the run's clock.
+/// The operations of a run as the load knows them; times are nanoseconds of the run's clock.
 #[derive(Debug)]
 pub(crate) struct Operations<'a> {
     /// The slow ones.
@@ -154,7 +154,7 @@ fn missed_beats(evidence: &Evidence) -> Vec<(u64, u64)> {
     of_client.chain(on_all_cpus.unwrap_or_default()).collect()
 }
 
-/// What two lists of stretches, each in order, have in common.
+/// The intersection of two lists of stretches, each in order.
 fn common(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut both = Vec::new();
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());

@@ -24,7 +24,7 @@ const BROKERS: &[(&str, f64, &str)] = &[
 const DISKS: &[(f64, &str)] =
     &[(5.0, "the kernel's write-back, or the commit of ext4"), (30.0, "the kernel's age for dirty pages")];
 
-/// What has this period, of the broker of this name and of disks if they are at fault.
+/// The known source of a period, in the broker of this name or in disks if they are at fault.
 pub(crate) fn suspect(server: &str, verdict: Verdict, period_s: f64) -> Option<String> {
     let server = server.to_lowercase();
     let of_broker =

@@ -145,7 +145,7 @@ impl Rules<'_> {
         is_busy.then_some((Verdict::Client, "the load threads of this program were busy all the time"))
     }
 
-    /// What would have to be known is not.
+    /// The evidence is missing or contradicts itself.
     fn judge_unseen(&self) -> Said {
         let why = if self.0.psi_memory >= HIGH {
             "the machine was short of memory"
@@ -177,7 +177,7 @@ impl Rules<'_> {
     }
 }
 
-/// What a canary waited, if that is well more than what the client's beat did.
+/// The wait of a canary, if it is well longer than that of the client's beat.
 fn beyond(share: f64, beats: f64) -> f64 {
     if share >= BEATS_TIMES * beats { share } else { 0.0 }
 }

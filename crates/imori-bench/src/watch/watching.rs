@@ -28,7 +28,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 const SECOND_NANOS: u64 = 1_000_000_000;
 
-/// What to watch.
+/// The processes, folders and addresses to watch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WatchOptions {
     /// The broker's processes; none are found by its port, if it runs here.
@@ -128,7 +128,7 @@ impl Watch {
         self.disk_folder.as_deref()
     }
 
-    /// What the last second showed.
+    /// The last second.
     pub(crate) fn live(&self) -> (Option<BrokerSecond>, HostSecond) {
         let now = self.clock.now();
         let begin = now.saturating_sub(SECOND_NANOS);
@@ -187,7 +187,7 @@ impl Drop for Watch {
     }
 }
 
-/// What was seen of a run that is over.
+/// The observations of a run that is over.
 #[derive(Debug)]
 pub(crate) struct Watched {
     evidence: Evidence,
@@ -195,7 +195,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// What broker, machine and client did in a second, counted from the nanosecond at which measuring began.
+    /// Broker, machine and client in a second, counted from the nanosecond at which measuring began.
     pub(crate) fn second(&self, number: u32, from: u64) -> (Option<BrokerSecond>, HostSecond, f64) {
         let begin = from.saturating_add(u64::from(number) * SECOND_NANOS);
         let end = begin.saturating_add(SECOND_NANOS);

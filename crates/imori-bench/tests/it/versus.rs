@@ -24,8 +24,9 @@ impl Folder {
     }
 
     fn comparison(&self) -> Comparison {
-        let json = fs::read(self.0.join("versus.json")).unwrap();
-        serde_json::from_slice(&json).unwrap()
+        let packed = self.0.join("versus.json.gz");
+        let unpacked = Command::new("gzip").arg("-dc").arg(packed).output().unwrap();
+        serde_json::from_slice(&unpacked.stdout).unwrap()
     }
 }
 
@@ -145,6 +146,10 @@ fn a_list_runs_line_by_line_and_a_peer_misses_only_what_it_cannot_do() {
     let left_out: Vec<&str> = comparison.left_out.iter().filter_map(|left| left.job.as_deref()).collect();
     assert_eq!(left_out, ["other", "other"]);
     let text = String::from_utf8(done.stdout).unwrap();
+    let again = Command::new(BENCH).arg("report").arg(&folder.0).output().unwrap();
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), text, "{:?}", again.stderr);
+    let one = Command::new(BENCH).arg("report").arg(&folder.0).args(["--job", "deep"]).output().unwrap();
+    assert!(!String::from_utf8(one.stdout).unwrap().contains("shallow"));
     for part in [
         "# mine: a beside two",
         "## a ÷ two, turn by turn",

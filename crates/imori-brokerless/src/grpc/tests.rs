@@ -2,7 +2,7 @@ use super::*;
 
 const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
 
-/// What grpc-go 1.85 says to the call that logs in, byte by byte: settings, leave to send more, a
+/// The bytes of grpc-go 1.85 to the call that logs in: settings, leave to send more, a
 /// PING, and the reply with its status.
 const LOGIN: &[u8] = b"\
     \x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00\x40\x00\
@@ -46,7 +46,7 @@ fn logged_in() -> (Box<dyn Reader>, RequestTemplate) {
     (reader, request)
 }
 
-/// What a reader makes of bytes that come in pieces of these sizes.
+/// The readings of bytes that come in pieces of these sizes.
 fn heard(reader: &mut dyn Reader, bytes: &[u8], mut size: impl FnMut() -> usize) -> Vec<String> {
     let mut told = Vec::new();
     let (mut start, mut end) = (0, 0);

@@ -10,7 +10,7 @@ fn taken(driver: &dyn Driver, bytes: &[u8], see: impl FnOnce(&Heard<'_>)) {
 
 const FIRST: Correlation = Correlation { run: 0xdead_beef, requester: 3, number: 0 };
 
-/// What libzmq 4.3.4 says first on a REP socket, byte by byte.
+/// The first bytes of libzmq 4.3.4 on a REP socket.
 fn handshake(socket: &str) -> Vec<u8> {
     let mut bytes = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL".to_vec();
     bytes.resize(GREETING_BYTES, 0);
@@ -31,7 +31,7 @@ fn replies() -> Vec<u8> {
     bytes
 }
 
-/// What a reader makes of bytes that come in pieces of these sizes.
+/// The readings of bytes that come in pieces of these sizes.
 fn heard(socket: Zmtp, bytes: &[u8], mut size: impl FnMut() -> usize) -> Vec<String> {
     let mut reader = socket.reader();
     let mut told = Vec::new();

@@ -1,9 +1,9 @@
 //! A publisher takes back what is not due yet.
 
 use super::deliver::change_and_deliver;
-use super::look_up::find_queue;
 use crate::authorize::{Action, Actor, Object, authorize};
 use crate::confirm::{Confirm, Level};
+use crate::definitions::find_queue;
 use crate::error::BrokerError;
 use crate::message::DEFAULT_EXCHANGE;
 use crate::name::Name;

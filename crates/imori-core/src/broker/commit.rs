@@ -13,11 +13,12 @@ use crate::id::{ConnectionId, QueueId};
 use crate::message::AddressView;
 use crate::outbound::{SharedHeaders, Wake};
 use crate::pipeline::{
-    Batch, LockedPlan, LockedQueues, Move, MoveRoom, PublishReport, Reports, group_bytes, live_receivers,
+    Batch, LockedPlan, LockedQueues, Move, PublishReport, Reports, group_bytes, live_receivers,
     publish_dead_letters, record_counts, record_effects, reply, send_live,
 };
 use crate::queue::{Arrival, Effects};
 use crate::record::{NewRecord, count_records, counts_bytes_max, settle_records, settles_bytes_max};
+use crate::room::Room;
 use crate::time::Time;
 use crate::world::{Event, World};
 
@@ -44,8 +45,8 @@ pub fn commit<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> Result<
     let (publishes, settles) = check(world, actor, steps)?;
     let mut moves = moves(world, actor, &settles, now);
     let ids = queues_of(&publishes, &settles);
-    let room = MoveRoom::of(world);
-    let mut applied = Applied::new(room.effects(), publishes.len());
+    let allowance = world.room().allow();
+    let mut applied = Applied::new(Effects::allowed(&allowance), publishes.len());
     world.with_queues(&ids, |queues| -> Result<(), BrokerError> {
         let mut queues = LockedQueues::new(&ids, queues);
         let mut plans = plan_all(&mut queues, &publishes, now);

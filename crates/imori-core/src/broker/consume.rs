@@ -2,10 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use super::delete::delete_unused;
-use super::delete_exchange::record_auto_deleted;
 use super::deliver::change_and_deliver;
 use crate::authorize::{Action, Actor, Object, authorize};
+use crate::definitions::delete_unused;
+use crate::definitions::record_auto_deleted;
 use crate::error::BrokerError;
 use crate::id::{QueueId, Reader, ReaderId};
 use crate::name::Name;
@@ -78,14 +78,15 @@ pub fn consume<W: World>(
             settles: options.settles,
             credit: options.credit,
         };
+        let session = spec.session;
         let reader = world.with_outbound(actor.connection, |outbound| {
-            let reader = outbound.add_reader(spec);
+            let reader = outbound.add_reader(spec)?;
             answer(outbound, reader);
-            reader
+            Some(reader)
         });
-        let Some(reader) = reader else {
-            // The connection is gone; nobody will read this answer.
-            return Err(BrokerError::NoQueue(queue.name().clone()));
+        let Some(reader) = reader.flatten() else {
+            // Or the connection is gone, and nobody will read this answer.
+            return Err(BrokerError::NoSession(session));
         };
         let consumer = Reader { connection: actor.connection, id: reader };
         queue.add_consumer(consumer, options.priority, options.is_exclusive, now);
@@ -134,7 +135,7 @@ pub fn subscribe_all<W: World>(
                 settles: false,
                 credit: Credit::Unlimited,
             });
-            added.push(Ok((id, subscription)));
+            added.push(id.map(|id| (id, subscription)).ok_or(BrokerError::NoSession(options.session)));
         }
     });
     if is_there.is_none() {

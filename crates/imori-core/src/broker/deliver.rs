@@ -2,8 +2,9 @@
 
 use crate::id::{ConnectionId, QueueId, Reader};
 use crate::outbound::Wake;
-use crate::pipeline::{FollowUps, MoveRoom, offer, publish_dead_letters, record_effects};
+use crate::pipeline::{FollowUps, offer, publish_dead_letters, record_effects};
 use crate::queue::{Effects, Queue};
+use crate::room::Room;
 use crate::world::World;
 
 /// Changes a queue, gives out what then can be given out, and sees to the consequences.
@@ -14,8 +15,8 @@ pub(super) fn change_and_deliver<W: World, R>(
     change: impl FnOnce(&mut Queue, &mut Effects) -> R,
 ) -> Option<R> {
     let now = world.now();
-    let room = MoveRoom::of(world);
-    let mut effects = room.effects();
+    let allowance = world.room().allow();
+    let mut effects = Effects::allowed(&allowance);
     let (result, vhost, follow_ups) = world.with_queue(id, |queue| {
         let result = change(queue, &mut effects);
         queue.deliver(now, &mut |reader, delivery| offer(world, id, reader, delivery), &mut effects);
@@ -40,7 +41,13 @@ pub fn resume_publishers<W: World>(world: &W, publishers: &[ConnectionId]) {
 /// Lets consumers of a connection take more, as [`Outbound::written`](crate::outbound::Outbound::written) tells.
 pub fn wake_consumers<W: World>(world: &W, connection: ConnectionId, wakes: &[Wake]) {
     for wake in wakes {
-        let reader = Reader { connection, id: wake.reader };
-        change_and_deliver(world, wake.queue, |queue, _| queue.wake(reader));
+        let mut next = Some(*wake);
+        while let Some(Wake { queue, reader, line }) = next {
+            let reader = Reader { connection, id: reader };
+            change_and_deliver(world, queue, |queue, _| queue.wake(reader));
+            // The one woken may not have needed the window, which is then the next one's.
+            let others = |session| world.with_outbound(connection, |outbound| outbound.next_in_line(session));
+            next = line.and_then(others).flatten();
+        }
     }
 }

@@ -1,15 +1,15 @@
-//! A connection ends: what it had goes back, what was its own goes.
+//! A connection ends, and its sessions begin and end: deliveries go back, readers and inboxes go.
 
 use super::consume::forget_readers;
-use super::delete::remove_queue;
-use super::deliver::resume_publishers;
+use super::deliver::{resume_publishers, wake_consumers};
 use super::settle::settle_in_queues;
-use crate::authorize::Actor;
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::definitions::remove_queue;
 use crate::delivery::Outcome;
+use crate::error::BrokerError;
+use crate::limits::READERS_AT_ONCE;
+use crate::outbound::{HeldAnswers, SessionId, SessionRefusal};
 use crate::world::World;
-
-/// Readers that are forgotten in one step: under one lock of the topology, for which others wait.
-const READERS_AT_ONCE: usize = 16;
 
 /// Ends a connection for the broker, or does a part of it: readers and inboxes vanish, unsettled deliveries
 /// are released as failed, exclusive queues are deleted. Late replies to its inboxes find nothing. Says
@@ -39,4 +39,46 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
         let _ = remove_queue(world, queue, |_| Ok(()));
     }
     true
+}
+
+/// Opens a session of the actor's connection. The first is open from the start.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::SessionOpen`], [`BrokerError::TooManySessions`], or
+/// [`BrokerError::NoSession`] where the connection is gone.
+pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) -> Result<(), BrokerError> {
+    authorize(actor.identity, Action::Enter, actor.vhost, Object::Vhost)?;
+    let opened = world.with_outbound(actor.connection, |outbound| outbound.open_session(session));
+    match opened {
+        Some(Ok(())) => Ok(()),
+        Some(Err(SessionRefusal::IsOpen)) => Err(BrokerError::SessionOpen(session)),
+        Some(Err(SessionRefusal::TooMany { max })) => Err(BrokerError::TooManySessions { max }),
+        None => Err(BrokerError::NoSession(session)),
+    }
+}
+
+/// Ends a session, or does a part of it: its readers and inboxes vanish, its unsettled deliveries are released as
+/// failed, and its answers that wait are treated as `held` says. No other session notices.
+/// Returns whether that was all; if not, the caller comes back after others had their turn.
+#[must_use]
+pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, held: HeldAnswers) -> bool {
+    let ended = world
+        .with_outbound(actor.connection, |outbound| outbound.end_session(session, held, READERS_AT_ONCE));
+    let Some(remains) = ended else {
+        return true;
+    };
+    // The readers go first, so that nothing released is offered to them again.
+    forget_readers(world, actor, &remains.readers);
+    if !remains.is_all {
+        return false;
+    }
+    let outcome = Outcome::Release { failed: true };
+    settle_in_queues(world, actor.connection, remains.unsettled, Vec::new(), outcome);
+    true
+}
+
+/// Lets so many deliveries of a session be unsettled at once, or any number, beside the credit of each reader.
+pub fn set_window<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, window: Option<u32>) {
+    let wake = world.with_outbound(actor.connection, |outbound| outbound.set_window(session, window));
+    wake_consumers(world, actor.connection, wake.flatten().as_slice());
 }

@@ -1,7 +1,7 @@
 //! Time passes over a queue.
 
-use super::delete::delete_idle;
 use super::deliver::change_and_deliver;
+use crate::definitions::delete_idle;
 use crate::delivery::Outcome;
 use crate::id::QueueId;
 use crate::restore::Awakening;

@@ -11,35 +11,35 @@ mod page;
 mod cancel;
 mod disconnect;
 mod settle;
+mod purge;
+mod get;
 mod consume;
 mod expire;
-mod delete;
-mod bind;
-mod delete_exchange;
-mod declare;
-mod look_up;
 mod deliver;
 mod steps;
 
 pub use crate::authorize::Actor;
+pub use crate::definitions::{
+    Declared, DeleteOptions, Deleted, QueueLook, bind_exchange, bind_queue, declare_exchange, declare_queue,
+    delete_exchange, delete_queue, delete_queue_if, find_queue, look_up_exchange, look_up_queue,
+    unbind_exchange, unbind_queue,
+};
 pub use crate::pipeline::{PublishReport, renew_seen, renew_some_seen};
+pub use crate::queue::Got;
 
-pub use bind::{bind_exchange, bind_queue, unbind_exchange, unbind_queue};
 pub use cancel::cancel_delayed;
 pub use commit::{CommitReport, commit};
 pub use consume::{
     ConsumeOptions, SubscribeOptions, cancel, cancel_all, consume, limit_deliveries, subscribe, subscribe_all,
 };
-pub use declare::{Declared, declare_exchange, declare_queue};
-pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};
-pub use delete_exchange::delete_exchange;
-pub use disconnect::disconnect;
+pub use disconnect::{disconnect, end_session, open_session, set_window};
 
 pub use deliver::{resume_publishers, wake_consumers};
 pub use expire::{queue_restored, queue_woken};
-pub use look_up::{QueueLook, find_queue, look_up_exchange, look_up_queue};
+pub use get::{GetOptions, get};
 pub use page::{page_failed, page_read, page_unreadable, page_written, pages_copied};
 pub use press::{must_commit_wait_for_queue, must_wait_for_queue};
 pub use publish::{Repetition, notify, publish, publish_again, publish_each, publish_to_queue};
+pub use purge::purge;
 pub use settle::settle;
 pub use steps::Step;

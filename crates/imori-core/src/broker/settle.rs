@@ -12,7 +12,7 @@ use crate::world::World;
 /// Settles deliveries of a session; tells how many, and what has to be waited for until no crash undoes it.
 ///
 /// # Errors
-/// [`BrokerError::NoDelivery`] where the named one is not unsettled; then none is settled.
+/// [`BrokerError::NoDelivery`] where one is named that is not unsettled; then none is settled.
 pub fn settle<W: World>(
     world: &W,
     actor: &Actor<'_>,
@@ -24,8 +24,8 @@ pub fn settle<W: World>(
     let (settled, wakes) = world
         .with_outbound(actor.connection, |outbound| outbound.settle(session, numbers))
         .unwrap_or_default();
-    if settled.is_empty() {
-        return Err(BrokerError::NoDelivery(numbers.last()));
+    if let Some(number) = numbers.named().filter(|_| settled.is_empty()) {
+        return Err(BrokerError::NoDelivery(number));
     }
     let count = settled.len();
     let level = settle_in_queues(world, actor.connection, settled, wakes, outcome);
@@ -44,6 +44,8 @@ pub(super) fn settle_in_queues<W: World>(
 ) -> Level {
     let now = world.now();
     let mut level = Level::Memory;
+    // Those who wait for the session's window have their turns once all is settled.
+    let line: Vec<Wake> = wakes.extract_if(.., |wake| wake.line.is_some()).collect();
     wakes.sort_by_key(|wake| wake.queue);
     settled.sort_by_key(|unsettled| unsettled.place);
     for of_queue in settled.chunk_by(|a, b| a.place.queue == b.place.queue) {
@@ -63,11 +65,6 @@ pub(super) fn settle_in_queues<W: World>(
         });
         level = level.max(of_queue.unwrap_or_default());
     }
-    // A consumer's credit can come back from another queue's delivery only through a session's window.
-    let elsewhere: Vec<Wake> = wakes
-        .into_iter()
-        .filter(|wake| settled.binary_search_by_key(&wake.queue, |unsettled| unsettled.place.queue).is_err())
-        .collect();
-    wake_consumers(world, connection, &elsewhere);
+    wake_consumers(world, connection, &line);
     level
 }

@@ -85,19 +85,20 @@ pub(super) fn check<'a, W: World>(
             }
             Step::Settle { session, numbers, outcome } => {
                 authorize(actor.identity, Action::Settle, actor.vhost, Object::Vhost)?;
-                let number = numbers.last();
                 let (is_known, meant) = world
                     .with_outbound(actor.connection, |outbound| {
-                        let is_known = outbound.find_unsettled(*session, number).is_some();
+                        let is_there = |number| outbound.find_unsettled(*session, number).is_some();
+                        let is_known = numbers.named().is_none_or(is_there);
                         (is_known, outbound.meant(*session, *numbers, through.all_of(*session, *numbers)))
                     })
                     .unwrap_or_default();
-                if !is_known || settled.contains(&(*session, number)) {
+                let is_new = |number: &u64| is_known && !settled.contains(&(*session, *number));
+                if let Some(number) = numbers.named().filter(|number| !is_new(number)) {
                     return Err(BrokerError::NoDelivery(number));
                 }
+                through.note(*session, *numbers, meant.last().map_or(0, |unsettled| unsettled.number));
                 let new = meant.iter().filter(|unsettled| settled.insert((*session, unsettled.number)));
                 settles.extend(new.map(|unsettled| (unsettled.place, *outcome)));
-                through.note(*session, *numbers);
             }
         }
     }
@@ -115,18 +116,19 @@ impl Through {
         let up_to = |reader| self.0.get(&(session, reader)).copied().unwrap_or(0);
         match numbers {
             Numbers::One(_) => 0,
-            Numbers::UpTo(_) => up_to(None),
+            Numbers::UpTo(_) | Numbers::Range(..) | Numbers::All => up_to(None),
             Numbers::UpToOf(_, reader) => up_to(None).max(up_to(Some(reader))),
         }
     }
 
-    fn note(&mut self, session: SessionId, numbers: Numbers) {
+    /// Notes a step that settles what is meant up to the number `last`.
+    fn note(&mut self, session: SessionId, numbers: Numbers, last: u64) {
         let reader = match numbers {
-            Numbers::One(_) => return,
-            Numbers::UpTo(_) => None,
+            Numbers::One(_) | Numbers::Range(..) => return,
+            Numbers::UpTo(_) | Numbers::All => None,
             Numbers::UpToOf(_, reader) => Some(reader),
         };
         let up_to = self.0.entry((session, reader)).or_default();
-        *up_to = numbers.last().max(*up_to);
+        *up_to = last.max(*up_to);
     }
 }

@@ -10,7 +10,9 @@ use super::parking::Line;
 use super::unread::Unread;
 use crate::broker::{self, Actor};
 use crate::id::ConnectionId;
+use crate::login::Verdict;
 use crate::outbound::{CutReason, Encoder, SessionId};
+use crate::room::Room;
 use crate::time::Time;
 use crate::turn::{Budget, ClientFacts, Next, Peer, Received, Refusal};
 use crate::world::World;
@@ -89,7 +91,7 @@ pub trait Inbound: Debug + Sized {
     /// Says that parked frames have to stay where they are.
     #[inline]
     fn must_wait<W: World>(world: &W) -> bool {
-        world.is_alarmed() || world.is_disk_alarmed()
+        world.is_alarmed() || world.room().is_alarmed()
     }
 
     /// Says that reading on may free memory, as the client has more to say than publishes.
@@ -139,6 +141,16 @@ pub trait Inbound: Debug + Sized {
             Phase::Closed => Received { consumed: input.len(), next: Next::Close },
             _ => received,
         }
+    }
+
+    /// Goes on with a login whose check took longer than a turn. After [`Next::Again`] the caller comes back with
+    /// [`Inbound::receive`] and the rest of the input.
+    fn verified(&mut self, verdict: Verdict) -> Next {
+        if self.phase() == Phase::Closed {
+            return Next::Close;
+        }
+        self.intake_mut().decided(verdict);
+        Next::Again
     }
 
     /// Gives the last refusal once, for the log.

@@ -1,10 +1,14 @@
 //! State that every protocol's connection has.
 
+use std::mem;
 use std::time::Duration;
 
 use super::parking::Parking;
+use crate::id::ConnectionId;
+use crate::login::{Credentials, Login, Verdict, Verification};
 use crate::time::Time;
 use crate::turn::{Peer, Refusal};
+use crate::world::World;
 
 /// State of a connection's inbound half that is no protocol's own.
 #[derive(Debug)]
@@ -18,6 +22,20 @@ pub struct Intake<F: AsRef<[u8]>> {
     /// The last refusal, until it is logged.
     pub refusal: Option<Refusal>,
     parked_bytes_max: usize,
+    progress: LoginProgress,
+}
+
+/// How far the check of a client's credentials has come.
+///
+/// ```text
+///   Idle ── verify: later ──► Asked ── decided ──► Decided ── verify, of the same frame ──► Idle
+///    └───── verify: at once ─► Idle
+/// ```
+#[derive(Debug)]
+enum LoginProgress {
+    Idle,
+    Asked,
+    Decided(Verdict),
 }
 
 impl<F: AsRef<[u8]>> Intake<F> {
@@ -30,6 +48,37 @@ impl<F: AsRef<[u8]>> Intake<F> {
             reading: Reading::new(login_timeout, now),
             refusal: None,
             parked_bytes_max,
+            progress: LoginProgress::Idle,
+        }
+    }
+
+    /// Finds out who the client is. `None` where that takes longer: the frame that asked is then left in the input
+    /// with [`Next::Verify`](crate::turn::Next::Verify), is taken again when the verdict is there, and finds it
+    /// here.
+    pub fn verify<W: World>(
+        &mut self,
+        world: &W,
+        connection: ConnectionId,
+        credentials: Credentials,
+    ) -> Option<Verdict> {
+        match mem::replace(&mut self.progress, LoginProgress::Idle) {
+            LoginProgress::Decided(verdict) => return Some(verdict),
+            LoginProgress::Asked => {}
+            LoginProgress::Idle => {
+                let login = Login { connection, is_local: self.peer.is_loopback, credentials };
+                if let Verification::Done(verdict) = world.verify(login) {
+                    return Some(verdict);
+                }
+            }
+        }
+        self.progress = LoginProgress::Asked;
+        None
+    }
+
+    /// Notes the verdict that was asked for; any other is dropped.
+    pub(super) fn decided(&mut self, verdict: Verdict) {
+        if matches!(self.progress, LoginProgress::Asked) {
+            self.progress = LoginProgress::Decided(verdict);
         }
     }
 

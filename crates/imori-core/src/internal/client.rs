@@ -12,6 +12,7 @@ use crate::id::{ConnectionId, ReaderId, VhostId};
 use crate::message::{Address, Property};
 use crate::name::Name;
 use crate::outbound::{Credit, Encoder, Numbers, SessionId};
+use crate::room::Room;
 use crate::route::BindingKey;
 use crate::world::World;
 
@@ -74,7 +75,7 @@ impl Client {
         let (exchange, subject) = (to.exchange.as_bytes(), to.subject.as_bytes());
         let done = message.lend(|publication| {
             let view = publication.view();
-            if world.is_alarmed() || view.head.is_persistent && world.is_disk_alarmed() {
+            if world.is_alarmed() || view.head.is_persistent && world.room().is_alarmed() {
                 return Ok(None);
             }
             if broker::must_wait_for_queue(world, &self.actor(), exchange, subject, &view) {
@@ -94,7 +95,7 @@ impl Client {
 
     fn confirm<W: World>(&self, world: &W, confirm: Confirm, number: u64) {
         world.with_outbound(self.connection, |outbound| {
-            outbound.promise(confirm, confirm.level, |out| push_confirmed(out, number))
+            outbound.promise(SessionId::FIRST, confirm, confirm.level, |out| push_confirmed(out, number))
         });
     }
 
@@ -110,7 +111,7 @@ impl Client {
         group: Option<Name>,
     ) -> Result<(u64, ReaderId), BrokerError> {
         let (subscription, label) = self.next_subscription();
-        let options = SubscribeOptions { session: SessionId::default(), label, group };
+        let options = SubscribeOptions { session: SessionId::FIRST, label, group };
         let reader = broker::subscribe(world, &self.actor(), exchange, key, options)?;
         Ok((subscription, reader))
     }
@@ -129,7 +130,7 @@ impl Client {
         let id = broker::find_queue(world, &self.actor(), queue)?;
         let (subscription, label) = self.next_subscription();
         let options = ConsumeOptions {
-            session: SessionId::default(),
+            session: SessionId::FIRST,
             label,
             settles: true,
             credit: Credit::window(credit),
@@ -150,7 +151,7 @@ impl Client {
     /// # Errors
     /// As [`broker::settle`].
     pub fn settle<W: World>(&self, world: &W, number: u64, outcome: Outcome) -> Result<(), BrokerError> {
-        broker::settle(world, &self.actor(), SessionId::default(), Numbers::One(number), outcome).map(drop)
+        broker::settle(world, &self.actor(), SessionId::FIRST, Numbers::One(number), outcome).map(drop)
     }
 
     /// Publishes a request; returns the number of a subscription of its own, by which its answers come, whether or not
@@ -167,8 +168,9 @@ impl Client {
         authorize(&self.identity, Action::Receive, self.vhost, Object::Inbox)?;
         let (request, label) = self.next_subscription();
         let name = label.clone();
-        let inbox = world
-            .with_outbound(self.connection, |outbound| outbound.inbox(&name, || (label, world.secret())));
+        let inbox = world.with_outbound(self.connection, |outbound| {
+            outbound.inbox(SessionId::FIRST, &name, || (label, world.secret()))
+        });
         let inbox = inbox.flatten().ok_or(BrokerError::NoInbox)?;
         let mut message = message.with(Property::ReplyTo, &inbox.to_key());
         message.head.replies_to_inbox = true;
@@ -183,7 +185,9 @@ impl Client {
 
     /// Waits for no answer to a request any more: later ones vanish and are counted.
     pub fn forget<W: World>(&self, world: &W, request: u64) {
-        world.with_outbound(self.connection, |outbound| outbound.close_inbox(&request.to_le_bytes()));
+        world.with_outbound(self.connection, |outbound| {
+            outbound.close_inbox(SessionId::FIRST, &request.to_le_bytes());
+        });
     }
 
     /// Answers a request, repeating its correlation id. A request without a reply address is not answered.

@@ -24,6 +24,8 @@ pub struct Envelope {
     pub failures: u32,
     /// It was given out before.
     pub is_redelivered: bool,
+    /// It was rejected, by who had it or by a full queue, and waits for room where the dead go.
+    pub is_rejected: bool,
     /// Its priority in this queue; 0 in a queue without priorities.
     pub priority: u8,
 }

@@ -1,28 +1,38 @@
-//! Answers that wait for the journal, in their order, and the readers that wait for them.
+//! Answers of one session that wait for the journal, in their order, and the readers that wait for them.
 
 use std::collections::VecDeque;
 
 use crate::confirm::{Confirm, Level, Progress};
 use crate::id::ReaderId;
 
-/// An answer that waits.
-pub(super) struct Held {
-    confirm: Confirm,
-    /// What it promises, if it is a confirm.
-    pub(super) promised: Option<Level>,
-    pub(super) bytes: Vec<u8>,
+/// An answer as it waits.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// Frames that the protocol wrote.
+    Bytes(Vec<u8>),
+    /// The answer to the publish with this number, to be written with others like it.
+    Publish { number: u64, is_refused: bool },
 }
 
-/// The answers of a connection that wait.
-#[derive(Default)]
+/// An answer that waits.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) confirm: Confirm,
+    /// The level that the answer promises, if it is a confirm.
+    pub(super) promised: Option<Level>,
+    pub(super) answer: Answer,
+}
+
+/// The answers of a session that wait.
+#[derive(Debug, Default)]
 pub(super) struct Answers {
     held: VecDeque<Held>,
     /// How many there were before the first of these.
     before: u64,
     /// Readers that get nothing before so many have left, in this order.
     starting: VecDeque<(u64, ReaderId)>,
-    /// How far the journal has come, as far as they were told.
-    journal: Progress,
+    /// All publishes up to this number are answered.
+    pub(super) answered_through: u64,
 }
 
 impl Answers {
@@ -31,22 +41,17 @@ impl Answers {
     }
 
     /// Tells whether an answer has to wait for nothing.
-    pub(super) fn may_pass(&self, confirm: Confirm) -> bool {
-        self.held.is_empty() && confirm.is_reached(self.journal)
+    pub(super) fn may_pass(&self, confirm: Confirm, journal: Progress) -> bool {
+        self.held.is_empty() && confirm.is_reached(journal)
     }
 
-    pub(super) fn hold(&mut self, confirm: Confirm, promised: Option<Level>, bytes: Vec<u8>) {
-        self.held.push_back(Held { confirm, promised, bytes });
-    }
-
-    /// Notes how far the journal has come.
-    pub(super) fn note(&mut self, journal: Progress) {
-        self.journal = self.journal.max(journal);
+    pub(super) fn hold(&mut self, held: Held) {
+        self.held.push_back(held);
     }
 
     /// Takes the next that need not wait any more.
-    pub(super) fn pop(&mut self) -> Option<Held> {
-        let held = self.held.pop_front_if(|held| held.confirm.is_reached(self.journal))?;
+    pub(super) fn pop(&mut self, journal: Progress) -> Option<Held> {
+        let held = self.held.pop_front_if(|held| held.confirm.is_reached(journal))?;
         self.before += 1;
         Some(held)
     }
@@ -66,8 +71,8 @@ impl Answers {
     }
 
     /// Tells whether the last of them waits for no more than that the journal is written.
-    pub(super) fn wait_for_write(&self) -> bool {
-        self.held.back().is_some_and(|held| held.confirm.synced <= self.journal.synced)
+    pub(super) fn wait_for_write(&self, journal: Progress) -> bool {
+        self.held.back().is_some_and(|held| held.confirm.synced <= journal.synced)
     }
 
     /// Drops them: nobody hears them any more.

@@ -12,7 +12,8 @@ use crate::message::{Address, AddressView, Deaths, Message};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Receiver {
     Reader(ReaderId),
-    Inbox(u16),
+    /// The index of an inbox, and its serial number.
+    Inbox(u16, u32),
 }
 
 /// A delivery that is not encoded yet.

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use super::backlog::{Receiver, Waiting};
-use super::encoder::{CutReason, Recipient, SharedHeaders};
+use super::buffer::Buffer;
+use super::credit::Credit;
+use super::encoder::{CutReason, Encoder, Recipient, SharedHeaders};
 use super::inbox::InboxAddress;
 use super::outbound::Outbound;
 use super::readers::{ReaderSpec, Source, Subscription};
-use super::session::SessionId;
+use super::session::Session;
 use crate::delivery::{About, Delivery, Place, Taken};
-use crate::id::{QueueId, ReaderId};
+use crate::id::{QueueId, ReaderId, SessionId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
 
@@ -67,24 +69,55 @@ impl Outbound {
             self.is_starved |= !has_room;
             return Taken::Full;
         }
-        let spec = &mut record.spec;
-        let Some(session) = self.sessions.get_mut(usize::from(spec.session.0)) else {
+        let Some(session) = self.sessions.at_mut(record.session).filter(|session| !session.is_ended) else {
             return Taken::Gone;
         };
-        spec.credit.spend();
-        let (encoder, number) = (&mut self.encoder, session.next_number());
-        let recipient =
-            Recipient { session: spec.session, label: &spec.label, number, settles: spec.settles };
-        let mut alone = SharedHeaders::for_receivers(1);
-        self.buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
-        if spec.settles {
-            session.sent_unsettled(Place { queue, sequence: delivery.sequence }, id);
-            self.unsettled += 1;
-            Taken::Unsettled
-        } else {
-            session.sent(1);
-            Taken::Settled
+        if record.spec.settles && !session.has_window() {
+            record.is_starved = true;
+            session.join_line(record, id);
+            return Taken::Full;
         }
+        record.spec.credit.spend();
+        let taken = write_delivery(
+            &mut *self.encoder,
+            &mut self.buffer,
+            session,
+            (&record.spec, id),
+            queue,
+            delivery,
+        );
+        self.unsettled += usize::from(taken == Taken::Unsettled);
+        taken
+    }
+
+    /// Writes a delivery of a queue for somebody who asked for one message and is no consumer, whatever else waits to
+    /// be sent and whatever window the session has: it is the answer to a command.
+    pub fn give(
+        &mut self,
+        queue: QueueId,
+        (session, label): (SessionId, Box<[u8]>),
+        settles: bool,
+        delivery: &Delivery<'_>,
+    ) -> Taken {
+        if self.is_ended() {
+            return Taken::Gone;
+        }
+        // A reader for one delivery, whose id no other has: so it is settled as all others are.
+        let source = Source::Queue(queue);
+        let spec = ReaderSpec { session, label, source, settles, credit: Credit::Unlimited };
+        let Some(id) = self.add_reader(spec) else { return Taken::Gone };
+        let Some(record) = self.take_reader(id) else { return Taken::Gone };
+        let Some(session) = self.sessions.at_mut(record.session) else { return Taken::Gone };
+        let taken = write_delivery(
+            &mut *self.encoder,
+            &mut self.buffer,
+            session,
+            (&record.spec, id),
+            queue,
+            delivery,
+        );
+        self.unsettled += usize::from(taken == Taken::Unsettled);
+        taken
     }
 
     /// Sends messages to a live subscription. They differ in nothing but their bodies, which are of one length;
@@ -100,6 +133,9 @@ impl Outbound {
             return Live::Gone;
         }
         let Some(record) = self.readers.get_mut(id) else { return Live::Gone };
+        if self.sessions.at(record.session).is_none_or(|session| session.is_ended) {
+            return Live::Gone;
+        }
         let left = record.left();
         let run = left.and_then(|left| run.get(..left)).unwrap_or(run);
         let Some(first) = run.first() else { return Live::Gone };
@@ -139,7 +175,7 @@ impl Outbound {
         }
         let Some(record) = self.readers.get(id) else { return 0 };
         let ReaderSpec { session: session_id, label, .. } = &record.spec;
-        let Some(session) = self.sessions.get_mut(usize::from(session_id.0)) else { return 0 };
+        let Some(session) = self.sessions.at_mut(record.session) else { return 0 };
         let number = session.next_number();
         let recipient = Recipient { session: *session_id, label, number, settles: false };
         let (encoder, mut written) = (&mut *self.encoder, 0);
@@ -154,13 +190,13 @@ impl Outbound {
         if self.is_ended() || !self.has_inbox(to) {
             return Reply::Gone;
         }
-        let Some(inbox) = self.inboxes.get(usize::from(to.index)) else {
+        let Some(inbox) = self.inboxes.get(usize::from(to.index)).and_then(Option::as_ref) else {
             return Reply::Gone;
         };
         let address = Arc::clone(&inbox.address);
         let address = AddressView::new(&address);
         let delivery = About { address: &address, deaths: None }.fresh(publication.view());
-        let receiver = Receiver::Inbox(to.index);
+        let receiver = Receiver::Inbox(to.index, inbox.serial);
         if self.push(receiver, publication, &delivery, &mut SharedHeaders::for_receivers(1)) {
             Reply::Taken
         } else {
@@ -197,21 +233,21 @@ impl Outbound {
     }
 
     pub(super) fn encode(&mut self, receiver: Receiver, delivery: &Delivery<'_>, shared: &mut SharedHeaders) {
-        let (label, id) = match receiver {
+        let (label, slot) = match receiver {
             Receiver::Reader(id) => match self.readers.get(id) {
-                Some(record) => (&record.spec.label, record.spec.session),
+                Some(record) => (&record.spec.label, record.session),
                 None => return,
             },
-            Receiver::Inbox(index) => match self.inboxes.get(usize::from(index)) {
-                Some(inbox) => (&inbox.label, SessionId::default()),
-                None => return,
+            Receiver::Inbox(index, serial) => match self.inboxes.get(usize::from(index)) {
+                Some(Some(inbox)) if inbox.serial == serial => (&inbox.label, inbox.session),
+                _ => return,
             },
         };
-        let Some(session) = self.sessions.get_mut(usize::from(id.0)) else {
+        let Some(session) = self.sessions.at_mut(slot).filter(|session| !session.is_ended) else {
             return;
         };
         let (encoder, number) = (&mut *self.encoder, session.next_number());
-        let recipient = Recipient { session: id, label, number, settles: false };
+        let recipient = Recipient { session: session.id, label, number, settles: false };
         self.buffer.append(|out| encoder.deliver(out, &recipient, delivery, shared));
         session.sent(1);
     }
@@ -220,6 +256,29 @@ impl Outbound {
     /// and must not be slow for one that asks much before it reads.
     fn spares(&self, about: About<'_>) -> bool {
         is_reply(about.address.subject()) && self.unsent() < self.limits.unsent_bytes_max / 2
+    }
+}
+
+/// Writes a delivery of a queue and notes it in its session.
+#[inline]
+fn write_delivery(
+    encoder: &mut dyn Encoder,
+    buffer: &mut Buffer,
+    session: &mut Session,
+    (spec, id): (&ReaderSpec, ReaderId),
+    queue: QueueId,
+    delivery: &Delivery<'_>,
+) -> Taken {
+    let number = session.next_number();
+    let recipient = Recipient { session: spec.session, label: &spec.label, number, settles: spec.settles };
+    let mut alone = SharedHeaders::for_receivers(1);
+    buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
+    if spec.settles {
+        session.sent_unsettled(Place { queue, sequence: delivery.sequence }, id);
+        Taken::Unsettled
+    } else {
+        session.sent(1);
+        Taken::Settled
     }
 }
 

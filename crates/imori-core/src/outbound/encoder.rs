@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::session::SessionId;
 use crate::delivery::{About, Delivery};
+use crate::id::SessionId;
 use crate::message::Publication;
 use crate::name::Name;
 
@@ -129,11 +129,32 @@ pub trait Encoder: Send {
         run.len()
     }
 
+    /// Answers one publish, or several of a session at once, as [`Outbound::confirm`] and [`Outbound::refuse`] tell.
+    /// A protocol whose answers are text of its own promises with [`Outbound::promise`] and has nothing to write here.
+    ///
+    /// [`Outbound::confirm`]: super::Outbound::confirm
+    /// [`Outbound::refuse`]: super::Outbound::refuse
+    /// [`Outbound::promise`]: super::Outbound::promise
+    fn confirmed(&mut self, _out: &mut Vec<u8>, _confirmed: Confirmed) {}
+
     /// Says that the broker took a reader's queue away.
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel;
 
     /// Says why the connection ends.
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
+}
+
+/// The answer to one publish, or to several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Confirmed {
+    /// The session that published.
+    pub session: SessionId,
+    /// The number of the publish, counted by the protocol from 1 in each session.
+    pub number: u64,
+    /// All publishes before it that were not answered yet are answered with it.
+    pub is_multiple: bool,
+    /// The broker does not take responsibility.
+    pub is_refused: bool,
 }
 
 /// A kind of encoders: those of one kind write the same shared part.

@@ -10,14 +10,14 @@ use super::session::{Session, Unsettled};
 use crate::id::{ConnectionId, ReaderId};
 use crate::name::Name;
 
-/// What a connection leaves behind.
+/// What a connection or a session leaves behind.
 #[derive(Debug, Default)]
 pub struct Remains {
     /// Deliveries that it had not settled, by session and number.
     pub unsettled: Vec<Unsettled>,
     /// Its readers and what they read.
     pub readers: Vec<(ReaderId, Source)>,
-    /// Publishers that waited for it to have room.
+    /// Publishers that waited for the connection to have room.
     pub pressing: Vec<ConnectionId>,
     /// Nothing else is left.
     pub is_all: bool,
@@ -54,7 +54,7 @@ impl Outbound {
 
     /// The broker takes a reader's queue away: what follows is its protocol's decision.
     pub fn cancel_reader(&mut self, id: ReaderId, queue: &Name) {
-        let Some(record) = self.readers.remove(id) else {
+        let Some(record) = self.take_reader(id) else {
             return;
         };
         if self.has_last_word() {
@@ -76,7 +76,11 @@ impl Outbound {
         self.backlog = Backlog::default();
         self.inboxes.clear();
         self.exhausted.clear();
-        self.answers.clear();
+        self.sessions.clear_answers();
+        for session in self.sessions.iter_mut() {
+            session.readers.clear();
+            session.line.clear();
+        }
         let mut remains = Remains {
             readers: self.readers.take(readers_max),
             pressing: mem::take(&mut self.pressing),
@@ -98,7 +102,7 @@ impl Outbound {
 
     fn end(&mut self, reason: CutReason) {
         self.backlog = Backlog::default();
-        self.answers.clear();
+        self.sessions.clear_answers();
         self.ended = Some(reason);
     }
 }

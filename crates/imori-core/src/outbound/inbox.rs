@@ -29,11 +29,13 @@ pub struct InboxAddress {
 /// An inbox as its owner keeps it.
 #[derive(Debug)]
 pub(super) struct Inbox {
+    /// The slot of its session.
+    pub(super) session: u16,
+    /// Tells it from others that had its index before.
+    pub(super) serial: u32,
     pub(super) name: Box<[u8]>,
     pub(super) label: Box<[u8]>,
     pub(super) secret: [u8; 16],
-    /// Its owner waits for no reply any more; the place is free.
-    pub(super) is_closed: bool,
     /// Where it is, as those who reply say it.
     pub(super) address: Arc<Address>,
 }
@@ -41,8 +43,7 @@ pub(super) struct Inbox {
 impl Inbox {
     /// Compares in a time that does not tell how much of a guess is right.
     pub(super) fn is_opened_by(&self, secret: &[u8; 16]) -> bool {
-        !self.is_closed
-            && self.secret.iter().zip(secret).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+        self.secret.iter().zip(secret).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
     }
 }
 

@@ -7,24 +7,30 @@ mod deliver;
 mod write;
 mod settle;
 mod promise;
+mod open_session;
 mod end;
 mod outbound;
-mod answers;
 mod backlog;
 mod inbox;
-mod readers;
 mod encoder;
+mod sessions;
 mod session;
+mod readers;
+mod answers;
 mod credit;
 mod buffer;
 #[cfg(test)]
 mod test_stage;
 
+pub use crate::id::SessionId;
 pub use credit::Credit;
 pub use deliver::{Live, Reply};
-pub use encoder::{AfterCancel, CutReason, Encoder, EncoderKind, EncoderKinds, Recipient, SharedHeaders};
+pub use encoder::{
+    AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, EncoderKinds, Recipient, SharedHeaders,
+};
 pub use end::Remains;
 pub use inbox::{INBOX_PREFIX, InboxAddress};
+pub use open_session::{HeldAnswers, SessionRefusal};
 pub use outbound::{Outbound, OutboundLimits, Wake};
 pub use readers::{ReaderSpec, Source, Subscription};
-pub use session::{Numbers, SessionId, Unsettled};
+pub use session::{Numbers, Unsettled};

@@ -6,13 +6,15 @@ use std::mem;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::answers::Answers;
 use super::backlog::Backlog;
 use super::buffer::Buffer;
 use super::encoder::{CutReason, Encoder};
 use super::inbox::{Inbox, InboxAddress};
-use super::readers::{ReaderSpec, Readers, Source};
+use super::readers::{ReaderSpec, Readers, Record, Source};
 use super::session::Session;
+use super::sessions::{FIRST_SLOT, Sessions};
+use crate::confirm::Progress;
+use crate::id::SessionId;
 use crate::id::{ConnectionId, QueueId, ReaderId};
 use crate::memory::Gauge;
 use crate::message::{Address, DEFAULT_EXCHANGE};
@@ -34,6 +36,8 @@ pub struct OutboundLimits {
     pub unsent_bytes_max: usize,
     /// Inboxes it may have.
     pub inboxes_max: u16,
+    /// Sessions it may have at a time, the first included.
+    pub sessions_max: u16,
 }
 
 /// A consumer that can take more.
@@ -43,6 +47,9 @@ pub struct Wake {
     pub queue: QueueId,
     /// The consumer.
     pub reader: ReaderId,
+    /// The session whose window is open for others too that wait in its line: each is asked for by
+    /// [`Outbound::next_in_line`] once the one before has had its chance.
+    pub line: Option<SessionId>,
 }
 
 /// The outbound half of a connection.
@@ -55,14 +62,20 @@ pub struct Outbound {
     pub(super) gauge: Gauge,
     pub(super) buffer: Buffer,
     pub(super) backlog: Backlog,
-    pub(super) sessions: Vec<Session>,
+    pub(super) sessions: Sessions,
     /// Unsettled deliveries of all sessions.
     pub(super) unsettled: usize,
     pub(super) readers: Readers,
     /// Readers that have had all that they may have, which their protocol was not told yet.
     pub(super) exhausted: Vec<ReaderId>,
-    pub(super) inboxes: Vec<Inbox>,
-    pub(super) answers: Answers,
+    /// By index; `None` where an inbox ended with its session.
+    pub(super) inboxes: Vec<Option<Inbox>>,
+    /// Inboxes that there ever were.
+    pub(super) inbox_serial: u32,
+    /// How far the journal has come, as far as it was told.
+    pub(super) journal: Progress,
+    /// An answer waits for no more than that the journal is written.
+    pub(super) waits_for_write: bool,
     /// Some reader was refused for want of room.
     pub(super) is_starved: bool,
     /// How often readers were told that there is room again.
@@ -78,7 +91,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Makes the outbound half of a connection with one session; what waits in it is charged to `gauge`.
+    /// Makes the outbound half of a connection with its first session; what waits in it is charged to `gauge`.
     pub fn new(
         id: ConnectionId,
         encoder: Box<dyn Encoder>,
@@ -93,12 +106,14 @@ impl Outbound {
             gauge,
             buffer: Buffer::default(),
             backlog: Backlog::default(),
-            sessions: vec![Session::default()],
+            sessions: Sessions::default(),
             unsettled: 0,
             readers: Readers::default(),
             exhausted: Vec::new(),
             inboxes: Vec::new(),
-            answers: Answers::default(),
+            inbox_serial: 0,
+            journal: Progress::default(),
+            waits_for_write: false,
             is_starved: false,
             rounds: 0,
             pressing: Vec::new(),
@@ -153,7 +168,7 @@ impl Outbound {
 
     /// How many deliveries were written, settled or not.
     pub fn delivered(&self) -> u64 {
-        self.sessions.iter().map(Session::delivered).sum()
+        self.sessions.delivered()
     }
 
     /// How many deliveries are not settled.
@@ -163,14 +178,21 @@ impl Outbound {
 
     // ---- Readers.
 
-    /// Adds a reader.
-    pub fn add_reader(&mut self, spec: ReaderSpec) -> ReaderId {
-        self.readers.add(spec)
+    /// Adds a reader; `None` where its session is not open.
+    pub fn add_reader(&mut self, spec: ReaderSpec) -> Option<ReaderId> {
+        let slot = self.sessions.slot(spec.session)?;
+        let session = self.sessions.at_mut(slot).filter(|session| !session.is_ended)?;
+        let place = u32::try_from(session.readers.len()).ok()?;
+        let id = self.readers.add(spec, slot, place);
+        if slot != FIRST_SLOT {
+            session.readers.push(id.slot);
+        }
+        Some(id)
     }
 
     /// Forgets a reader and gives what it read; its unsettled deliveries stay with the session.
     pub fn remove_reader(&mut self, id: ReaderId) -> Option<Source> {
-        self.readers.remove(id).map(|record| record.spec.source)
+        self.take_reader(id).map(|record| record.spec.source)
     }
 
     /// Limits the live deliveries of a reader, those that it had included; false where it had as many
@@ -190,8 +212,25 @@ impl Outbound {
             return Vec::new();
         }
         let exhausted = mem::take(&mut self.exhausted);
-        let records = exhausted.into_iter().filter_map(|id| self.readers.remove(id));
+        let records = exhausted.into_iter().filter_map(|id| self.take_reader(id));
         records.map(|record| record.spec.label).collect()
+    }
+
+    /// Takes a reader out of the table and out of its session.
+    pub(super) fn take_reader(&mut self, id: ReaderId) -> Option<Record> {
+        let record = self.readers.remove(id)?;
+        let session = self.sessions.at_mut(record.session)?;
+        if record.is_in_line {
+            session.line.retain(|waiting| *waiting != id);
+        }
+        if record.session != FIRST_SLOT && (record.place as usize) < session.readers.len() {
+            session.readers.swap_remove(record.place as usize);
+            let moved = session.readers.get(record.place as usize);
+            if let Some((_, moved)) = moved.and_then(|slot| self.readers.in_slot(*slot)) {
+                moved.place = record.place;
+            }
+        }
+        Some(record)
     }
 
     /// What a reader reads.
@@ -201,43 +240,50 @@ impl Outbound {
 
     // ---- Inboxes.
 
-    /// The inbox of this name, made on first use of what `make` gives: its label and its secret.
-    /// `None` where the connection has as many as it may have.
+    /// The inbox of this name in a session, made on first use of what `make` gives: its label and its secret.
+    /// `None` where the connection has as many as it may have, or the session is not open.
     pub fn inbox(
         &mut self,
+        session: SessionId,
         name: &[u8],
         make: impl FnOnce() -> (Box<[u8]>, [u8; 16]),
     ) -> Option<InboxAddress> {
-        let known = self.inboxes.iter().position(|inbox| !inbox.is_closed && *inbox.name == *name);
-        if let Some(index) = known {
-            let secret = self.inboxes.get(index)?.secret;
+        let slot = self.sessions.slot(session)?;
+        let known = |inbox: &Inbox| inbox.session == slot && *inbox.name == *name;
+        if let Some(index) = self.inboxes.iter().position(|inbox| inbox.as_ref().is_some_and(known)) {
+            let secret = self.inboxes.get(index)?.as_ref()?.secret;
             return Some(InboxAddress { owner: self.id, index: u16::try_from(index).ok()?, secret });
         }
-        let closed = self.inboxes.iter().position(|inbox| inbox.is_closed);
-        let index = u16::try_from(closed.unwrap_or(self.inboxes.len())).ok()?;
-        if index >= self.limits.inboxes_max {
-            return None;
-        }
+        let free = self.inboxes.iter().position(Option::is_none).unwrap_or(self.inboxes.len());
+        let index = u16::try_from(free).ok().filter(|index| *index < self.limits.inboxes_max)?;
+        let session = self.sessions.at_mut(slot).filter(|session| !session.is_ended)?;
+        session.inboxes += 1;
         let (label, secret) = make();
-        let inbox = InboxAddress { owner: self.id, index, secret };
-        let address = Arc::new(Address::new(DEFAULT_EXCHANGE, &inbox.to_key()));
-        let opened = Inbox { name: name.into(), label, secret, address, is_closed: false };
-        match self.inboxes.get_mut(usize::from(index)) {
-            Some(place) => *place = opened,
-            None => self.inboxes.push(opened),
+        let address = InboxAddress { owner: self.id, index, secret };
+        let serial = self.inbox_serial;
+        self.inbox_serial = serial.wrapping_add(1);
+        let key = Arc::new(Address::new(DEFAULT_EXCHANGE, &address.to_key()));
+        let inbox = Some(Inbox { session: slot, serial, name: name.into(), label, secret, address: key });
+        match self.inboxes.get_mut(free) {
+            Some(place) => *place = inbox,
+            None => self.inboxes.push(inbox),
         }
-        Some(inbox)
+        Some(address)
     }
 
-    /// Closes the inbox of this name, if there is one: replies to it find nothing from now on.
-    pub fn close_inbox(&mut self, name: &[u8]) {
-        let inbox = self.inboxes.iter_mut().find(|inbox| !inbox.is_closed && *inbox.name == *name);
-        inbox.into_iter().for_each(|inbox| inbox.is_closed = true);
+    /// Closes the inbox of this name in a session, if there is one: replies to it find nothing from now on.
+    pub fn close_inbox(&mut self, session: SessionId, name: &[u8]) {
+        let Some(slot) = self.sessions.slot(session) else { return };
+        let is_it = |inbox: &mut Inbox| inbox.session == slot && *inbox.name == *name;
+        let closed = self.inboxes.iter_mut().find_map(|place| place.take_if(is_it));
+        if let Some(session) = self.sessions.at_mut(slot).filter(|_| closed.is_some()) {
+            session.inboxes -= 1;
+        }
     }
 
     /// Tells whether the address is that of one of its inboxes.
     pub fn has_inbox(&self, address: &InboxAddress) -> bool {
-        let inbox = self.inboxes.get(usize::from(address.index));
+        let inbox = self.inboxes.get(usize::from(address.index)).and_then(Option::as_ref);
         !self.is_closed && inbox.is_some_and(|inbox| inbox.is_opened_by(&address.secret))
     }
 

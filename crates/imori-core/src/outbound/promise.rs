@@ -1,24 +1,54 @@
-//! Answers of a connection's own protocol, which leave in their order and once what they promise is so.
+//! Answers of a connection's own protocol, which leave in the order of their session and once what they promise is so.
 
-use super::encoder::CutReason;
+use super::answers::{Answer, Held};
+use super::encoder::{Confirmed, CutReason};
 use super::outbound::{Outbound, Wake};
+use super::sessions::FIRST_SLOT;
 use crate::confirm::{Confirm, Given, Level, Progress};
 use crate::id::ReaderId;
+use crate::id::SessionId;
+
+/// Answers to publishes that leave together: their numbers follow each other.
+struct Run {
+    first: u64,
+    last: u64,
+    is_refused: bool,
+}
 
 impl Outbound {
-    /// Sends an answer once `confirm` is reached, behind all earlier answers.
-    pub fn answer(&mut self, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
-        self.send_or_hold(confirm, None, write);
+    /// Sends an answer once `confirm` is reached, behind all earlier answers of its session. One of a session that is
+    /// not there leaves with those of the first.
+    pub fn answer(&mut self, session: SessionId, confirm: Confirm, write: impl FnOnce(&mut Vec<u8>)) {
+        self.send_or_hold(session, confirm, None, write);
     }
 
-    /// The same with an answer that promises a level; tells whether it left at once. One that waits is
-    /// counted by [`Outbound::confirmed`] when it leaves.
-    pub fn promise(&mut self, confirm: Confirm, level: Level, write: impl FnOnce(&mut Vec<u8>)) -> bool {
-        self.send_or_hold(confirm, Some(level), write)
+    /// Sends an answer, as [`Outbound::answer`] does, that promises a level; tells whether it left at once.
+    /// One that waits is counted by [`Outbound::confirmed`] when it leaves.
+    pub fn promise(
+        &mut self,
+        session: SessionId,
+        confirm: Confirm,
+        level: Level,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> bool {
+        self.send_or_hold(session, confirm, Some(level), write)
+    }
+
+    /// Confirms the publish with this number, counted by the protocol from 1 in each session, once `confirm` is
+    /// reached; tells whether that left at once. Confirms that wait and leave together are told as one where no number
+    /// is left out.
+    pub fn confirm(&mut self, session: SessionId, number: u64, confirm: Confirm, level: Level) -> bool {
+        self.answer_publish(session, number, false, confirm, Some(level))
+    }
+
+    /// Says that the broker takes no responsibility for the publish with this number, behind all earlier answers.
+    pub fn refuse(&mut self, session: SessionId, number: u64) -> bool {
+        self.answer_publish(session, number, true, Confirm::NOW, None)
     }
 
     fn send_or_hold(
         &mut self,
+        session: SessionId,
         confirm: Confirm,
         promised: Option<Level>,
         write: impl FnOnce(&mut Vec<u8>),
@@ -26,39 +56,129 @@ impl Outbound {
         if self.has_last_word() {
             return false;
         }
-        if self.answers.may_pass(confirm) {
+        let slot = self.sessions.slot(session).unwrap_or(FIRST_SLOT);
+        if self.may_pass(slot, confirm) {
             self.append(write);
             return true;
         }
         let mut bytes = Vec::new();
         write(&mut bytes);
-        self.answers.hold(confirm, promised, bytes);
+        self.hold(slot, Held { confirm, promised, answer: Answer::Bytes(bytes) });
         false
     }
 
+    fn answer_publish(
+        &mut self,
+        session: SessionId,
+        number: u64,
+        is_refused: bool,
+        confirm: Confirm,
+        promised: Option<Level>,
+    ) -> bool {
+        let Some(slot) = self.sessions.slot(session).filter(|_| !self.has_last_word()) else {
+            return false;
+        };
+        if self.may_pass(slot, confirm) {
+            self.write_run(slot, &Run { first: number, last: number, is_refused });
+            return true;
+        }
+        self.hold(slot, Held { confirm, promised, answer: Answer::Publish { number, is_refused } });
+        false
+    }
+
+    fn may_pass(&self, slot: u16, confirm: Confirm) -> bool {
+        self.sessions.at(slot).is_none_or(|session| session.answers.may_pass(confirm, self.journal))
+    }
+
+    fn hold(&mut self, slot: u16, held: Held) {
+        self.waits_for_write |= held.confirm.synced <= self.journal.synced;
+        self.sessions.hold(slot, held);
+    }
+
     /// Lets go the answers that waited for the journal to come so far; tells which consumers can take
-    /// something from now on, and what those answers promise.
+    /// something from now on, and what those answers promise. Sessions of which no answer waits cost nothing.
     #[must_use]
     pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
         let (mut given, mut wakes) = (Given::default(), Vec::new());
-        self.answers.note(journal);
-        while let Some(held) = self.answers.pop() {
-            self.append(|out| out.extend_from_slice(&held.bytes));
-            held.promised.into_iter().for_each(|level| given.add(level));
+        self.journal = self.journal.max(journal);
+        let holding = self.sessions.take_holding();
+        for slot in &holding {
+            self.release(*slot, &mut wakes, &mut given);
         }
-        while let Some(id) = self.answers.pop_started() {
+        if self.has_last_word() {
+            // What was let go was too much, and nothing follows.
+            for slot in &holding {
+                self.sessions.clear_answers_of(*slot);
+            }
+        }
+        self.sessions.put_back_holding(holding);
+        self.waits_for_write = self.sessions.wait_for_write(self.journal);
+        (wakes, given)
+    }
+
+    fn release(&mut self, slot: u16, wakes: &mut Vec<Wake>, given: &mut Given) {
+        let mut run: Option<Run> = None;
+        while self.ended.is_none()
+            && let Some(session) = self.sessions.at_mut(slot)
+            && let Some(held) = session.answers.pop(self.journal)
+        {
+            held.promised.into_iter().for_each(|level| given.add(level));
+            match (held.answer, &mut run) {
+                (Answer::Publish { number, is_refused }, Some(run))
+                    if run.last.checked_add(1) == Some(number) && run.is_refused == is_refused =>
+                {
+                    run.last = number;
+                }
+                (Answer::Publish { number, is_refused }, _) => {
+                    let begun = Run { first: number, last: number, is_refused };
+                    run.replace(begun).into_iter().for_each(|run| self.write_run(slot, &run));
+                }
+                (Answer::Bytes(bytes), _) => {
+                    run.take().into_iter().for_each(|run| self.write_run(slot, &run));
+                    if self.ended.is_none() {
+                        self.append(|out| out.extend_from_slice(&bytes));
+                    }
+                }
+            }
+        }
+        run.into_iter().for_each(|run| self.write_run(slot, &run));
+        while let Some(id) = self.sessions.at_mut(slot).and_then(|session| session.answers.pop_started()) {
             if let Some(record) = self.readers.get_mut(id) {
                 record.is_held = false;
                 wakes.extend(self.wake(id));
             }
         }
-        (wakes, given)
+        self.sessions.forget_if_over(slot);
     }
 
-    /// Lets a reader have nothing before all answers that were given have left.
+    /// Answers publishes whose numbers follow each other: as one where none before them is unanswered.
+    fn write_run(&mut self, slot: u16, run: &Run) {
+        let Some(session) = self.sessions.at_mut(slot).filter(|_| self.ended.is_none()) else { return };
+        let Run { first, last, is_refused } = *run;
+        let is_next = session.answers.answered_through.checked_add(1) == Some(first);
+        if is_next {
+            session.answers.answered_through = last;
+        }
+        let (encoder, session) = (&mut self.encoder, session.id);
+        self.buffer.append(|out| {
+            if is_next {
+                let is_multiple = first < last;
+                encoder.confirmed(out, Confirmed { session, number: last, is_multiple, is_refused });
+                return;
+            }
+            for number in first..=last {
+                encoder.confirmed(out, Confirmed { session, number, is_multiple: false, is_refused });
+            }
+        });
+        self.appended_answer();
+    }
+
+    /// Lets a reader have nothing before all answers of its session that were given have left.
     pub fn start_after_answers(&mut self, id: ReaderId) {
-        if let Some(record) = self.readers.get_mut(id) {
-            record.is_held = self.answers.start_behind(id);
+        if let Some(record) = self.readers.get_mut(id)
+            && let Some(session) = self.sessions.at_mut(record.session)
+        {
+            record.is_held = session.answers.start_behind(id);
         }
     }
 
@@ -69,18 +189,22 @@ impl Outbound {
         }
     }
 
-    /// Tells whether the last of them waits for no more than that the journal is written.
+    /// Tells whether an answer waits for no more than that the journal is written.
     pub fn waits_for_write(&self) -> bool {
-        self.answers.wait_for_write()
+        self.waits_for_write
     }
 
     /// Tells whether answers wait for the journal.
     pub fn has_held_answers(&self) -> bool {
-        !self.answers.is_empty()
+        self.sessions.is_any_holding()
     }
 
     fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.buffer.append(write);
+        self.appended_answer();
+    }
+
+    fn appended_answer(&mut self) {
         self.charge_change();
         if self.unsent() >= self.limits.unsent_bytes_max {
             self.cut(CutReason::TooSlow { unsent_max: self.limits.unsent_bytes_max });
@@ -130,7 +254,7 @@ mod tests {
         assert_eq!(stage.offer(reader, 1, "x"), Taken::Full);
         assert_eq!(stage.outbound.confirmed(synced(2)).0, []);
         assert_eq!(stage.offer(reader, 1, "x"), Taken::Full);
-        assert_eq!(stage.outbound.confirmed(synced(3)).0, [Wake { queue: QUEUE, reader }]);
+        assert_eq!(stage.outbound.confirmed(synced(3)).0, [Wake { queue: QUEUE, reader, line: None }]);
         assert_eq!(stage.offer(reader, 1, "x"), Taken::Unsettled);
         assert_eq!(stage.written(), "receipt;c#1?:x;");
         let at_once = stage.consume("d", QUEUE, false, Credit::Unlimited);
@@ -165,7 +289,7 @@ mod tests {
         let mut stage = Stage::new();
         let mut promise = |level, position| {
             let confirm = Confirm::of(level, Lsn(position));
-            stage.outbound.promise(confirm, level, |out| out.push(b'p'))
+            stage.outbound.promise(SessionId::FIRST, confirm, level, |out| out.push(b'p'))
         };
         assert!(promise(Level::Memory, 0), "it leaves at once");
         for (level, position) in [(Level::Disk, 2), (Level::Memory, 0), (Level::Os, 1), (Level::Disk, 9)] {

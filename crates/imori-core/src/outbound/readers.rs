@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::credit::Credit;
-use super::session::SessionId;
+use crate::id::SessionId;
 use crate::id::{QueueId, ReaderId};
 use crate::name::Name;
 
@@ -46,6 +46,12 @@ pub struct ReaderSpec {
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) spec: ReaderSpec,
+    /// The slot of its session.
+    pub(super) session: u16,
+    /// Its place in the session's list of readers.
+    pub(super) place: u32,
+    /// It waits in its session's line.
+    pub(super) is_in_line: bool,
     /// Its queue was told that it can take no more, and waits to be told otherwise.
     pub(super) is_starved: bool,
     /// It gets nothing before an answer that waits for the journal has left.
@@ -75,9 +81,17 @@ impl Readers {
         self.slots.len() - self.free.len()
     }
 
-    pub(super) fn add(&mut self, spec: ReaderSpec) -> ReaderId {
-        let record =
-            Some(Record { spec, is_starved: false, is_held: false, delivered: 0, delivered_max: None });
+    pub(super) fn add(&mut self, spec: ReaderSpec, session: u16, place: u32) -> ReaderId {
+        let record = Some(Record {
+            spec,
+            session,
+            place,
+            is_in_line: false,
+            is_starved: false,
+            is_held: false,
+            delivered: 0,
+            delivered_max: None,
+        });
         if let Some(slot) = self.free.pop()
             && let Some((generation, place)) = self.slots.get_mut(slot as usize)
         {
@@ -112,6 +126,12 @@ impl Readers {
         *generation = generation.wrapping_add(1);
         self.free.push(id.slot);
         Some(record)
+    }
+
+    /// The reader in this slot.
+    pub(super) fn in_slot(&mut self, slot: u32) -> Option<(ReaderId, &mut Record)> {
+        let (generation, record) = self.slots.get_mut(slot as usize)?;
+        Some((ReaderId { slot, generation: *generation }, record.as_mut()?))
     }
 
     /// The readers from this slot on, each with its slot.

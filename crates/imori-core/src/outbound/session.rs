@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::mem::size_of;
 use std::ops::RangeInclusive;
 
+use super::answers::Answers;
+use super::readers::Record;
 use crate::delivery::Place;
 use crate::id::ReaderId;
-
-/// A session of a connection: STOMP and NATS have one, AMQP has many.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub u16);
+use crate::id::SessionId;
 
 /// A delivery that its reader has not settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,19 +30,25 @@ pub enum Numbers {
     UpTo(u64),
     /// This one and all before it of one reader.
     UpToOf(u64, ReaderId),
+    /// Those from the first number to the last that are unsettled, if any are.
+    Range(u64, u64),
+    /// All of the session, if there are any.
+    All,
 }
 
 impl Numbers {
-    /// The number that is named.
-    pub fn last(self) -> u64 {
-        let (Numbers::One(number) | Numbers::UpTo(number) | Numbers::UpToOf(number, _)) = self;
-        number
+    /// The number that has to be unsettled, or nothing is meant; `None` where none has to be.
+    pub fn named(self) -> Option<u64> {
+        match self {
+            Numbers::One(number) | Numbers::UpTo(number) | Numbers::UpToOf(number, _) => Some(number),
+            Numbers::Range(..) | Numbers::All => None,
+        }
     }
 
-    /// Tells whether a delivery up to the named one is meant.
+    /// Tells whether a delivery in the range of these numbers is meant.
     fn mean(self, unsettled: &Unsettled) -> bool {
         match self {
-            Numbers::One(_) | Numbers::UpTo(_) => true,
+            Numbers::One(_) | Numbers::UpTo(_) | Numbers::Range(..) | Numbers::All => true,
             Numbers::UpToOf(_, reader) => unsettled.reader == reader,
         }
     }
@@ -52,9 +57,21 @@ impl Numbers {
 /// Settled deliveries whose places are kept, beside as many as are not settled.
 const HOLES_MAX: usize = 64;
 
-/// Deliveries of one session: a number each, rising by one.
+/// One session: its deliveries, with a number each, rising by one, and what else belongs to it alone.
 #[derive(Debug, Default)]
 pub(super) struct Session {
+    pub(super) id: SessionId,
+    /// It takes no deliveries any more; answers may still wait.
+    pub(super) is_ended: bool,
+    /// Unsettled deliveries that it may have, if that is limited.
+    pub(super) window: Option<u32>,
+    /// Readers that were refused because the window is full, in that order.
+    pub(super) line: VecDeque<ReaderId>,
+    /// Slots of its readers, in no order; not kept for the first session, which ends with the connection.
+    pub(super) readers: Vec<u32>,
+    /// How many inboxes it has.
+    pub(super) inboxes: u16,
+    pub(super) answers: Answers,
     last_number: u64,
     /// By rising number; `None` where a later one was settled first.
     unsettled: VecDeque<(u64, Option<Unsettled>)>,
@@ -98,6 +115,25 @@ impl Session {
     #[cfg(test)]
     pub(super) fn unsettled_len(&self) -> usize {
         self.unsettled_len
+    }
+
+    /// Tells whether the window allows one more delivery that has to be settled.
+    #[inline]
+    pub(super) fn has_window(&self) -> bool {
+        self.window.is_none_or(|window| self.unsettled_len < window as usize)
+    }
+
+    /// Puts a reader into the line for the window, at its end, unless it stands there.
+    pub(super) fn join_line(&mut self, record: &mut Record, id: ReaderId) {
+        if !record.is_in_line {
+            record.is_in_line = true;
+            self.line.push_back(id);
+        }
+    }
+
+    /// Tells whether it has ended and nothing of it is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_ended && self.readers.is_empty() && self.unsettled_len == 0 && self.answers.is_empty()
     }
 
     /// Takes the deliveries that are meant, in order; none where the named one is not there.
@@ -144,10 +180,19 @@ impl Session {
     }
 
     fn range(&self, numbers: Numbers) -> Option<RangeInclusive<usize>> {
-        let last = self.unsettled.binary_search_by_key(&numbers.last(), |(number, _)| *number).ok()?;
-        self.unsettled.get(last)?.1.as_ref()?;
-        let first = if matches!(numbers, Numbers::One(_)) { last } else { 0 };
-        Some(first..=last)
+        if let Some(named) = numbers.named() {
+            let last = self.unsettled.binary_search_by_key(&named, |(number, _)| *number).ok()?;
+            self.unsettled.get(last)?.1.as_ref()?;
+            let first = if matches!(numbers, Numbers::One(_)) { last } else { 0 };
+            return Some(first..=last);
+        }
+        let (first, last) = match numbers {
+            Numbers::Range(first, last) => (first, last),
+            _ => (0, u64::MAX),
+        };
+        let first = self.unsettled.partition_point(|(number, _)| *number < first);
+        let last = self.unsettled.partition_point(|(number, _)| *number <= last).checked_sub(1)?;
+        (first <= last).then_some(first..=last)
     }
 
     /// Takes all that are not settled.
@@ -195,6 +240,13 @@ mod tests {
             (Numbers::UpToOf(6, reader(2)), &[2, 4, 6]),
             (Numbers::UpToOf(4, reader(1)), &[1]),
             (Numbers::UpToOf(4, reader(9)), &[]),
+            (Numbers::Range(2, 4), &[2, 4]),
+            (Numbers::Range(3, 3), &[]),
+            (Numbers::Range(5, 9), &[6]),
+            (Numbers::Range(0, u64::MAX), &[1, 2, 4, 6]),
+            (Numbers::Range(4, 2), &[]),
+            (Numbers::Range(7, 9), &[]),
+            (Numbers::All, &[1, 2, 4, 6]),
         ] {
             let mut session = Session::default();
             for number in 1..=6_u64 {
@@ -237,6 +289,8 @@ mod tests {
         One(u64),
         UpTo(u64),
         UpToOf(u64, u32),
+        Range(u64, u64),
+        All,
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -246,6 +300,8 @@ mod tests {
             4 => any::<u64>().prop_map(Step::One),
             1 => any::<u64>().prop_map(Step::UpTo),
             1 => (any::<u64>(), 0..3_u32).prop_map(|(number, slot)| Step::UpToOf(number, slot)),
+            1 => any::<(u64, u64)>().prop_map(|(first, last)| Step::Range(first, last)),
+            1 => Just(Step::All),
         ]
     }
 
@@ -272,14 +328,20 @@ mod tests {
                     Step::One(number) => Numbers::One(near(number)),
                     Step::UpTo(number) => Numbers::UpTo(near(number)),
                     Step::UpToOf(number, slot) => Numbers::UpToOf(near(number), reader(slot)),
+                    Step::Range(first, last) => Numbers::Range(near(first), near(last)),
+                    Step::All => Numbers::All,
                 };
-                let named = meant.last();
+                let named = meant.named().unwrap_or(u64::MAX);
                 let expected: Vec<u64> = model
                     .iter()
-                    .filter(|(number, slot)| model.contains_key(&named) && match meant {
+                    .filter(|(number, slot)| match meant {
                         Numbers::One(_) => **number == named,
-                        Numbers::UpTo(_) => **number <= named,
-                        Numbers::UpToOf(_, of) => **number <= named && reader(**slot) == of,
+                        Numbers::UpTo(_) => model.contains_key(&named) && **number <= named,
+                        Numbers::UpToOf(_, of) => {
+                            model.contains_key(&named) && **number <= named && reader(**slot) == of
+                        }
+                        Numbers::Range(first, last) => (first..=last).contains(*number),
+                        Numbers::All => true,
                     })
                     .map(|(number, _)| *number)
                     .collect();

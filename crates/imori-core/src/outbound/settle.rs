@@ -3,8 +3,9 @@
 use super::credit::Credit;
 use super::outbound::{Outbound, Wake};
 use super::readers::Source;
-use super::session::{Numbers, SessionId, Unsettled};
+use super::session::{Numbers, Unsettled};
 use crate::id::ReaderId;
+use crate::id::SessionId;
 
 impl Outbound {
     /// Gives a reader other credit; a consumer that can take more for it has to be woken.
@@ -15,23 +16,23 @@ impl Outbound {
 
     /// The unsettled delivery of this number.
     pub fn find_unsettled(&self, session: SessionId, number: u64) -> Option<&Unsettled> {
-        self.sessions.get(usize::from(session.0))?.find(number)
+        self.sessions.find(session)?.find(number)
     }
 
     /// The unsettled deliveries that a client means and that are above a number; none where the named one is not
     /// unsettled.
     pub fn meant(&self, session: SessionId, numbers: Numbers, above: u64) -> Vec<Unsettled> {
-        let session = self.sessions.get(usize::from(session.0));
-        session.map(|session| session.meant(numbers, above)).unwrap_or_default()
+        self.sessions.find(session).map(|session| session.meant(numbers, above)).unwrap_or_default()
     }
 
     /// Takes the deliveries that a client settles, and tells which consumers can take more for it.
     /// Nothing is taken where the named one is not unsettled.
     pub fn settle(&mut self, session: SessionId, numbers: Numbers) -> (Vec<Unsettled>, Vec<Wake>) {
-        let Some(session) = self.sessions.get_mut(usize::from(session.0)) else {
+        let Some(of_session) = self.sessions.find_mut(session) else {
             return (Vec::new(), Vec::new());
         };
-        let settled = session.settle(numbers);
+        let settled = of_session.settle(numbers);
+        let is_awaited = !of_session.line.is_empty();
         self.unsettled -= settled.len();
         self.charge_change();
         let mut wakes = Vec::new();
@@ -41,7 +42,41 @@ impl Outbound {
             }
             wakes.extend(self.wake(unsettled.reader));
         }
+        if is_awaited {
+            wakes.extend(self.next_in_line(session));
+        }
         (settled, wakes)
+    }
+
+    /// Lets so many deliveries of a session be unsettled at once, or any number. Gives a consumer that can take more
+    /// for it.
+    pub fn set_window(&mut self, session: SessionId, window: Option<u32>) -> Option<Wake> {
+        self.sessions.find_mut(session)?.window = window;
+        self.next_in_line(session)
+    }
+
+    /// Takes the consumer that has waited longest for the window of a session, if that is open: the caller wakes it
+    /// and asks again, until nobody waits or the window is full.
+    pub fn next_in_line(&mut self, session: SessionId) -> Option<Wake> {
+        let slot = self.sessions.slot(session)?;
+        let has_room = self.has_room();
+        loop {
+            let reader =
+                self.sessions.at_mut(slot).filter(|session| session.has_window())?.line.pop_front()?;
+            let Some(record) = self.readers.get_mut(reader) else { continue };
+            record.is_in_line = false;
+            if record.is_held || !record.spec.credit.has_any() {
+                // Whoever changes that asks again.
+                continue;
+            }
+            let Source::Queue(queue) = record.spec.source else { continue };
+            if !has_room {
+                self.is_starved = true;
+                continue;
+            }
+            record.is_starved = false;
+            return Some(Wake { queue, reader, line: Some(session) });
+        }
     }
 
     /// Wakes a consumer that was refused, if it can have something now.
@@ -51,7 +86,7 @@ impl Outbound {
         let Source::Queue(queue) = record.spec.source else {
             return None;
         };
-        if !record.is_starved || record.is_held || !record.spec.credit.has_any() {
+        if !record.is_starved || record.is_in_line || record.is_held || !record.spec.credit.has_any() {
             return None;
         }
         if !has_room {
@@ -59,8 +94,16 @@ impl Outbound {
             self.is_starved = true;
             return None;
         }
+        if record.spec.settles {
+            let session = self.sessions.at_mut(record.session)?;
+            // It does not go before those that have waited longer.
+            if !session.has_window() || !session.line.is_empty() {
+                session.join_line(record, id);
+                return None;
+            }
+        }
         record.is_starved = false;
-        Some(Wake { queue, reader: id })
+        Some(Wake { queue, reader: id, line: None })
     }
 }
 
@@ -96,7 +139,7 @@ mod tests {
         assert_eq!(stage.settle(Numbers::One(1)), (vec![1], vec![]));
         assert_eq!(stage.outbound.set_credit(reader, Credit::Granted { left: 0 }), None);
         let wake = stage.outbound.set_credit(reader, Credit::Granted { left: u32::MAX });
-        assert_eq!(wake, Some(Wake { queue: QUEUE, reader }));
+        assert_eq!(wake, Some(Wake { queue: QUEUE, reader, line: None }));
         let gone = ReaderId { slot: 9, generation: 0 };
         assert_eq!(stage.outbound.set_credit(gone, Credit::Unlimited), None);
     }
@@ -150,7 +193,7 @@ mod tests {
             let expected = (count - UNCHARGED_UNSETTLED_MAX) * Session::UNSETTLED_BYTES;
             assert_eq!(stage.gauge.bytes(), expected);
             assert_eq!(stage.outbound.unsettled_len(), count);
-            let last = stage.outbound.sessions[0].next_number() - 1;
+            let last = stage.outbound.sessions.find(SessionId::FIRST).unwrap().next_number() - 1;
             assert_eq!(stage.settle(Numbers::UpTo(last)).0.len(), count);
             assert_eq!(stage.gauge.bytes(), 0, "though nothing is written");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
-    AfterCancel, Credit, CutReason, Encoder, EncoderKinds, InboxAddress, Live, Numbers, Outbound,
+    AfterCancel, Confirmed, Credit, CutReason, Encoder, EncoderKinds, InboxAddress, Live, Numbers, Outbound,
     OutboundLimits, ReaderSpec, Recipient, Reply, SessionId, SharedHeaders, Source, Subscription,
 };
 use crate::confirm::{Confirm, Lsn, Progress};
@@ -18,6 +18,7 @@ use crate::route::{BindingKey, Syntax};
 
 pub(super) const FEED_BYTES: usize = 100;
 pub(super) const UNSENT_BYTES_MAX: usize = 10_000;
+pub(super) const SESSIONS_MAX: u16 = 4;
 pub(super) const ME: ConnectionId = ConnectionId { cell: 3, slot: 5, generation: 7 };
 const KINDS: EncoderKinds = EncoderKinds::of_protocol(1);
 pub(super) const QUEUE: QueueId = QueueId { slot: 1, generation: 0 };
@@ -37,7 +38,10 @@ impl Encoder for Plain {
         delivery: &Delivery<'_>,
         shared: &mut SharedHeaders,
     ) {
-        let &Recipient { label, number, settles, .. } = recipient;
+        let &Recipient { session, label, number, settles } = recipient;
+        if session != SessionId::FIRST {
+            out.extend_from_slice(format!("{}/", session.0).as_bytes());
+        }
         out.extend_from_slice(label);
         out.extend_from_slice(format!("#{number}{}", if settles { "?" } else { "" }).as_bytes());
         shared.append(KINDS.kind(self.kind), out, |out| {
@@ -46,6 +50,12 @@ impl Encoder for Plain {
         });
         out.extend_from_slice(delivery.message.body);
         out.push(b';');
+    }
+
+    fn confirmed(&mut self, out: &mut Vec<u8>, confirmed: Confirmed) {
+        let Confirmed { session, number, is_multiple, is_refused } = confirmed;
+        let (to, sign) = (if is_multiple { ".." } else { "" }, if is_refused { "-" } else { "+" });
+        out.extend_from_slice(format!("{}{sign}{to}{number};", session.0).as_bytes());
     }
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
@@ -79,8 +89,12 @@ impl Stage {
     pub(super) fn of_kind(kind: u8, after_cancel: AfterCancel) -> Stage {
         let (gauge, headers) = (Gauge::default(), Arc::new(AtomicUsize::new(0)));
         let encoder = Box::new(Plain { kind, after_cancel, headers: Arc::clone(&headers) });
-        let limits =
-            OutboundLimits { feed_bytes: FEED_BYTES, unsent_bytes_max: UNSENT_BYTES_MAX, inboxes_max: 2 };
+        let limits = OutboundLimits {
+            feed_bytes: FEED_BYTES,
+            unsent_bytes_max: UNSENT_BYTES_MAX,
+            inboxes_max: 2,
+            sessions_max: SESSIONS_MAX,
+        };
         Stage {
             outbound: Outbound::new(ME, encoder, limits, gauge.clone()),
             gauge,
@@ -91,25 +105,36 @@ impl Stage {
     }
 
     pub(super) fn consume(&mut self, label: &str, queue: QueueId, settles: bool, credit: Credit) -> ReaderId {
-        self.outbound.add_reader(ReaderSpec {
-            session: SessionId(0),
-            label: label.as_bytes().into(),
-            source: Source::Queue(queue),
-            settles,
-            credit,
-        })
+        self.consume_in(SessionId::FIRST, label, queue, settles, credit)
+    }
+
+    pub(super) fn consume_in(
+        &mut self,
+        session: SessionId,
+        label: &str,
+        queue: QueueId,
+        settles: bool,
+        credit: Credit,
+    ) -> ReaderId {
+        let (label, source) = (label.as_bytes().into(), Source::Queue(queue));
+        self.outbound.add_reader(ReaderSpec { session, label, source, settles, credit }).unwrap()
     }
 
     pub(super) fn subscribe(&mut self, label: &str) -> ReaderId {
+        self.subscribe_in(SessionId::FIRST, label)
+    }
+
+    pub(super) fn subscribe_in(&mut self, session: SessionId, label: &str) -> ReaderId {
         let key = BindingKey::new(Syntax::Amqp, b"a");
         let subscription = Subscription { exchange: Name::from("amq.topic"), key, group: None };
-        self.outbound.add_reader(ReaderSpec {
-            session: SessionId(0),
+        let spec = ReaderSpec {
+            session,
             label: label.as_bytes().into(),
             source: Source::Live(Box::new(subscription)),
             settles: false,
             credit: Credit::Unlimited,
-        })
+        };
+        self.outbound.add_reader(spec).unwrap()
     }
 
     pub(super) fn offer(&mut self, reader: ReaderId, sequence: u64, body: &str) -> Taken {
@@ -146,11 +171,15 @@ impl Stage {
     }
 
     pub(super) fn answer(&mut self, confirm: Confirm, text: &str) {
-        self.outbound.answer(confirm, |out| out.extend_from_slice(text.as_bytes()));
+        self.outbound.answer(SessionId::FIRST, confirm, |out| out.extend_from_slice(text.as_bytes()));
     }
 
     pub(super) fn settle(&mut self, numbers: Numbers) -> (Vec<u64>, Vec<ReaderId>) {
-        let (settled, wakes) = self.outbound.settle(SessionId(0), numbers);
+        self.settle_in(SessionId::FIRST, numbers)
+    }
+
+    pub(super) fn settle_in(&mut self, session: SessionId, numbers: Numbers) -> (Vec<u64>, Vec<ReaderId>) {
+        let (settled, wakes) = self.outbound.settle(session, numbers);
         let numbers = settled.into_iter().map(|unsettled| unsettled.number).collect();
         (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
     }

@@ -67,11 +67,19 @@ impl Outbound {
             for (reader, record) in self.readers.iter_mut() {
                 if let Source::Queue(queue) = record.spec.source
                     && record.is_starved
+                    && !record.is_in_line
                     && !record.is_held
                     && record.spec.credit.has_any()
                 {
+                    if record.spec.settles
+                        && let Some(session) = self.sessions.at_mut(record.session)
+                        && !session.has_window()
+                    {
+                        session.join_line(record, reader);
+                        continue;
+                    }
                     record.is_starved = false;
-                    wakes.push(Wake { queue, reader });
+                    wakes.push(Wake { queue, reader, line: None });
                 }
             }
         }
@@ -174,7 +182,7 @@ mod tests {
     fn what_waits_for_a_slow_reader_is_charged_while_it_waits() {
         let mut stage = Stage::new();
         stage.outbound.limits =
-            OutboundLimits { feed_bytes: 100_000, unsent_bytes_max: 10_000_000, inboxes_max: 0 };
+            OutboundLimits { feed_bytes: 100_000, unsent_bytes_max: 10_000_000, ..stage.outbound.limits };
         let reader = stage.subscribe("l");
         // Nobody calls: the socket is full and nothing is written.
         for body in ["s".repeat(WAITING_BODY_MIN - 1), "b".repeat(WAITING_BODY_MIN)] {

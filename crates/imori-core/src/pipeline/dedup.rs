@@ -4,7 +4,6 @@ use super::batch::Batch;
 use super::enqueue::offer;
 use super::follow_ups::FollowUps;
 use super::locked::{LockedPlan, LockedQueues};
-use super::move_room::effects_of_arrival;
 use super::record::record_effects;
 use super::report::{PublishReport, Reports};
 use crate::confirm::{Confirm, Lsn};
@@ -13,6 +12,7 @@ use crate::limits::SEEN_BYTES_MAX;
 use crate::message::{Property, Publication};
 use crate::queue::{Arrival, Dead, Effects, Queue};
 use crate::record::{NewRecord, RecordKind, encode_seen};
+use crate::room::Room;
 use crate::route::Route;
 use crate::time::Time;
 use crate::world::World;
@@ -28,7 +28,7 @@ pub(crate) fn enqueue_deduplicated<W: World>(
     dead: &mut Vec<Dead>,
 ) {
     let now = world.now();
-    let mut effects = effects_of_arrival(world);
+    let mut effects = Effects::allowed(&world.room().allow_arrival());
     let arrival = Arrival { address: batch.address, deaths: None, lsn: Lsn::NONE, now };
     let follow_ups = world.with_queues(&route.queues, |queues| {
         let mut queues = LockedQueues::new(&route.queues, queues);

@@ -2,12 +2,12 @@
 
 use super::batch::Batch;
 use super::follow_ups::FollowUps;
-use super::move_room::effects_of_arrival;
 use super::record::record_effects;
 use super::report::Reports;
 use crate::delivery::{Delivery, Taken};
 use crate::id::{QueueId, Reader};
-use crate::queue::{Arrival, Dead};
+use crate::queue::{Arrival, Dead, Effects};
+use crate::room::Room;
 use crate::world::World;
 
 /// Gives a batch to its queues. Messages that leave a full queue, or were refused by it, are added to `dead`.
@@ -41,7 +41,7 @@ fn enqueue_in<W: World>(
 ) {
     let Batch { address, deaths, first, .. } = *batch;
     let now = world.now();
-    let mut effects = effects_of_arrival(world);
+    let mut effects = Effects::allowed(&world.room().allow_arrival());
     let follow_ups = world.with_queue(id, |queue| {
         // A dead letter that came back unrejected would go round for ever.
         if deaths.is_some_and(|deaths| deaths.is_cycle(queue.name())) {

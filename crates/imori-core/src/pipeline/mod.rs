@@ -18,7 +18,6 @@ mod follow_ups;
 mod record;
 mod plan;
 mod resolve;
-mod move_room;
 mod batch;
 mod report;
 
@@ -29,7 +28,6 @@ pub(crate) use enqueue::offer;
 pub(crate) use follow_ups::{FollowUps, give_up, relieve};
 pub(crate) use live::{live_receivers, reply, send_live, send_to_own};
 pub(crate) use locked::{LockedPlan, LockedQueues};
-pub(crate) use move_room::MoveRoom;
 pub(crate) use record::{group_bytes, record_counts, record_effects};
 pub use report::PublishReport;
 pub(crate) use report::Reports;

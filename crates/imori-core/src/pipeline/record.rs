@@ -10,7 +10,9 @@ use crate::id::DurableQueueId;
 use crate::limits::RECORD_SLACK_BYTES;
 use crate::message::{AddressView, Deaths, Publication};
 use crate::queue::{Dead, Effects};
-use crate::record::{NewRecord, RecordKind, count_records, encode_message, encode_settle, settle_records};
+use crate::record::{
+    NewRecord, RecordKind, count_records, encode_message, encode_settle, purge_records, settle_records,
+};
 use crate::route::Route;
 use crate::time::Time;
 use crate::world::World;
@@ -72,12 +74,15 @@ pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) 
 /// `dead`: their records move with them.
 #[inline]
 pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut Vec<Dead>) {
-    let Effects { dead: died, settled, counted, lingering, .. } = effects;
+    let Effects { dead: died, settled, purged, counted, lingering, .. } = effects;
     debug_assert!(
         counted.is_empty() && lingering.is_empty(),
         "they are recorded while their queue is locked"
     );
     record_settled(world, &settled);
+    if !purged.is_empty() {
+        world.append(purge_records(&purged));
+    }
     if !died.is_empty() {
         dead.extend(died);
     }

@@ -146,13 +146,6 @@ impl Delayed {
         Some(entry)
     }
 
-    /// Takes all of them.
-    pub(super) fn take_all(&mut self) -> Vec<TakenOut> {
-        let Delayed { in_memory, on_disk, .. } = std::mem::take(self);
-        let stubs = on_disk.into_values().map(TakenOut::Stub);
-        in_memory.into_values().map(TakenOut::Entry).chain(stubs).collect()
-    }
-
     /// Those that are in memory, the first that is due first.
     pub(super) fn in_memory(&self) -> impl DoubleEndedIterator<Item = (DuePlace, &Entry)> {
         self.in_memory.iter().map(|(place, entry)| (*place, entry))
@@ -286,6 +279,7 @@ mod tests {
             deaths: None,
             failures: 0,
             is_redelivered: false,
+            is_rejected: false,
             priority: 0,
         };
         Entry::new(Message::store(&view, None, &Gauge::default()), envelope)
@@ -381,18 +375,6 @@ mod tests {
             assert_eq!(delayed.pop_named(name.as_bytes(), Time(0)).is_some(), expected, "{name}");
         }
         assert_eq!((delayed.len(), delayed.body_bytes(), delayed.charge()), (0, 0, 0));
-    }
-
-    #[test]
-    fn all_are_taken_from_memory_and_from_disk() {
-        let (mut delayed, _) = half_on_disk();
-        let shown = |taken: &TakenOut| match taken {
-            TakenOut::Entry(entry) => (true, entry.body_bytes()),
-            TakenOut::Stub(stub) => (false, stub.body_bytes),
-        };
-        let all: Vec<(bool, u64)> = delayed.take_all().iter().map(shown).collect();
-        assert_eq!(all, [(true, 1), (true, 2), (false, 3), (false, 4)]);
-        assert_eq!((delayed.len(), delayed.memory(), delayed.body_bytes(), delayed.charge()), (0, 0, 0, 0));
     }
 
     #[test]

@@ -143,11 +143,10 @@ impl Queue {
             let found = places.binary_search_by_key(&entry.envelope.sequence, |(_, sequence)| *sequence);
             let Some(place) = found.ok().and_then(|at| places.get(at).copied()) else { continue };
             if let Some(count) = self.counts.get(&entry.envelope.lsn) {
-                entry.envelope.failures = count.failures;
-                entry.envelope.is_redelivered |= count.is_redelivered;
+                count.apply_to(&mut entry.envelope);
             }
             entry.page = Some(id);
-            let doom = self.doom(entry.envelope.failures);
+            let doom = self.doom(&entry.envelope);
             let taken = self.with_delayed(|delayed, _| {
                 if delayed.is_shelved(place, id) {
                     delayed.unshelve(place, entry);

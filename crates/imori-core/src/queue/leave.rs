@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::entry::Entry;
-use super::level::Part;
-use super::pages::Page;
+use super::pages::{Page, PurgedPage};
 use super::queue::Queue;
-use super::ready::Ready;
 use crate::delivery::{Count, Holding, Outcome};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
+use crate::room::Allowance;
 use crate::time::Time;
 
 /// What follows from a change of a queue, to be seen to after it is unlocked.
@@ -23,6 +22,8 @@ pub struct Effects {
     pub counted: Vec<Count>,
     /// The same of messages that died of it and are still here, for want of room.
     pub lingering: Vec<Count>,
+    /// Pages with messages that were purged.
+    pub purged: Vec<PurgedPage>,
     /// Bytes that may be written where dead letters go; none where there is enough for all of them.
     room: Option<usize>,
     /// The first of them moves, however much it takes.
@@ -30,14 +31,16 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Nothing yet, of what has so many bytes of the disk for dead letters.
-    pub fn within(room: usize) -> Effects {
-        Effects { room: Some(room), ..Effects::default() }
+    /// Nothing yet, of a change that may fill so many bytes of the disk with dead letters.
+    pub fn within(bytes: usize) -> Effects {
+        Effects { room: Some(bytes), ..Effects::default() }
     }
 
-    /// The same where the disk has more than that, for which others wait meanwhile.
-    pub fn at_once(room: usize) -> Effects {
-        Effects { has_first: true, ..Effects::within(room) }
+    /// Nothing yet, of a change with this allowance. Where room is ample the first of its dead letters moves, however
+    /// much that takes.
+    #[inline]
+    pub fn allowed(allowance: &Allowance<'_>) -> Effects {
+        Effects { has_first: !allowance.is_scarce(), ..Effects::within(allowance.bytes()) }
     }
 
     /// Takes room for a dead letter, if there is as much.
@@ -81,7 +84,7 @@ impl Queue {
             Outcome::Release { failed } => {
                 entry.envelope.is_redelivered = true;
                 entry.envelope.failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                match self.doom(entry.envelope.failures) {
+                match self.doom(&entry.envelope) {
                     Some(reason) => self.die(entry, reason, now, effects),
                     None => {
                         effects.counted.extend(self.count(&entry, entry.envelope.failures));
@@ -101,7 +104,7 @@ impl Queue {
             Outcome::Reject => DeathReason::Rejected,
             Outcome::Release { failed } => {
                 let failures = entry.envelope.failures.saturating_add(u32::from(failed));
-                self.doom(failures)?
+                self.doom_after(&entry.envelope, failures)?
             }
         };
         self.dead(entry, reason, now)
@@ -125,31 +128,6 @@ impl Queue {
             };
             self.die(entry, DeathReason::Overflow, now, effects);
         }
-    }
-
-    /// Drops what waits and tells how many messages that were.
-    pub fn purge(&mut self) -> usize {
-        let purged = self.ready.len();
-        let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
-        for level in ready.levels_mut() {
-            std::mem::take(&mut level.released).into_values().for_each(|entry| self.leave(&entry));
-            for part in std::mem::take(&mut level.parts) {
-                match part {
-                    Part::Memory(run) => run.into_entries().for_each(|entry| self.leave(&entry)),
-                    Part::Page(part) => {
-                        let page = self.pages.get(part.id).and_then(|page| page.in_journal.as_ref());
-                        for lsn in page.into_iter().flat_map(|page| &page.read.lsns) {
-                            self.unspilled.remove(*lsn);
-                        }
-                        self.pages.let_go(part.id, part.len);
-                    }
-                }
-            }
-        }
-        let delayed = self.delayed_len();
-        let all = self.with_delayed(|delayed, _| delayed.take_all()).unwrap_or_default();
-        all.into_iter().for_each(|taken| self.drop_delayed(taken));
-        purged + delayed
     }
 
     pub(super) fn bury(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
@@ -315,10 +293,10 @@ mod tests {
         for body in ["a", "b", "c"] {
             stage.publish(body).unwrap();
         }
-        assert_eq!(stage.queue.purge(), 2);
+        assert_eq!(stage.purge(), 2);
         assert_eq!((stage.queue.ready_len(), stage.queue.unsettled_len()), (0, 1));
         stage.settle(1, Outcome::Release { failed: false });
-        assert_eq!(stage.queue.purge(), 1);
+        assert_eq!(stage.purge(), 1);
         assert_eq!(stage.buried(), "");
         assert_eq!(stage.gauge.bytes(), 0);
     }
@@ -349,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purge_tells_of_what_is_not_due_too() {
+    fn a_purge_leaves_what_is_not_due() {
         let mut stage = Stage::new(dead_lettering());
         let mut delayed = head();
         delayed.delay_ms = std::num::NonZeroU32::new(1_000);
@@ -357,8 +335,8 @@ mod tests {
         {
             stage.publish_with(body, head, None).unwrap();
         }
-        assert_eq!(stage.queue.purge(), 5);
-        assert_eq!((stage.queue.ready_len(), stage.queue.delayed_len(), stage.gauge.bytes()), (0, 0, 0));
-        assert_eq!((stage.queue.purge(), stage.buried()), (0, String::new()));
+        assert_eq!(stage.purge(), 3);
+        assert_eq!((stage.queue.ready_len(), stage.queue.delayed_len()), (0, 2));
+        assert_eq!((stage.purge(), stage.buried()), (0, String::new()));
     }
 }

@@ -8,9 +8,8 @@ use super::entry::Entry;
 use super::leave::Effects;
 use super::lingering::Lingering;
 use super::queue::Queue;
-use crate::delivery::Count;
 use crate::limits::{LINGERING_BYTES_MAX, RECORD_SLACK_BYTES};
-use crate::message::{DeathReason, Deaths};
+use crate::message::{DeathReason, Deaths, Envelope};
 use crate::time::Time;
 
 /// Bytes of which a move takes a multiple, where it is written without others.
@@ -33,9 +32,9 @@ impl Queue {
             return;
         }
         if reason == DeathReason::Rejected {
-            entry.envelope.failures = Count::REJECTED;
+            entry.envelope.is_rejected = true;
         }
-        if self.doom(entry.envelope.failures).is_some() {
+        if self.doom(&entry.envelope).is_some() {
             effects.lingering.extend(self.count(&entry, entry.envelope.failures));
         }
         let sequence = entry.envelope.sequence;
@@ -75,9 +74,14 @@ impl Queue {
         self.lingering.as_ref().is_some_and(|lingering| lingering.has(entry.envelope.sequence))
     }
 
-    /// Why a message with so many failures is not given out again, if that is so.
-    pub(super) fn doom(&self, failures: u32) -> Option<DeathReason> {
-        if failures == Count::REJECTED {
+    /// Tells why a message is not given out again, if that is so.
+    pub(super) fn doom(&self, envelope: &Envelope) -> Option<DeathReason> {
+        self.doom_after(envelope, envelope.failures)
+    }
+
+    /// Tells why a message would not be given out again after so many failures, if that is so.
+    pub(super) fn doom_after(&self, envelope: &Envelope, failures: u32) -> Option<DeathReason> {
+        if envelope.is_rejected {
             return Some(DeathReason::Rejected);
         }
         let limit = self.settings().delivery_limit?;

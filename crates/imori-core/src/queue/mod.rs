@@ -4,6 +4,7 @@
 //! answers with what has to be done. Who locks it and who writes to a socket is not its concern.
 
 mod pressing;
+mod get;
 mod publish;
 mod ripen;
 mod deliver;
@@ -11,6 +12,7 @@ mod delayed_pages;
 mod journal_pages;
 mod paging;
 mod linger;
+mod purge;
 mod leave;
 mod queue;
 mod lingering;
@@ -39,11 +41,12 @@ pub use dedup::Dedup;
 pub(crate) use delayed_pages::FoundDelayed;
 pub use draft::{PageDraft, PageWork, Tally};
 pub use entry::Entry;
+pub use get::Got;
 pub(crate) use in_journal::InJournal;
 pub use in_journal::JournalRead;
 pub use leave::{Dead, Effects};
 pub(crate) use pages::delayed_position;
-pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource};
+pub use pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, PurgedPage};
 pub(crate) use paging::{Found, FoundPage};
 pub(crate) use position::first_position;
 pub use publish::{Arrival, Published, QueueFull};

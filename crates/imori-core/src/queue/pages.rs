@@ -84,6 +84,17 @@ pub struct GonePage {
     pub is_durable: bool,
 }
 
+/// A durable page whose messages were purged: all of them, as its records are in no other place of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PurgedPage {
+    /// Whose page it was.
+    pub queue: DurableQueueId,
+    /// Where it is.
+    pub place: PagePlace,
+    /// The highest number of a record in it.
+    pub last: Lsn,
+}
+
 /// What is known of a page.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -105,6 +116,10 @@ pub(super) struct Page {
     pub(super) delayed: Option<Box<[DuePlace]>>,
     /// Records of those of its entries that are settled.
     settled: Ranges,
+    /// The highest number of a record in it, of a durable page.
+    last: Lsn,
+    /// Records of its entries that are in no memory, where it is being written or others of its entries are elsewhere.
+    apart: Option<Box<[Lsn]>>,
 }
 
 /// The pages of a queue.
@@ -119,6 +134,8 @@ pub(super) struct Pages {
     gone_untold: usize,
     /// The same of those of this run alone.
     transient_gone: Vec<GonePage>,
+    /// Durable pages that were purged, and that a start would need.
+    purged: Vec<PurgedPage>,
 }
 
 impl Pages {
@@ -151,6 +168,8 @@ impl Pages {
             first_sequence: None,
             delayed: None,
             settled: Ranges::default(),
+            last: Lsn::NONE,
+            apart: None,
         })
     }
 
@@ -188,6 +207,8 @@ impl Pages {
             first_sequence: None,
             delayed: None,
             settled,
+            last: page.last,
+            apart: None,
         })
     }
 
@@ -203,6 +224,7 @@ impl Pages {
         let id = self.begin(priority, true, live);
         self.in_journal.push(id);
         if let Some(added) = self.all.get_mut(&id) {
+            added.last = page.read.lsns.iter().copied().max().unwrap_or_default();
             added.in_journal = Some(page);
             added.first_sequence = Some(first_sequence);
             added.is_doubtful = is_doubtful;
@@ -228,10 +250,42 @@ impl Pages {
     }
 
     /// Notes that a page that is going to be written has one more entry.
-    pub(super) fn grow(&mut self, id: PageId) {
+    pub(super) fn grow(&mut self, id: PageId, lsn: Lsn) {
         if let Some(page) = self.all.get_mut(&id) {
             page.live += 1;
+            page.last = page.last.max(lsn);
         }
+    }
+
+    /// Notes the records of the entries of a durable page that are in no memory from now on. All entries of a page
+    /// that is on disk need no list: then the page says which they are.
+    pub(super) fn set_apart(&mut self, id: PageId, lsns: impl ExactSizeIterator<Item = Lsn> + Clone) {
+        let Some(page) = self.all.get_mut(&id).filter(|page| page.is_durable) else { return };
+        page.last = lsns.clone().fold(page.last, Lsn::max);
+        let is_whole = page.place.is_some() && lsns.len() >= page.live as usize;
+        page.apart = (!is_whole).then(|| lsns.collect());
+    }
+
+    /// Forgets a durable page that was purged whole; nothing where it is not known where that is. What is known of its
+    /// records stays on disk until the journal has none of them any more.
+    pub(super) fn purge(&mut self, queue: DurableQueueId, id: PageId) -> Option<PurgedPage> {
+        let page = self.all.get(&id).filter(|page| page.is_durable && page.apart.is_none())?;
+        let purged = PurgedPage { queue, place: page.place?, last: page.last };
+        self.all.remove(&id);
+        self.purged.push(purged);
+        self.gone_untold += 1;
+        Some(purged)
+    }
+
+    /// Takes back pages that were purged before the broker was away.
+    pub(super) fn restore_purged(&mut self, purged: Vec<PurgedPage>) {
+        self.purged = purged;
+    }
+
+    /// The purged pages that nobody needs once the journal has no record below `floor` any more.
+    pub(super) fn take_purged(&mut self, floor: Lsn) -> Vec<GonePage> {
+        let gone = self.purged.extract_if(.., |page| page.last < floor);
+        gone.map(|page| GonePage { place: page.place, is_durable: true }).collect()
     }
 
     fn add(&mut self, page: Page) -> PageId {
@@ -267,6 +321,7 @@ impl Pages {
         match self.all.get_mut(&id) {
             Some(page) => {
                 page.place = Some(place);
+                page.apart = None;
                 page.in_journal = None;
                 let is_needed = page.live > 0;
                 if !is_needed {
@@ -338,6 +393,7 @@ impl Pages {
         };
         let mut all: Vec<GonePage> = std::mem::take(&mut self.all).into_iter().filter_map(placed).collect();
         all.append(&mut self.gone);
+        all.extend(self.take_purged(Lsn::NEVER));
         all.append(&mut self.transient_gone);
         all
     }
@@ -353,6 +409,11 @@ impl Page {
     /// Tells whether one of its entries is settled.
     pub(super) fn is_settled(&self, lsn: Lsn) -> bool {
         self.settled.contains(lsn.0)
+    }
+
+    /// Records of its entries that are in no memory, where these are listed.
+    pub(super) fn apart(&self) -> Option<&[Lsn]> {
+        self.apart.as_deref()
     }
 
     /// Where it can be read; none while it is being written.

@@ -181,14 +181,13 @@ impl Queue {
                 continue;
             }
             if let Some(count) = self.counts.get(&envelope.lsn) {
-                envelope.failures = count.failures;
-                envelope.is_redelivered |= count.is_redelivered;
+                count.apply_to(envelope);
             }
             envelope.is_redelivered |= page.is_doubtful;
             envelope.priority = priority;
             entry.page = page_of;
             self.gauge.add(Entry::CHARGE);
-            match self.doom(entry.envelope.failures) {
+            match self.doom(&entry.envelope) {
                 Some(reason) => failed.push((entry, reason)),
                 None => run.push_back(entry),
             }
@@ -291,7 +290,8 @@ impl Queue {
         let released = self.ready.levels().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
         for (entry, failures) in out.chain(released).filter(|(entry, _)| is_kept(entry)) {
             let failures = entry.envelope.failures.saturating_add(failures);
-            if failures > 0 || entry.envelope.is_redelivered {
+            let envelope = &entry.envelope;
+            if failures > 0 || envelope.is_redelivered || envelope.is_rejected {
                 counts.extend(self.count(entry, failures));
             }
         }
@@ -360,7 +360,7 @@ impl Queue {
                     position = restored_position(entry.envelope.lsn, position, end);
                     entry.position = position;
                     self.gauge.add(Entry::CHARGE);
-                    if self.doom(entry.envelope.failures).is_none() {
+                    if self.doom(&entry.envelope).is_none() {
                         run.push_back(entry);
                     } else {
                         self.unsettled.insert(sequence, entry);
@@ -453,6 +453,7 @@ impl Cutter<'_> {
                 // The last of the cut may go on behind it.
                 Fate::Drop(id) if entries.peek().is_some() => {
                     parts.push(part_of(id, &group, group.first().map(|first| first.envelope.sequence)));
+                    self.pages.set_apart(id, group.iter().map(|entry| entry.envelope.lsn));
                     self.dropped.extend(group);
                 }
                 Fate::Drop(_) | Fate::Stay => {
@@ -487,6 +488,7 @@ impl Cutter<'_> {
                 self.pages.let_go(failed, 1);
             }
         }
+        self.pages.set_apart(id, entries.iter().map(|entry| entry.envelope.lsn));
         let part = part_of(id, &entries, None);
         let priority = self.priority;
         self.drafts.push(PageDraft { id, priority, is_durable, is_copy: false, entries, dues: Vec::new() });
@@ -556,7 +558,7 @@ impl Spill<'_> {
         if let Some(failed) = entry.page {
             self.pages.let_go(failed, 1);
         }
-        self.pages.grow(draft.id);
+        self.pages.grow(draft.id, lsn);
         entry.page = Some(draft.id);
         *bytes += entry.memory();
         self.bytes += entry.memory();

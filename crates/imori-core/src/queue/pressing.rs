@@ -33,9 +33,18 @@ impl Queue {
         let is_under_way = self.writing + self.copying > 0;
         if is_under_way && self.ready.memory() + self.delayed_memory() > pressed_above(share) {
             self.press.get_or_insert_with(|| Box::new(Press::begin(self.gauge.clone())));
-            return Vec::new();
+            return self.go_on_asking(Vec::new());
         }
-        self.relieve()
+        let relieved = self.relieve();
+        self.go_on_asking(relieved)
+    }
+
+    /// Adds those who wait for one message of the queue and can be answered.
+    fn go_on_asking(&mut self, mut go_on: Vec<ConnectionId>) -> Vec<ConnectionId> {
+        if self.askers.is_some() {
+            go_on.append(&mut self.answerable());
+        }
+        go_on
     }
 
     /// Presses nobody any longer; gives those who waited.

@@ -106,7 +106,7 @@ impl Queue {
             let mut entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
             // While it lingers, and after whatever end of the broker: it was never taken, and is not delayed either.
-            entry.envelope.failures = Count::REJECTED;
+            entry.envelope.is_rejected = true;
             self.die(entry, DeathReason::Overflow, arrival.now, effects);
         } else {
             effects.settled.extend(self.holding(arrival.lsn));
@@ -147,6 +147,7 @@ impl Queue {
                 deaths: arrival.deaths.cloned(),
                 failures: 0,
                 is_redelivered: false,
+                is_rejected: false,
                 priority,
             },
         );
@@ -176,11 +177,12 @@ impl Queue {
     ) -> Vec<Entry> {
         let mut found = self.due_before(arrival.now);
         let mut entry = self.entry(publication, arrival);
-        let failures = count.map_or(0, |count| count.failures);
         let is_counted = count.is_some_and(|count| count.is_redelivered);
-        entry.envelope.failures = failures;
-        entry.envelope.is_redelivered = is_doubtful || is_counted;
-        let is_doomed = self.doom(failures).is_some();
+        if let Some(count) = count {
+            count.apply_to(&mut entry.envelope);
+        }
+        entry.envelope.is_redelivered |= is_doubtful;
+        let is_doomed = self.doom(&entry.envelope).is_some();
         match due(publication, arrival).filter(|_| !is_doomed) {
             Some(due) => {
                 // Nobody knows whether it was given out, but what is due now or later was not. The queue is as
@@ -361,7 +363,7 @@ mod tests {
             let lsn = Lsn(7);
             let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn, now: stage.now };
             let holding = crate::delivery::Holding { queue: crate::id::DurableQueueId(1), lsn };
-            let count = Count { holding, failures, is_redelivered: is_out };
+            let count = Count { holding, failures, is_redelivered: is_out, is_rejected: false };
             let publication = Publication::new(&head, b"", b"body");
             let found = stage.queue.found(&publication, &arrival, Some(&count), false);
             let at_once: Vec<u32> = found.iter().map(|entry| entry.envelope.failures).collect();

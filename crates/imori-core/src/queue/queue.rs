@@ -71,6 +71,9 @@ pub struct Queue {
     pub(super) copying: usize,
     /// Those who wait until it is shorter, if its publishers do.
     pub(super) press: Option<Box<Press>>,
+    /// Those who asked for one message and wait for a page; few queues have such.
+    #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
+    pub(super) askers: Option<Box<Vec<ConnectionId>>>,
     /// When it tries again to write pages.
     pub(super) page_retry: Option<Time>,
     /// The records of messages that are in no page.
@@ -106,6 +109,7 @@ impl Queue {
             writing: 0,
             copying: 0,
             press: None,
+            askers: None,
             page_retry: None,
             unspilled: Unspilled::default(),
             counts: HashMap::default(),
@@ -279,7 +283,8 @@ impl Queue {
 
     pub(super) fn count(&self, entry: &Entry, failures: u32) -> Option<Count> {
         let holding = self.holding(entry.envelope.lsn)?;
-        Some(Count { holding, failures, is_redelivered: true })
+        let is_rejected = entry.envelope.is_rejected;
+        Some(Count { holding, failures, is_redelivered: true, is_rejected })
     }
 }
 

@@ -32,6 +32,14 @@ impl Ready {
         self.len_in_memory
     }
 
+    /// Tells whether the first message is in memory.
+    pub(super) fn has_front(&self) -> bool {
+        let mut fronts = self.levels.iter().map(Level::front);
+        fronts
+            .find(|front| !matches!(front, Front::Nothing))
+            .is_some_and(|front| matches!(front, Front::Entry(_)))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::leave::Effects;
 use super::settings::QueueSettings;
-use super::{Entry, GonePage, JournalRead, PageDraft, PageFacts, PagePlace, PageSource, Queue, Tally};
+use super::{Entry, GonePage, JournalRead, PageDraft, PageFacts, PagePlace, PageSource, Queue};
 use crate::confirm::Lsn;
 use crate::delivery::Outcome;
 use crate::id::{ConnectionId, DurableQueueId, QueueId, Reader, ReaderId, VhostId};
@@ -112,13 +112,15 @@ impl Disk {
     }
 
     /// A checkpoint: what is below its floor is forgotten, and what is gone goes, or a crash comes before.
-    pub(super) fn keep(&mut self, tally: Tally, removes: bool) {
+    pub(super) fn keep(&mut self, queue: &mut Queue, removes: bool) {
         let next = Lsn(self.last + 1);
-        let gone: Vec<GonePage> = self.gone.drain(..).chain(tally.gone).collect();
+        let tally = queue.tally();
+        let mut gone: Vec<GonePage> = self.gone.drain(..).chain(tally.gone).collect();
         if !tally.counts.is_empty() {
             self.append(RecordKind::Count, encode_counts(&tally.counts), false);
         }
-        let floor = tally.floor.map_or(next, |floor| floor.min(next));
+        let floor = tally.floor.map_or(next, |floor| floor.min(next)).max(self.floor);
+        gone.extend(queue.take_purged(floor));
         let is_gone = |place: &PagePlace| gone.iter().any(|page| page.place == *place);
         let listed = self.pages.keys().filter(|place| !is_gone(place));
         let state =
@@ -131,8 +133,7 @@ impl Disk {
             settled: tally.settled,
         };
         self.checkpoint = Checkpoint::decode(&checkpoint.encode()).expect("it was written");
-        self.floor = self.floor.max(floor);
-        let floor = self.floor;
+        self.floor = floor;
         self.journal.retain(|lsn, _| *lsn >= floor);
         if !removes {
             // It removes them with the next checkpoint.
@@ -202,6 +203,7 @@ pub(super) fn restored(
     for (kind, payload) in journal.values() {
         match kind {
             RecordKind::Settle => restore.settle(payload).expect("it was written"),
+            RecordKind::Purge => restore.purge(payload).expect("it was written"),
             RecordKind::Count => restore.count(payload).expect("it was written"),
             _ => {}
         }

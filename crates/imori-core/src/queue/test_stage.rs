@@ -62,6 +62,7 @@ pub(crate) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
         deaths: None,
         failures: 0,
         is_redelivered: false,
+        is_rejected: false,
         priority: 0,
     };
     Entry::new(message, envelope)
@@ -136,6 +137,11 @@ impl Stage {
         let was_out = self.queue.settle(sequence, outcome, self.now, &mut self.effects);
         self.deliver();
         was_out
+    }
+
+    /// Drops what waits; gives how many messages that were.
+    pub(super) fn purge(&mut self) -> usize {
+        self.queue.purge(self.now, &mut Effects::default())
     }
 
     pub(super) fn pass(&mut self, time: Duration) {

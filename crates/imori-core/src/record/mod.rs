@@ -7,6 +7,7 @@ mod page;
 mod checkpoint;
 mod message;
 mod settle;
+mod purge;
 mod seen;
 mod definition;
 mod ranges;
@@ -19,6 +20,7 @@ pub(crate) use message::push_message;
 pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
+pub use purge::{decode_purge, purge_records};
 pub use seen::{decode_seen, encode_seen};
 pub use settle::{
     count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,
@@ -34,6 +36,8 @@ pub enum RecordKind {
     Message,
     /// Messages that queues are done with.
     Settle,
+    /// Pages whose messages were purged.
+    Purge,
     /// Deliveries of messages that failed.
     Count,
     /// Ids of messages that a queue took lately.

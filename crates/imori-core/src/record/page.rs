@@ -1,8 +1,8 @@
 //! An entry of a page: what its queue knows of a message, and the message as its record has it.
 //!
-//! `version u8, flags u8, failures u32, sequence u64, deadline u64`, the last only if the flags name it, in version 2
-//! `due u64, priority u8`, and the payload of a message's record, in which no queue stands. Version 2 is that of
-//! delayed messages; all others are written in version 1, which earlier releases read too.
+//! `version u8, flags u8, failures u32, sequence u64, deadline u64`, the last only if the flags name it, in version 4
+//! `due u64, priority u8`, and the payload of a message's record, in which no queue stands. Version 4 is that of
+//! delayed messages, and version 3 that of all others. Versions 1 and 2 had no flag for messages that were rejected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use crate::message::{AddressView, Envelope, Message, Property};
 use crate::queue::{Entry, FoundDelayed, PageDraft, delayed_position};
 use crate::time::Time;
 
-const VERSION: u8 = 1;
-const DELAYED_VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const DELAYED_VERSION: u8 = 4;
 
 const REDELIVERED: u8 = 1;
 const DEADLINE: u8 = 1 << 1;
+const REJECTED: u8 = 1 << 2;
 
 /// An entry of a page, to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,7 @@ pub fn decode_page_entry(lsn: Lsn, payload: &[u8], gauge: &Gauge) -> Result<Entr
         deaths: record.deaths,
         failures: head.failures,
         is_redelivered: head.is_redelivered,
+        is_rejected: head.is_rejected,
         priority: head.delayed.map_or(0, |(_, priority)| priority),
     };
     Ok(Entry::new(message, envelope))
@@ -98,6 +100,7 @@ pub fn decode_journal_entry(
         deaths: record.deaths,
         failures: 0,
         is_redelivered: false,
+        is_rejected: false,
         priority: 0,
     };
     Ok(Entry::new(message, envelope))
@@ -122,6 +125,7 @@ struct EntryHead {
     sequence: u64,
     deadline: Option<Time>,
     is_redelivered: bool,
+    is_rejected: bool,
     /// When it is due, and its priority.
     delayed: Option<(Time, u8)>,
 }
@@ -133,14 +137,18 @@ fn decode_head(payload: &[u8]) -> Result<(EntryHead, &[u8]), RecordError> {
     let (failures, sequence) = (fields.u32()?, fields.u64()?);
     let deadline = if flags & DEADLINE != 0 { Some(Time(fields.u64()?)) } else { None };
     let delayed = if is_delayed { Some((Time(fields.u64()?), fields.u8()?)) } else { None };
-    let is_redelivered = flags & REDELIVERED != 0;
-    Ok((EntryHead { failures, sequence, deadline, is_redelivered, delayed }, fields.rest()))
+    let (is_redelivered, is_rejected) = (flags & REDELIVERED != 0, flags & REJECTED != 0);
+    let head = EntryHead { failures, sequence, deadline, is_redelivered, is_rejected, delayed };
+    Ok((head, fields.rest()))
 }
 
 fn push_entry(out: &mut Vec<u8>, entry: &Entry, due: Option<Time>) {
-    let Envelope { address, sequence, deadline, deaths, failures, is_redelivered, .. } = &entry.envelope;
+    let Envelope { address, sequence, deadline, deaths, failures, .. } = &entry.envelope;
     let view = entry.message.view();
-    let flags = if *is_redelivered { REDELIVERED } else { 0 } | if deadline.is_some() { DEADLINE } else { 0 };
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    let flags = flag(entry.envelope.is_redelivered, REDELIVERED)
+        | flag(deadline.is_some(), DEADLINE)
+        | flag(entry.envelope.is_rejected, REJECTED);
     let version = if due.is_some() { DELAYED_VERSION } else { VERSION };
     out.extend_from_slice(&[version, flags]);
     out.extend_from_slice(&failures.to_le_bytes());
@@ -161,8 +169,8 @@ mod tests {
     use super::*;
     use crate::message::{Head, MessageView, OriginId};
 
-    /// The bytes of version 1, as the releases before that of delayed messages wrote them, up to the message.
-    const OLD: [u8; 22] = [1, 3, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
+    /// The bytes before the message, in version 3.
+    const PLAIN: [u8; 22] = [3, 3, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
 
     fn message() -> Vec<u8> {
         let head = Head::new(OriginId::BROKER);
@@ -174,13 +182,18 @@ mod tests {
     #[test]
     fn entries_of_both_versions_are_read_and_no_other() {
         let gauge = Gauge::default();
-        let delayed = [&[2], &OLD[1..], &[5, 1, 0, 0, 0, 0, 0, 0, 4]].concat();
-        for (head, priority, due) in [(&OLD[..], 0, None), (&delayed, 4, Some(Time(261)))] {
+        let rejected = [&[3, 7], &PLAIN[2..]].concat();
+        let delayed = [&[4], &PLAIN[1..], &[5, 1, 0, 0, 0, 0, 0, 0, 4]].concat();
+        let due = Some(Time(261));
+        for (head, is_rejected, priority, due) in
+            [(&PLAIN[..], false, 0, None), (&rejected, true, 0, None), (&delayed, false, 4, due)]
+        {
             let bytes = [head, &message()].concat();
             let entry = decode_page_entry(Lsn(6), &bytes, &gauge).expect("it is one");
             let Envelope { sequence, lsn, deadline, failures, is_redelivered, .. } = entry.envelope;
             assert_eq!((sequence, lsn, deadline), (7, Lsn(6), Some(Time(265))));
             assert_eq!((failures, is_redelivered, entry.envelope.priority), (2, true, priority));
+            assert_eq!(entry.envelope.is_rejected, is_rejected);
             let mut written = Vec::new();
             push_entry(&mut written, &entry, due);
             assert_eq!(written, bytes, "what is written is what was");
@@ -194,7 +207,9 @@ mod tests {
                 );
             }
         }
-        let later = decode_page_entry(Lsn(6), &[3; 99], &gauge).err();
-        assert_eq!(later, Some(RecordError::Version(3)));
+        for other in [1, 2, 5] {
+            let read = decode_page_entry(Lsn(6), &[other; 99], &gauge).err();
+            assert_eq!(read, Some(RecordError::Version(other)));
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What became of messages in durable queues.
 //!
 //! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`.
-//! Counted: `version u8`, then `queue u64, lsn u64, failures u32, is_redelivered u8` each.
+//! Counted: `version u8`, then `queue u64, lsn u64, failures u32, flags u8` each; version 1 had no flag for messages that
+//! were rejected.
 
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
@@ -11,7 +12,10 @@ use crate::id::DurableQueueId;
 use crate::limits::{RECORD_ENTRIES_MAX, RECORD_SLACK_BYTES};
 
 const SETTLE_VERSION: u8 = 1;
-const COUNT_VERSION: u8 = 1;
+const COUNT_VERSION: u8 = 2;
+
+const REDELIVERED: u8 = 1;
+const REJECTED: u8 = 1 << 1;
 
 /// Writes that queues are done with these messages.
 #[must_use]
@@ -73,11 +77,12 @@ pub fn decode_settle(payload: &[u8], visit: &mut dyn FnMut(Holding)) -> Result<(
 #[must_use]
 pub fn encode_counts(counts: &[Count]) -> Vec<u8> {
     let mut out = vec![COUNT_VERSION];
-    for Count { holding, failures, is_redelivered } in counts {
+    for Count { holding, failures, is_redelivered, is_rejected } in counts {
         out.extend_from_slice(&holding.queue.0.to_le_bytes());
         out.extend_from_slice(&holding.lsn.0.to_le_bytes());
         out.extend_from_slice(&failures.to_le_bytes());
-        out.push(u8::from(*is_redelivered));
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        out.push(flag(*is_redelivered, REDELIVERED) | flag(*is_rejected, REJECTED));
     }
     out
 }
@@ -90,8 +95,9 @@ pub fn decode_counts(payload: &[u8], visit: &mut dyn FnMut(Count)) -> Result<(),
     let mut fields = Fields::of(payload, COUNT_VERSION)?;
     while !fields.is_empty() {
         let holding = Holding { queue: DurableQueueId(fields.u64()?), lsn: Lsn(fields.u64()?) };
-        let failures = fields.u32()?;
-        visit(Count { holding, failures, is_redelivered: fields.u8()? != 0 });
+        let (failures, flags) = (fields.u32()?, fields.u8()?);
+        let (is_redelivered, is_rejected) = (flags & REDELIVERED != 0, flags & REJECTED != 0);
+        visit(Count { holding, failures, is_redelivered, is_rejected });
     }
     Ok(())
 }
@@ -131,7 +137,7 @@ mod tests {
         assert_eq!(bytes, settles_bytes_max(many.len()), "each is of another queue");
         let counts: Vec<Count> = many
             .iter()
-            .map(|holding| Count { holding: *holding, failures: 3, is_redelivered: true })
+            .map(|holding| Count { holding: *holding, failures: 3, is_redelivered: true, is_rejected: false })
             .collect();
         let counted = count_records(&counts);
         let bytes: usize = counted.iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum();
@@ -154,22 +160,23 @@ mod tests {
     fn another_version_is_refused() {
         assert_eq!(settled(&[2]), Err(RecordError::Version(2)));
         assert_eq!(settled(&[]), Err(RecordError::Truncated));
-        assert_eq!(decode_counts(&[9], &mut |_| ()), Err(RecordError::Version(9)));
+        assert_eq!(decode_counts(&[1], &mut |_| ()), Err(RecordError::Version(1)));
     }
 
     proptest! {
         #[test]
         fn decode_after_encode_is_identity(
-            pairs in proptest::collection::vec((0u64..3, any::<u64>(), any::<u32>(), any::<bool>()), 0..50),
+            pairs in proptest::collection::vec((0u64..3, any::<u64>(), any::<u32>(), any::<(bool, bool)>()), 0..50),
         ) {
             let holdings: Vec<Holding> = pairs.iter().map(|(queue, lsn, ..)| holding(*queue, *lsn)).collect();
             prop_assert_eq!(settled(&encode_settle(&holdings)), Ok(holdings));
             let counts: Vec<Count> = pairs
                 .iter()
-                .map(|(queue, lsn, failures, is_redelivered)| Count {
+                .map(|(queue, lsn, failures, (is_redelivered, is_rejected))| Count {
                     holding: holding(*queue, *lsn),
                     failures: *failures,
                     is_redelivered: *is_redelivered,
+                    is_rejected: *is_rejected,
                 })
                 .collect();
             let mut read = Vec::new();

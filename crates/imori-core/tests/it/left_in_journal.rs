@@ -74,7 +74,14 @@ fn what_is_plain_stays_in_the_journal_once_enough_is_in_memory() {
         let lsn = Lsn(20);
         if kind == Counted {
             let holding = Holding { queue: QUEUE, lsn };
-            restore.count(&encode_counts(&[Count { holding, failures: 1, is_redelivered: true }])).unwrap();
+            restore
+                .count(&encode_counts(&[Count {
+                    holding,
+                    failures: 1,
+                    is_redelivered: true,
+                    is_rejected: false,
+                }]))
+                .unwrap();
         }
         assert_eq!(restore.message(lsn, &record(kind, b"m"), file), Ok(is_left), "{kind:?} in {file:?}");
         assert_eq!(world.charged() > 0, !is_left && kind != OfNobody, "{kind:?} in {file:?}");

@@ -1,7 +1,10 @@
 //! A queue whose messages are on disk: what is written and read for it goes through the broker's verbs.
 
-use imori_core::broker::{self, page_failed, page_read, page_unreadable, page_written};
+use imori_core::broker::{self, GetOptions, Got, page_failed, page_read, page_unreadable, page_written};
+use imori_core::confirm::Lsn;
+use imori_core::error::BrokerError;
 use imori_core::id::QueueId;
+use imori_core::outbound::SessionId;
 use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource, PageWork};
 use imori_core::record::{PageEntry, decode_page_entry, encode_page};
 use imori_core::world::World;
@@ -186,4 +189,67 @@ fn a_page_of_a_queue_that_went_meanwhile_is_given_up() {
     let gone = GonePage { place: PagePlace { segment: 0, index: 0 }, is_durable: true };
     let work = world.work.take();
     assert!(matches!(&work[..], [(_, PageWork::Gone(pages))] if *pages == [gone]), "{work:?}");
+}
+
+#[test]
+fn who_asks_for_one_message_waits_until_its_page_is_read() {
+    // What becomes of the page, and what the one who asked is answered then.
+    for how in ["it is read", "it is purged", "its queue is deleted"] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        let mut paged = Paged::new(&world, &client);
+        paged.write_all();
+        let options = GetOptions {
+            session: SessionId(0),
+            label: &|left| format!("{left}").into_bytes().into(),
+            settles: false,
+        };
+        let get = || broker::get(&world, &client.actor(), b"q", &options);
+        let mut got = 0;
+        while let Ok(Got::Delivered { .. }) = get() {
+            got += 1;
+        }
+        assert!((1..MESSAGES).contains(&got), "the rest is on disk: {got}");
+        assert_eq!(get(), Ok(Got::Pending));
+        client.send("q", "later");
+        assert_eq!((world.relieved.borrow().len(), get()), (0, Ok(Got::Pending)), "nothing is known yet");
+        client.read_all();
+        let answer = match how {
+            "it is read" => {
+                let (page, source) = paged.asked().into_iter().next().expect("it is asked for");
+                let entries = paged.entries(&source);
+                assert_eq!(page_read(&world, paged.queue, page, entries), 0);
+                Ok(Got::Delivered { left: MESSAGES - got })
+            }
+            "it is purged" => {
+                broker::purge(&world, &client.actor(), b"q").expect("it is there");
+                Ok(Got::Empty)
+            }
+            _ => {
+                broker::delete_queue(&world, &client.actor(), b"q").expect("it is there");
+                Err(BrokerError::NoQueue("q".into()))
+            }
+        };
+        assert_eq!(*world.relieved.borrow(), [client.id], "{how}");
+        assert_eq!(get(), answer, "{how}");
+        if how == "it is read" {
+            assert_eq!(client.read(), format!("{}:{got};", MESSAGES - got));
+        }
+    }
+}
+
+#[test]
+fn purged_pages_go_once_the_journal_has_nothing_of_them() {
+    let world = TestWorld::new();
+    let client = world.connect(1);
+    let mut paged = Paged::new(&world, &client);
+    paged.write_all();
+    let last = |page: &Vec<PageEntry>| page.iter().map(|entry| entry.lsn).max().expect("it has some");
+    let highest = paged.pages.iter().map(last).max().expect("there are pages");
+    let lowest = paged.pages.iter().map(last).min().expect("there are pages");
+    assert_eq!(broker::purge(&world, &client.actor(), b"q").map(|(count, _)| count), Ok(MESSAGES));
+    let gone = |floor| world.with_queue(paged.queue, |queue| queue.take_purged(floor).len());
+    assert_eq!(gone(lowest), Some(0), "the journal has a record of each");
+    assert_eq!(gone(highest), Some(paged.pages.len() - 1));
+    assert_eq!((gone(Lsn(highest.0 + 1)), gone(Lsn::NEVER)), (Some(1), Some(0)));
 }

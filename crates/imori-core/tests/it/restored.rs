@@ -54,6 +54,7 @@ pub(crate) fn asleep(journal: &Journal, now: Time) -> (TestWorld, Vec<Awakening>
     }
     restore.define().expect(READABLE);
     of(RecordKind::Settle).for_each(|(_, record, _)| restore.settle(&record.payload).expect(READABLE));
+    of(RecordKind::Purge).for_each(|(_, record, _)| restore.purge(&record.payload).expect(READABLE));
     of(RecordKind::Count).for_each(|(_, record, _)| restore.count(&record.payload).expect(READABLE));
     of(RecordKind::Seen).for_each(|(lsn, record, _)| restore.seen(*lsn, &record.payload).expect(READABLE));
     for (lsn, record, _) in of(RecordKind::Message) {

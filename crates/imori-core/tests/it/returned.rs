@@ -59,7 +59,12 @@ fn queues_and_messages_are_counted_whatever_became_of_them() {
     let queue = DurableQueueId(journal[0].0.0);
     let lsns = of(RecordKind::Message).map(|(lsn, ..)| *lsn).take(3);
     let counts: Vec<Count> = lsns
-        .map(|lsn| Count { holding: Holding { queue, lsn }, failures: 2, is_redelivered: true })
+        .map(|lsn| Count {
+            holding: Holding { queue, lsn },
+            failures: 2,
+            is_redelivered: true,
+            is_rejected: false,
+        })
         .collect();
     restore.count(&encode_counts(&counts)).unwrap();
     for (lsn, record, _) in of(RecordKind::Message) {

@@ -64,6 +64,7 @@ fn who_has_no_rights_does_nothing() {
         address: Address::new(b"", subject.as_bytes()),
         message: message.clone(),
     };
+    let get = broker::GetOptions { session: SessionId(0), label: &|_| Box::default(), settles: true };
     let results = [
         broker::publish(&world, &eve, b"", b"q", &publication).err(),
         broker::publish(&world, &eve, b"", inbox.as_bytes(), &publication).err(),
@@ -79,6 +80,8 @@ fn who_has_no_rights_does_nothing() {
         broker::delete_exchange(&world, &eve, b"amq.topic", false).err(),
         broker::declare_queue(&world, &eve, b"new", &QueueSettings::default(), true).err(),
         broker::delete_queue(&world, &eve, b"q").err(),
+        broker::purge(&world, &eve, b"q").err(),
+        broker::get(&world, &eve, b"q", &get).err(),
         broker::declare_exchange(&world, &eve, b"x", ExchangeKind::Topic, Settings::default()).err(),
         broker::commit(&world, &eve, &[publish("q")]).err(),
         broker::commit(&world, &eve, &[publish(&inbox)]).err(),

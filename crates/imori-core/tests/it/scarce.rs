@@ -9,6 +9,7 @@ use imori_core::error::BrokerError;
 use imori_core::message::{Address, Message, MessageView};
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::queue::{Overflow, QueueSettings};
+use imori_core::room::Room;
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::World;
 use imori_testkit::{Caller, Mail, TestWorld, dying_to};
@@ -26,7 +27,7 @@ fn what_would_stay_on_a_full_disk_is_not_declared() {
     client.bind("amq.topic", "bound", there).unwrap();
     let fleeting = Settings { is_durable: true, is_auto_delete: true, ..Settings::default() };
     broker::declare_exchange(&world, &client.actor(), b"fleeting", ExchangeKind::Topic, fleeting).unwrap();
-    world.may_declare.set(false);
+    world.room.may_declare.set(false);
     let full = |name: &str| Err(BrokerError::DiskFull(name.into()));
     assert_eq!(client.declare_with("new", &durable()).map(drop), full("new"));
     assert_eq!(world.depth("new"), None);
@@ -62,7 +63,7 @@ fn one_out(world: &TestWorld) -> Caller<'_> {
 fn check(world: &TestWorld, now: [usize; 2], later: [usize; 2], how: &str) {
     let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
     assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{how}");
-    assert!(!world.is_room_taken.get(), "others have the room after it: {how}");
+    assert!(!world.room.reserve().is_taken(), "others have the room after it: {how}");
     let back = restored(&journal(world), world.now());
     assert_eq!(["q", "dead"].map(|name| ready(&back, name).len()), later, "{how}, after a start");
 }
@@ -198,7 +199,7 @@ fn what_dies_at_once_moves_by_and_by() {
     {
         let world = TestWorld::new();
         let client = world.connect(1);
-        world.moves_bytes_max.set(8192);
+        world.room.command_bytes_max.set(8192);
         client.declare_with("dead", &durable()).unwrap();
         let expires = Some(Duration::from_secs(1));
         client

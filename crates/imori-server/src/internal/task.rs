@@ -12,6 +12,7 @@ use imori_core::id::{ConnectionId, ReaderId, VhostId};
 use imori_core::internal::{Client, Frames, Incoming, IncomingMessage, OutgoingMessage, Published};
 use imori_core::message::{Address, Property};
 use imori_core::outbound::Outbound;
+use imori_core::room::Room;
 use imori_core::world::World;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -204,7 +205,7 @@ impl Task {
                 }
                 Ok(Published::Wait) => {
                     self.parked.push_front(Publish { to, message, answer });
-                    let is_alarmed = cell.is_alarmed() || cell.is_disk_alarmed();
+                    let is_alarmed = cell.is_alarmed() || cell.room().is_alarmed();
                     if is_alarmed && !cell.shared.memory.park(self.connection) {
                         // The alarm has ended meanwhile, of which nobody tells.
                         continue;

@@ -2,11 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use imori_core::authorize::{Identity, Policy};
 use imori_core::delivery::Delivery;
 use imori_core::id::ConnectionId;
 use imori_core::limits::TURN_COMMANDS_MAX;
+use imori_core::login::{Credentials, Login, Verdict};
 use imori_core::name::Name;
 use imori_core::outbound::{AfterCancel, CutReason, Encoder, EncoderKinds, Recipient, SharedHeaders};
 use tempfile::TempDir;
@@ -23,6 +26,10 @@ struct Running {
 
 impl Running {
     fn start(cells: u16) -> Running {
+        Running::start_with(cells, Arc::new(BuiltInUser))
+    }
+
+    fn start_with(cells: u16, authenticator: Arc<dyn Authenticator>) -> Running {
         let data = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.broker.data_dir = data.path().to_owned();
@@ -33,7 +40,7 @@ impl Running {
         config.cells.count = cells;
         // So that every cell gets some of the connections.
         config.cells.busy_percent = 1;
-        Running { server: Some(Server::start(&config).unwrap()), _data: data }
+        Running { server: Some(Server::start_with(&config, authenticator).unwrap()), _data: data }
     }
 
     fn server(&self) -> &Server {
@@ -45,12 +52,16 @@ impl Running {
     }
 
     fn login(&self) -> Client {
-        let stream = TcpStream::connect(self.server().listeners()[0].address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut client = Client(BufReader::new(stream));
+        let mut client = self.connect();
         client.write("CONNECT\naccept-version:1.2\nhost:/\n\n\0");
         assert!(client.read().unwrap().starts_with("CONNECTED"));
         client
+    }
+
+    fn connect(&self) -> Client {
+        let stream = TcpStream::connect(self.server().listeners()[0].address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Client(BufReader::new(stream))
     }
 
     /// All connections of sockets.
@@ -279,4 +290,87 @@ fn many_writers_of_one_connection_keep_bytes_in_order() {
     for publisher in publishers {
         publisher.join().unwrap();
     }
+}
+
+/// Lets in those whose password is their name, once a test lets it; the built-in user at once.
+struct Slow(Arc<Mutex<()>>);
+
+impl Authenticator for Slow {
+    fn verify_now(&self, login: &Login) -> Option<Verdict> {
+        BuiltInUser.verify_now(login).filter(|verdict| *verdict != Verdict::Refused)
+    }
+
+    fn verify(&self, login: &Login) -> Verdict {
+        drop(self.0.lock().unwrap());
+        match &login.credentials {
+            Credentials::Password { user: Some(user), password } if Some(user) == password.as_ref() => {
+                let user = Name::new(user);
+                Verdict::Granted(Identity { user, policy: Policy::Guest })
+            }
+            Credentials::Password { user: Some(user), .. } if **user == *b"fault" => panic!("planted"),
+            _ => Verdict::Refused,
+        }
+    }
+}
+
+fn connect(user: &str, password: &str) -> String {
+    format!("CONNECT\naccept-version:1.2\nhost:/\nlogin:{user}\npasscode:{password}\n\n\0")
+}
+
+#[test]
+fn a_login_that_takes_long_holds_up_nobody_else() {
+    let gate = Arc::new(Mutex::new(()));
+    let running = Running::start_with(1, Arc::new(Slow(Arc::clone(&gate))));
+    let mut other = running.login();
+    other.subscribe("/queue/q");
+    let closed = gate.lock().unwrap();
+    let mut slow: Vec<Client> = (0..4).map(|_| running.connect()).collect();
+    for (number, client) in slow.iter_mut().enumerate() {
+        client.write(&connect(&format!("user{number}"), &format!("user{}", number / 2 * 2)));
+        client.write("SUBSCRIBE\nid:s\ndestination:/topic/any\nreceipt:r\n\n\0");
+    }
+    // While they are checked, the only cell serves others, who may log in too.
+    for _ in 0..10 {
+        other.write("SEND\ndestination:/queue/q\n\nx\0");
+        assert!(other.read().unwrap().starts_with("MESSAGE"));
+    }
+    drop(running.login());
+    drop(closed);
+    for (number, client) in slow.iter_mut().enumerate() {
+        let answer = client.read().unwrap();
+        let is_right = number % 2 == 0;
+        assert_eq!(answer.starts_with("CONNECTED"), is_right, "{number}: {answer}");
+        assert_eq!(answer.contains(&format!("user `user{number}`")), !is_right, "{number}: {answer}");
+        assert_eq!(client.read().is_some_and(|receipt| receipt.starts_with("RECEIPT")), is_right);
+    }
+}
+
+#[test]
+fn who_goes_while_its_login_is_checked_leaves_its_verdict_to_nobody() {
+    let gate = Arc::new(Mutex::new(()));
+    let running = Running::start_with(1, Arc::new(Slow(Arc::clone(&gate))));
+    let closed = gate.lock().unwrap();
+    for _ in 0..4 {
+        let mut gone = running.connect();
+        gone.write(&connect("gone", "gone"));
+        // It goes with a reset, which is noticed although nothing is read.
+        let socket = socket2::SockRef::from(gone.0.get_ref());
+        socket.set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    let mut other = running.login();
+    while running.connections().len() > 1 {
+        other.subscribe("/topic/any");
+        other.write("UNSUBSCRIBE\nid:s\n\n\0");
+    }
+    // It has the place of one that went.
+    let mut late = running.connect();
+    late.write(&connect("late", "wrong"));
+    let mut faulty = running.connect();
+    faulty.write(&connect("fault", "x"));
+    drop(closed);
+    assert!(late.read().unwrap().contains("user `late`"), "no verdict of another came to it");
+    assert!(faulty.read().unwrap().contains("user `fault`"), "a fault in the check refuses");
+    let mut right = running.connect();
+    right.write(&connect("right", "right"));
+    assert!(right.read().unwrap().starts_with("CONNECTED"), "the threads go on");
 }

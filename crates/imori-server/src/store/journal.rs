@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use imori_core::confirm::Lsn;
 use imori_core::record::{Appended, NewRecord, RecordKind};
+use imori_core::room::Reserve;
 use imori_store::disk::{Disk, RealDisk};
 use imori_store::folder::StoreFolder;
 use imori_store::journal::{AppendError, Commit, Committer, Listener, Opened, Space, Watermark};
@@ -32,8 +33,7 @@ pub(crate) struct Journal {
     appended: AtomicU64,
     report: OnceLock<Report>,
     is_space_low: AtomicBool,
-    /// Somebody has the room that there is for dead letters.
-    is_room_taken: AtomicBool,
+    reserve: Reserve,
     /// Of the last checkpoint; one line of the log tells of all that follow each other.
     is_checkpoint_too_large: AtomicBool,
     free_bytes: AtomicU64,
@@ -72,7 +72,7 @@ impl Journal {
             appended,
             report: OnceLock::new(),
             is_space_low: AtomicBool::new(false),
-            is_room_taken: AtomicBool::new(false),
+            reserve: Reserve::default(),
             is_checkpoint_too_large: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
             complaints: Seldom::default(),
@@ -165,33 +165,15 @@ impl Journal {
         self.complaints.admit(what, Instant::now())
     }
 
-    /// Gives the bytes that dead letters may fill, to one who has them until [`Journal::give_room_back`].
-    pub(crate) fn take_room(&self) -> Option<usize> {
-        let committer = self.committer.get()?;
-        if self.is_room_taken.swap(true, Ordering::Acquire) {
-            return None;
-        }
+    /// The right to the room that is kept for dead letters.
+    pub(crate) fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    /// Bytes that dead letters may fill now.
+    pub(crate) fn reserve_bytes(&self) -> usize {
         // Where the disk cannot be asked they wait for a better moment.
-        Some(committer.room_for_moves().unwrap_or(0))
-    }
-
-    /// Lends the bytes that may be written of what only moves or repeats something: where room is scarce, what nobody
-    /// else has of it, else what may wait for the disk.
-    pub(crate) fn with_room<R>(&self, write: impl FnOnce(usize) -> R) -> R {
-        if !self.is_room_scarce() {
-            return write(self.mark_bytes());
-        }
-        let room = self.take_room();
-        let written = write(room.unwrap_or(0));
-        if room.is_some() {
-            self.give_room_back();
-        }
-        written
-    }
-
-    /// What was taken of the room is appended.
-    pub(crate) fn give_room_back(&self) {
-        self.is_room_taken.store(false, Ordering::Release);
+        self.committer.get().and_then(|committer| committer.room_for_moves().ok()).unwrap_or(0)
     }
 
     /// Tells whether publishers wait for space on the disk.
@@ -333,6 +315,7 @@ fn of_store(NewRecord { kind, payload }: NewRecord) -> imori_store::journal::New
     let kind = match kind {
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
+        RecordKind::Purge => RecordType::Purge,
         RecordKind::Count => RecordType::Count,
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,

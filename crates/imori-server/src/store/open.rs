@@ -101,6 +101,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     restore.checkpoint(checkpoint);
     found.tell(&mut restore);
     each(&opened, RecordType::Settle, |_, payload| restore.settle(payload))?;
+    each(&opened, RecordType::Purge, |_, payload| restore.purge(payload))?;
     each(&opened, RecordType::Count, |_, payload| restore.count(payload))?;
     each(&opened, RecordType::Seen, |lsn, payload| restore.seen(lsn, payload))?;
     found.tell_delayed(&mut restore, &damages)?;

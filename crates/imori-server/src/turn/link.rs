@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use imori_core::login::Verdict;
 use imori_core::outbound::Outbound;
 use imori_core::time::Time;
 
@@ -15,6 +16,8 @@ pub struct Link<W> {
     /// How its socket is written, and its task woken.
     pub wire: W,
     signals: Arc<Signals>,
+    /// The verdict of a login that was pending, until its task takes it.
+    pub(super) verdict: Option<Box<Verdict>>,
     /// Its task was told that it ends.
     pub(super) is_ending: bool,
     /// It is on its cell's list of those with answers that wait for the journal.
@@ -45,7 +48,13 @@ impl<W> fmt::Debug for Link<W> {
 impl<W: Wire> Link<W> {
     /// A connection whose task sees to these signals.
     pub fn new(outbound: Outbound, wire: W, signals: Arc<Signals>) -> Link<W> {
-        Link { outbound, wire, signals, is_ending: false, awaits_journal: false }
+        Link { outbound, wire, signals, verdict: None, is_ending: false, awaits_journal: false }
+    }
+
+    /// Tells its task the verdict of its login and wakes it.
+    pub fn tell_verdict(&mut self, verdict: Verdict) {
+        self.verdict = Some(Box::new(verdict));
+        self.signal(Signal::Verified);
     }
 
     /// Tells its task something and wakes it.

@@ -24,6 +24,8 @@ pub enum Signal {
     Stopping = 128,
     /// A queue that it publishes to is shorter, or gone.
     Relieved = 256,
+    /// The verdict of its login is in its link.
+    Verified = 512,
 }
 
 /// The signals that were given and not seen to.

@@ -50,6 +50,8 @@ enum Legacy {
 ///   off    Open ───────────────┴──┤ Parked
 ///            │                    └──────► Parked ── AlarmEnded, Relieved ─► what was parked leads on
 ///            │                                       (also without the peer, if it waits for the disk)
+///            │ Verify
+///            ├─────────► Verifying ── Verified ─► Working
 ///            │ Close, or Ending
 ///            ▼
 ///          Draining ─── End ─► Lingering ─── the peer closes ─► over
@@ -67,6 +69,8 @@ enum State {
     Pressed(Time),
     /// Not read until the memory alarm ends, or a queue is shorter.
     Parked,
+    /// Not read until the verdict of its login is there.
+    Verifying,
     /// Ending: what is left is written, until this time at most.
     Draining(Time),
     /// All is written and our side is closed: waits for the peer to close its own.
@@ -160,6 +164,10 @@ impl Task {
                         return Poll::Ready(());
                     }
                 }
+                State::Verifying => {
+                    ready!(transport.poll_gone());
+                    return Poll::Ready(());
+                }
                 State::Lingering(_) => return poll_closed(host, transport),
                 State::Pressed(_) | State::Draining(_) => return Poll::Pending,
             }
@@ -222,6 +230,14 @@ impl Task {
             // What the peer still sends is read, or its system would throw away what we sent last.
             transport.close();
             self.state = State::Lingering(host.now().after(LINGER_MAX));
+        }
+        if self.signals.take(Signal::Verified) {
+            let verdict = host.with_link(self.id, |link| link.verdict.take()).flatten();
+            if let Some(verdict) = verdict.filter(|_| self.state == State::Verifying) {
+                let next = self.protocol.verified(*verdict);
+                self.follow(host, transport, next);
+                return Step::Again;
+            }
         }
         if matches!(self.state, State::Open | State::Working | State::Parked) {
             if self.signals.take(Signal::AlarmEnded) {
@@ -286,9 +302,9 @@ impl Task {
         let deadline = match self.state {
             State::Draining(at) | State::Lingering(at) | State::Pressed(at) => Some(at),
             // Nobody is there who could be late.
-            State::Open | State::Working | State::Parked if self.legacy.is_some() => None,
+            State::Open | State::Working | State::Parked | State::Verifying if self.legacy.is_some() => None,
             // The protocol knows that read time-outs do not run while nothing is read.
-            State::Open | State::Working | State::Parked => self.protocol.next_deadline(),
+            State::Open | State::Working | State::Parked | State::Verifying => self.protocol.next_deadline(),
         };
         if deadline.is_none_or(|at| at > host.now()) {
             return match transport.poll_timer(deadline) {
@@ -299,7 +315,7 @@ impl Task {
         match self.state {
             State::Draining(_) | State::Lingering(_) => return Step::Over,
             State::Pressed(_) => self.state = State::Working,
-            State::Open | State::Working | State::Parked => {
+            State::Open | State::Working | State::Parked | State::Verifying => {
                 let next = self.protocol.tick(host);
                 if next == Next::Close {
                     self.follow(host, transport, next);
@@ -340,6 +356,7 @@ impl Task {
             Next::Again => self.state = State::Working,
             Next::Press(reader) => self.press(host, reader),
             Next::Parked => self.state = State::Parked,
+            Next::Verify => self.state = State::Verifying,
             Next::Close => {
                 host.with_outbound(self.id, Outbound::finish);
                 self.drain(host);

@@ -1,4 +1,4 @@
-//! What a virtual cell does with its turns, for ever.
+//! The endless loop of a virtual cell.
 
 use imori_core::broker::{queue_restored, queue_woken};
 use imori_server::turn::{Signal, give_signal};

@@ -1,4 +1,4 @@
-//! What the server's turns need of a virtual cell, and the bugs that are planted between the two.
+//! A virtual cell as host of the server's turns, and the bugs that are planted between the two.
 
 use std::io::{self, ErrorKind};
 

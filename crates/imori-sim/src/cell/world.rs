@@ -8,6 +8,7 @@ use std::time::Duration;
 use corosensei::Yielder;
 use imori_core::confirm::{Lsn, Progress};
 use imori_core::id::{ConnectionId, QueueId};
+use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
@@ -18,6 +19,7 @@ use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_core::world::{Event, World};
 use imori_server::config::ProtocolName;
+use imori_server::login::{Authenticator, BuiltInUser};
 use imori_server::protocol_numbers::header_reader;
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
 use imori_server::{Asked, asked};
@@ -44,11 +46,11 @@ pub(crate) struct CellWorld<'a> {
     pub(crate) ending: Cell<Option<ConnectionId>>,
     /// The connection that has its turn: if its client is gone it may give back what that had, and go on without.
     pub(crate) turn_of: Cell<Option<ConnectionId>>,
-    /// It has written, and not yet put back what it took for that.
+    /// The cell has written, and not yet put back the bytes that it took for that.
     pub(crate) has_written: Cell<bool>,
     /// The socket did not take all of what it wrote last.
     pub(crate) is_blocked: Cell<bool>,
-    /// It has put back what it took, and lets consumers take more.
+    /// The cell has put back the bytes that it took, and lets consumers take more.
     pub(crate) is_waking: Cell<bool>,
 }
 
@@ -199,6 +201,8 @@ impl Shared {
 }
 
 impl World for CellWorld<'_> {
+    type Room = Shared;
+
     fn now(&self) -> Time {
         self.now.get()
     }
@@ -209,6 +213,10 @@ impl World for CellWorld<'_> {
         }
         let (high, low) = (self.shared.random.next(), self.shared.random.next());
         (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    fn verify(&self, login: Login) -> Verification {
+        Verification::Done(BuiltInUser.verify(&login))
     }
 
     fn is_alarmed(&self) -> bool {
@@ -294,22 +302,6 @@ impl World for CellWorld<'_> {
         self.shared.log.borrow().appended()
     }
 
-    fn is_room_scarce(&self) -> bool {
-        self.shared.is_room_scarce()
-    }
-
-    fn moves_bytes_max(&self) -> usize {
-        self.shared.moves_bytes_max()
-    }
-
-    fn take_room(&self) -> Option<usize> {
-        self.shared.take_room()
-    }
-
-    fn give_room_back(&self) {
-        self.shared.is_room_taken.set(false);
-    }
-
     fn group_bytes_max(&self) -> usize {
         if self.shared.has(Bug::LengthUnlimited) || self.shared.has(Bug::LongRecordsCut) {
             return usize::MAX;
@@ -317,8 +309,8 @@ impl World for CellWorld<'_> {
         self.shared.log.borrow().group_bytes_max()
     }
 
-    fn is_disk_alarmed(&self) -> bool {
-        self.shared.memory.is_disk_alarmed()
+    fn room(&self) -> &Shared {
+        self.shared
     }
 
     fn add_queue(&self, queue: Queue) -> Option<QueueId> {

@@ -1,4 +1,4 @@
-//! What has to hold when nothing moves any more, and at the end.
+//! Checks for when nothing moves any more, and for the end of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(crate) fn check_rest(shared: &Shared, model: &mut Model, clients: &[Client])
     }
 }
 
-/// Who was told that it reads a queue is known to the queue.
+/// Checks that a queue knows all clients that were told that they read it.
 fn check_consumers(shared: &Shared, model: &mut Model, clients: &[Client]) {
     let mut expected = BTreeMap::<usize, usize>::new();
     let is_there = |client: &Client| !client.is_ended && !shared.network.pipe(client.session).is_ending;
@@ -270,7 +270,7 @@ fn surely_until(shared: &Shared, model: &Model, session: usize, unsubscribed_at:
 /// With so much room nobody in a run is ever behind.
 const NEVER_BEHIND_BYTES: usize = 100_000;
 
-/// What was published while a live subscription was there reached it.
+/// Checks that live subscriptions got all that was published while they were there.
 fn check_visibility(shared: &Shared, model: &Model) {
     if model.is_incomplete {
         return;
@@ -343,7 +343,7 @@ fn check_groups(shared: &Shared, model: &Model) {
     }
 }
 
-/// What the gauge must say when these messages wait in queues: by message, in how many.
+/// The charge of these messages, each of which waits in so many queues.
 pub(crate) fn expected_charge(model: &Model, waiting: &BTreeMap<usize, usize>) -> usize {
     let (empty, entry) = charges();
     let charge = |(message, queues): (&usize, &usize)| {
@@ -354,7 +354,7 @@ pub(crate) fn expected_charge(model: &Model, waiting: &BTreeMap<usize, usize>) -
     waiting.iter().map(charge).sum()
 }
 
-/// What an empty message costs, and what its place in a queue costs.
+/// The charges of an empty message and of its place in a queue.
 fn charges() -> (usize, usize) {
     let gauge = Gauge::default();
     let head = Head::new(OriginId::BROKER);

@@ -1,9 +1,9 @@
-//! What a crash at this moment would leave, read without the broker's own recovery, against what clients know.
+//! The disk image that a crash would leave, read without the broker's recovery, against the clients' knowledge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::{Count, Holding, Seen};
+use imori_core::delivery::{Holding, Seen};
 use imori_core::id::DurableQueueId;
 use imori_core::queue::PagePlace;
 use imori_core::record::{Definition, MessageRecord, Row, Table, decode_counts, decode_seen, decode_settle};
@@ -20,7 +20,7 @@ use crate::model::Cancel;
 use crate::model::{Mode, Model, Outcome, Reads, To, is_match};
 use crate::property::Property;
 
-/// What is left, by the names that clients use.
+/// The messages that a crash leaves, by the names that clients use.
 #[derive(Debug, Default)]
 struct Image {
     /// The record of each message that waits in a queue, by queue and message.
@@ -28,11 +28,11 @@ struct Image {
     /// Messages of which there is a record for a queue that they were sent to.
     recorded: BTreeMap<usize, Lsn>,
     settled: BTreeSet<Holding>,
-    /// What nobody is given again, though it is there.
+    /// Messages that nobody is given again, though they are there.
     rejected: BTreeSet<Holding>,
-    /// What is in a page: what the journal has of it is not counted.
+    /// Messages in pages, whose journal records do not count.
     paged: BTreeSet<Holding>,
-    /// What is in a page, and not settled there.
+    /// Messages in pages, and not settled there.
     unsettled: BTreeSet<Holding>,
     /// Messages that came, or of whose id a record tells, by queue.
     ids: BTreeSet<(usize, usize)>,
@@ -72,7 +72,7 @@ impl Image {
         }
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Count) {
             let read = decode_counts(&record.payload, &mut |count| {
-                if count.failures == Count::REJECTED {
+                if count.is_rejected {
                     image.rejected.insert(count.holding);
                 }
             });
@@ -199,7 +199,7 @@ impl Image {
         }
     }
 
-    /// What was confirmed and not settled is there.
+    /// Checks that messages confirmed and not settled are there.
     fn check_kept(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let is_plain = |queue: usize| {
             let spec = model.queue(queue);
@@ -243,7 +243,7 @@ impl Image {
         }
     }
 
-    /// What was rejected is still where it was, or where the dead go.
+    /// Checks that rejected messages are still where they were, or in their dead letter queue.
     fn check_dead(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for ((number, queue), last) in &model.last_deliveries {
             let Some(dead) = model.queue(*queue).dead_letter else { continue };
@@ -273,7 +273,7 @@ impl Image {
         }
     }
 
-    /// What was settled and confirmed as settled does not come back.
+    /// Checks that messages settled for certain do not come back.
     fn check_settled(&self, shared: &Shared, model: &Model, kind: EndKind) {
         for ((queue, number), lsn) in &self.waiting {
             let last = model.last_deliveries.get(&(*number, *queue));
@@ -313,7 +313,7 @@ impl Image {
         }
     }
 
-    /// What one publisher sent is in its order.
+    /// Checks that each publisher's messages are in their order.
     fn check_order(&self, shared: &Shared, model: &Model, kind: EndKind) {
         let mut by_queue: Vec<(usize, Lsn, usize)> =
             self.waiting.iter().map(|((queue, number), lsn)| (*queue, *lsn, *number)).collect();

@@ -15,7 +15,7 @@ pub(crate) struct Client {
     pub(super) protocol: Box<dyn ClientProtocol>,
     pub(super) abilities: Abilities,
     pub(super) input: Vec<u8>,
-    /// It has said goodbye.
+    /// The client has said goodbye.
     pub(crate) is_leaving: bool,
     pub(crate) is_ended: bool,
     pub(super) has_error: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Client {
     pub(super) last_number: u64,
     pub(crate) actions_left: usize,
     pub(crate) is_reading: bool,
-    /// It accepts whatever it gets, at once, and publishes nothing more.
+    /// The client accepts every delivery at once, and publishes nothing more.
     pub(crate) accepts_all: bool,
     pub(crate) next_at: Time,
 }
@@ -49,7 +49,7 @@ pub(crate) enum Awaited {
     Other,
 }
 
-/// What the broker may not have worked off.
+/// A command that the broker may not have worked off.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unconfirmed {
     Message(usize),
@@ -62,7 +62,7 @@ pub(crate) struct OwnSubscription {
     pub(crate) record: usize,
     pub(crate) id: String,
     pub(crate) is_active: bool,
-    /// It is to end after some deliveries.
+    /// The subscription is to end after some deliveries.
     pub(crate) is_limited: bool,
 }
 

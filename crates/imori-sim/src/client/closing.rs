@@ -5,7 +5,7 @@ use crate::machine::Shared;
 use crate::model::Model;
 
 impl Client {
-    /// It says nothing more.
+    /// Tells whether the client says nothing more.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_ended || self.is_leaving || self.has_error
     }

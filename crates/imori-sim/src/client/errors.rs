@@ -41,7 +41,7 @@ impl Client {
         self.unconfirmed.iter().any(|(_, unconfirmed)| is_too_large(unconfirmed))
     }
 
-    /// Who is refused is told which limit that is, and how high.
+    /// Checks that a refusal names its limit, and how high that is.
     fn check_refusal(&self, shared: &Shared, model: &Model, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         let bytes_max = format!("`{}`", shared.log.borrow().group_bytes_max());

@@ -11,13 +11,13 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) arguments: &'a [(&'static str, String)],
     /// The inbox of its publisher that takes replies.
     pub(crate) reply_to: Option<usize>,
-    /// It bears its number, and whatever else it has, in headers.
+    /// The message bears its number, and its other properties, in headers.
     pub(crate) has_headers: bool,
     pub(crate) size: usize,
     pub(crate) priority: Option<u8>,
     pub(crate) expiration_ms: Option<u64>,
     pub(crate) delay_ms: Option<u64>,
-    /// Its id is that of this message, perhaps its own.
+    /// The message whose id it bears, perhaps itself.
     pub(crate) once: Option<usize>,
     pub(crate) wants_receipt: bool,
     pub(crate) is_in_transaction: bool,
@@ -47,7 +47,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// What its publisher calls a message.
+/// A publisher's name for a message.
 pub(crate) fn message_name(message: usize) -> String {
     format!("m{message}")
 }

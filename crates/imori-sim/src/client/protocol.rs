@@ -42,7 +42,7 @@ pub(crate) trait ClientProtocol {
     fn read(&mut self, input: &[u8]) -> Result<Option<(usize, Event)>, String>;
 }
 
-/// What clients of a protocol can do and learn.
+/// The abilities of a protocol's clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Abilities {
     /// Queues are declared by use, read and settled.
@@ -162,7 +162,7 @@ pub(crate) struct Confirmed {
 pub(crate) struct Delivered {
     /// The subscription that it is for.
     pub(crate) subscription: String,
-    /// Its number in the session, in a protocol that counts them.
+    /// The delivery's number in the session, in a protocol that counts them.
     pub(crate) number: Option<u64>,
     /// The name to settle it by.
     pub(crate) ack: String,

@@ -1,4 +1,4 @@
-//! What clients send to queues, with what chance adds to it.
+//! Publishing to queues, with the properties that chance adds.
 
 use super::client::Client;
 use super::outgoing::Outgoing;

@@ -46,7 +46,7 @@ impl Definitions {
         self.waiting.front().map(|(lsn, _)| *lsn)
     }
 
-    /// What the next process finds: what waits is in the journal.
+    /// The definitions that the next process finds; those that wait are in the journal.
     pub(crate) fn left(&self) -> Definitions {
         Definitions { waiting: VecDeque::new(), ..self.clone() }
     }

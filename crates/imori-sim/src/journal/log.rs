@@ -20,7 +20,7 @@ use crate::planted::Bug;
 /// group. The server has more, as its files are larger.
 const GROUP_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
-/// The same of a file that a checkpoint has for itself, with the checkpoint's floor.
+/// A file that a checkpoint has for itself, with the checkpoint's floor.
 const CHECKPOINT_SLACK_BYTES: usize = BLOCK_BYTES + 128;
 
 /// Something that one of the journal's threads can do next.
@@ -54,7 +54,7 @@ pub(crate) struct Log {
     job: Option<Job<DeviceFile>>,
     /// No file is ready for what is next.
     waits_for_file: bool,
-    /// What was appended then.
+    /// The last record that was appended then.
     waited_with: Lsn,
     pub(crate) progress: Progress,
     pub(crate) definitions: Definitions,
@@ -161,7 +161,7 @@ impl Log {
         self.is_checkpoint_refused
     }
 
-    /// The same journal, but of checkpoints it takes only those of so many bytes.
+    /// Limits the bytes of checkpoints that the journal takes.
     pub(crate) fn taking_checkpoints(self, checkpoint_bytes_max: usize) -> Log {
         Log { checkpoint_bytes_max, ..self }
     }
@@ -176,7 +176,7 @@ impl Log {
         Lsn(self.intake.next_lsn().0 - 1)
     }
 
-    /// What whoever waits for all records up to now waits for.
+    /// The number to wait for until all records up to now are durable.
     pub(crate) fn appended(&self) -> Lsn {
         if self.has_refused { Lsn::NEVER } else { self.last() }
     }
@@ -215,7 +215,7 @@ impl Log {
         Appended { first, through: Lsn(range.last.0) }
     }
 
-    /// What can be done next.
+    /// The steps that are possible next.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.has_failed {
@@ -260,7 +260,7 @@ impl Log {
         watermark
     }
 
-    /// What there is for segments now.
+    /// The room that segments have now.
     pub(crate) fn room(&self) -> Room {
         Room::new(self.free_bytes(), self.space)
     }
@@ -365,6 +365,7 @@ fn of_store(record: &NewRecord) -> journal::NewRecord {
     let kind = match record.kind {
         RecordKind::Message => RecordType::Message,
         RecordKind::Settle => RecordType::Settle,
+        RecordKind::Purge => RecordType::Purge,
         RecordKind::Count => RecordType::Count,
         RecordKind::Seen => RecordType::Seen,
         RecordKind::Definition => RecordType::Definition,

@@ -1,6 +1,6 @@
 //! The store on the simulated disk: the journal, whose threads are steps that the scheduler chooses, and segments.
 //!
-//! What stands here knows no broker: records in, progress out, faults of the disk on the way.
+//! Nothing here knows the broker: records in, progress out, faults of the disk on the way.
 
 mod store;
 mod log;

@@ -23,7 +23,7 @@ pub(crate) struct Store {
     pub(crate) segments: Segments<Device>,
 }
 
-/// What was in it.
+/// Everything that an opened store had in it.
 pub(crate) struct Found {
     /// The journal, without the messages in it.
     pub(crate) recovered: Recovered,
@@ -88,7 +88,7 @@ impl Store {
     }
 }
 
-/// What the last checkpoint says of pages.
+/// The last checkpoint among these records.
 pub(crate) fn last_checkpoint(records: &[Record]) -> Result<Checkpoint, String> {
     let last = records.iter().rfind(|record| record.kind == RecordType::Checkpoint);
     // The first eight bytes are the floor, which the journal has read.

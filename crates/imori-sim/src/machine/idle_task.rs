@@ -15,7 +15,7 @@ pub(crate) struct Task {
     pub(crate) woken: Rc<Cell<bool>>,
 }
 
-/// What a task waits for, as it said in its last turn. Nothing else gives it another, unless it is woken.
+/// Events that a task waits for, as its last turn said. Nothing else gives it another turn, unless it is woken.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     pub(crate) reads: bool,

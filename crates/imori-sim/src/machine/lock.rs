@@ -41,7 +41,7 @@ impl Locks {
         wrong.next()
     }
 
-    /// Who holds a lock.
+    /// The thread that holds a lock.
     pub(crate) fn holder(&self, lock: Lock) -> Option<usize> {
         self.0.borrow().iter().find(|(held, _)| *held == lock).map(|(_, holder)| *holder)
     }

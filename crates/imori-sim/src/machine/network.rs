@@ -30,7 +30,7 @@ pub(crate) struct Pipe {
     pub(crate) is_over: bool,
     /// The server's last bytes wait to be looked at.
     pub(crate) has_last_bytes: bool,
-    /// What the server had for the client and did not write, once it is over.
+    /// Bytes that the server had for the client and never wrote, once the connection is over.
     pub(crate) unsent: Vec<u8>,
     /// Some of what it had was with another cell, or cannot be known.
     pub(crate) is_unsent_incomplete: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Pipe {
     pub(crate) turn_began: Option<Time>,
 }
 
-/// What the server's write came to.
+/// The result of a write by the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Write {
     Bytes(usize),

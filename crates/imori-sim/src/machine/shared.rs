@@ -1,4 +1,4 @@
-//! What all cells of a run share, and the run's own means: chance, trace, locks, network.
+//! The state that all cells share, and the run's own means: chance, trace, locks, network.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -13,6 +13,7 @@ use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
 use imori_core::restore::Awakening;
+use imori_core::room::{Reserve, Room, RoomState};
 use imori_core::route::hamt::Seed;
 use imori_core::route::{Table, TableLimits};
 use imori_core::time::Time;
@@ -73,17 +74,17 @@ pub(crate) struct CellState {
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     /// Queues that were restored and are to be looked after.
     pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
-    /// It wants to be woken when more of the journal is durable.
+    /// The cell wants to be woken when more of the journal is durable.
     pub(crate) awaits_sync: Cell<bool>,
-    /// It wants to be woken when more of it is written.
+    /// The cell wants to be woken when more of the journal is written.
     pub(crate) awaits_write: Cell<bool>,
     /// The journal came further.
     pub(crate) is_woken: Cell<bool>,
-    /// What queues are to be told of their pages.
+    /// News of their pages that queues have not been told.
     pub(crate) page_news: RefCell<VecDeque<PageNews>>,
-    /// Its turns, as the checkpointer sees them.
+    /// The cell's turns, as the checkpointer sees them.
     pub(crate) turns: Turns,
-    /// It has told its connections that the broker stops.
+    /// The cell has told its connections that the broker stops.
     pub(crate) has_told: Cell<bool>,
 }
 
@@ -111,7 +112,7 @@ impl CellState {
     }
 }
 
-/// What all cells share.
+/// The state that all cells share.
 pub(crate) struct Shared {
     pub(crate) random: Random,
     pub(crate) trace: Trace,
@@ -133,7 +134,7 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) log: RefCell<Log>,
     pub(crate) segments: Segments<Device>,
-    /// What of the journal's messages the start left there.
+    /// Messages that the start left in the journal.
     pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
     pub(crate) checkpointer: Keeper,
     pub(crate) jobs: Jobs,
@@ -157,17 +158,17 @@ pub(crate) struct Shared {
     pub(crate) delayed: RefCell<BTreeSet<Lsn>>,
     /// Sessions whose last bytes wait to be looked at: what one gives back another may have had before it ended too.
     pub(crate) let_go: RefCell<Vec<usize>>,
-    /// A command has the room that there is for dead letters.
-    pub(crate) is_room_taken: Cell<bool>,
+    /// The right to the room that is kept for dead letters.
+    pub(crate) reserve: Reserve,
     /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
     pub(crate) behind_bytes: Cell<Option<usize>>,
     /// When something died and lingered last.
     pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
     /// Ends of the broker meanwhile.
     pub(crate) ends_with_pending: Cell<u64>,
-    /// What was rejected and lingers, or did, for a bug.
+    /// Rejected messages that wait for room, or did, for a bug.
     pub(crate) rejected: RefCell<BTreeSet<Holding>>,
-    /// Who waits for records so as to write pages has waited for too long.
+    /// Threads that wait for records before they write pages have waited for too long.
     pub(crate) gives_up: Cell<bool>,
 }
 
@@ -208,6 +209,7 @@ impl Shared {
                 feed_bytes: workload.feed_bytes,
                 unsent_bytes_max: workload.unsent_bytes_max,
                 inboxes_max: 4,
+                sessions_max: 4,
             },
             memory: Memory::new(workload.mark_bytes.unwrap_or(usize::MAX)),
             log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
@@ -227,7 +229,7 @@ impl Shared {
             points: Cell::new(0),
             delayed: RefCell::default(),
             let_go: RefCell::default(),
-            is_room_taken: Cell::default(),
+            reserve: Reserve::default(),
             behind_bytes: Cell::default(),
             dead_letters_pended_at: Cell::default(),
             ends_with_pending: Cell::default(),
@@ -236,7 +238,7 @@ impl Shared {
         }
     }
 
-    /// What the next process begins with: all that is not the broker's goes on.
+    /// Makes the state of the next process. Everything that is not the broker's goes on.
     pub(crate) fn next_life(&mut self, workload: &Workload, store: Store) -> Shared {
         let random = std::mem::replace(&mut self.random, Random::new(0));
         let trace = std::mem::replace(&mut self.trace, Trace::new(false));
@@ -269,29 +271,11 @@ impl Shared {
         log.queued() <= self.queued_max / 2 && !log.is_space_low && !log.is_stalled()
     }
 
-    /// Tells whether what only moves or repeats something has to ask for room.
-    pub(crate) fn is_room_scarce(&self) -> bool {
-        let log = self.log.borrow();
-        log.is_space_low || self.behind_bytes.get().is_some() || log.queued() > self.queued_max
-    }
-
-    /// Bytes of it that one command may write where there is room: half a journal file.
-    pub(crate) fn moves_bytes_max(&self) -> usize {
-        self.log.borrow().group_bytes_max() / 2
-    }
-
-    /// Nothing, less than most of them take, or enough for all; none while somebody has it.
-    pub(crate) fn take_room(&self) -> Option<usize> {
-        let is_free = !self.is_room_taken.replace(true);
-        let bytes = || *self.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
-        is_free.then(|| self.behind_bytes.get().unwrap_or_else(bytes))
-    }
-
     pub(crate) fn cell(&self, cell: usize) -> &CellState {
         self.cells.get(cell).expect("cells are numbered from 0")
     }
 
-    /// What the thread of this number is doing: the cells come first, then those of the store.
+    /// The status of a thread by its number: the cells come first, then the threads of the store.
     pub(crate) fn status(&self, thread: usize) -> &Cell<Status> {
         match thread.checked_sub(self.cells.len()) {
             Some(of_store) => &self.threads.thread(of_store).status,
@@ -311,5 +295,35 @@ impl Shared {
 
     pub(crate) fn is_violated(&self) -> bool {
         self.violation.borrow().is_some()
+    }
+}
+
+impl Room for Shared {
+    fn state(&self) -> RoomState {
+        let log = self.log.borrow();
+        let is_behind = self.behind_bytes.get().is_some() || log.queued() > self.queued_max;
+        if log.is_space_low || is_behind {
+            return RoomState::Scarce;
+        }
+        // Half a journal file.
+        RoomState::Ample { command_bytes_max: log.group_bytes_max() / 2 }
+    }
+
+    fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    /// Nothing, less than most of them take, or enough for all.
+    fn reserve_bytes(&self) -> usize {
+        let bytes = || *self.random.pick(&[0, 0, 4_096, 12_000, 1 << 20]);
+        self.behind_bytes.get().unwrap_or_else(bytes)
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.memory.is_disk_alarmed()
+    }
+
+    fn may_declare(&self) -> bool {
+        true
     }
 }

@@ -1,4 +1,4 @@
-//! What the threads of a run wait for, as the scheduler sees it, and the jobs of those of the store.
+//! The waits of a run's threads, as the scheduler sees them, and the jobs of the store's threads.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,22 +11,22 @@ use super::lock::Lock;
 /// How many threads of the store know the broker: the checkpointer, one that writes pages, one that reads them.
 pub(crate) const STORE_THREADS: usize = 3;
 
-/// What a thread is doing, for the scheduler.
+/// The state of a thread, for the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It goes on when it has work.
+    /// The thread goes on when it has work.
     Idle,
-    /// It can go on.
+    /// The thread can go on.
     Ready,
-    /// It waits for a lock.
+    /// The thread waits for a lock.
     Waiting(Lock),
-    /// It met a violation and never goes on.
+    /// The thread met a violation and never goes on.
     Failed,
-    /// It has ended, as the broker ends.
+    /// The thread has ended, as the broker ends.
     Over,
 }
 
-/// What the threads do, and wait for.
+/// The states of the store's threads.
 #[derive(Debug)]
 pub(crate) struct StoreThreads {
     threads: [ThreadState; STORE_THREADS],
@@ -43,7 +43,7 @@ pub(crate) struct ThreadState {
     pub(crate) waits: Cell<Wait>,
 }
 
-/// What a thread of the store waits for.
+/// The event that a thread of the store waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wait {
     /// A reason for another round.
@@ -56,11 +56,11 @@ pub(crate) enum Wait {
     Passed(usize, u64),
     /// The journal is durable up to here.
     Synced(Lsn),
-    /// The same, but not for ever.
+    /// The journal is durable up to here; the thread gives up at some time.
     Records(Lsn),
 }
 
-/// What queues asked for and nobody has begun.
+/// Page jobs that nobody has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     pub(crate) writing: RefCell<VecDeque<Job>>,

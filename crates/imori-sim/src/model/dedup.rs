@@ -1,4 +1,4 @@
-//! What has to hold of messages with one id in queues that take each once in a window.
+//! Rules for messages that share an id, in queues that take each id once in a window.
 
 use super::duplicate::{Span, Taken};
 use super::model::Model;
@@ -39,8 +39,8 @@ impl Model {
         }
     }
 
-    /// Tells whether a queue may have passed a message over for another of its id; `is_there` says of a message whether
-    /// it was not passed over itself.
+    /// Tells whether a queue may have passed a message over for another of its id. `is_there` says whether a
+    /// message was taken itself.
     pub(crate) fn is_duplicate(
         &self,
         message: usize,

@@ -1,4 +1,4 @@
-//! What has to hold of messages that wait for their time.
+//! Rules for delayed messages.
 
 use super::due::Cancel;
 use super::model::Model;
@@ -8,7 +8,7 @@ use crate::machine::Shared;
 use crate::property::Property;
 
 impl Model {
-    /// It is due, and nobody took it back.
+    /// Checks that a delivered message is due, and was not cancelled.
     pub(crate) fn check_due(&mut self, shared: &Shared, arrived: &Arrived<'_>) {
         let (now, message) = (shared.clock.get(), arrived.message);
         // A queue that refuses what is too much for it sends it to the dead at once.

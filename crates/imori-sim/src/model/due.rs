@@ -18,7 +18,7 @@ pub(crate) struct Due {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cancel {
     Not,
-    /// It may be gone.
+    /// Somebody asked for it, so that the message may be gone.
     Asked,
     /// The broker said so.
     Done,
@@ -30,7 +30,7 @@ impl Due {
         Due { delay, earliest: Time::NEVER, latest: Time::NEVER }
     }
 
-    /// Its frame, or its COMMIT, is on its way to a connection.
+    /// Notes that the message's frame, or its commit, is on its way to a connection.
     pub(crate) fn sent(&mut self, shared: &Shared, session: usize) {
         let began = shared.network.pipe(session).turn_began;
         self.earliest = began.unwrap_or(shared.clock.get()).after(self.delay);

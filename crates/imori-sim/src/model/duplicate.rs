@@ -16,14 +16,14 @@ pub(crate) struct Duplicate {
     latest: Time,
 }
 
-/// What shows that a queue took a message.
+/// The first sight of a message that a queue took.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     /// When it was seen.
     pub(crate) at: Time,
     /// At which step.
     pub(crate) step: u64,
-    /// It was among the dead then, and may have left the queue long before.
+    /// The message was a dead letter then, and may have left the queue long before.
     pub(crate) is_dead: bool,
 }
 
@@ -33,7 +33,7 @@ impl Duplicate {
         Duplicate { first, earliest: Time::NEVER, latest: Time::NEVER }
     }
 
-    /// Its frame, or its COMMIT, is on its way to a connection.
+    /// Notes that the message's frame, or its commit, is on its way to a connection.
     pub(crate) fn sent(&mut self, shared: &Shared, session: usize) {
         let began = shared.network.pipe(session).turn_began;
         self.earliest = began.unwrap_or(shared.clock.get());

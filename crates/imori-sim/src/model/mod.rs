@@ -1,6 +1,6 @@
-//! What clients know: who sent what, who got what, and what that allows to happen next.
+//! The clients' knowledge: sent messages, deliveries, and the deliveries that these allow next.
 //!
-//! It is made of what goes over the wire alone, and knows nothing of how the broker works.
+//! The model follows from the wire alone, and knows nothing of how the broker works.
 
 mod arrival;
 mod address;

@@ -18,7 +18,7 @@ impl Model {
         *latest = key;
     }
 
-    /// What is restored comes in its order, as long as nobody went who had some of it, and nothing was given back.
+    /// Restored messages come in their order, as long as no consumer of them went and none was released.
     pub(super) fn check_restored_order(
         &mut self,
         shared: &Shared,

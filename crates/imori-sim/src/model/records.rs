@@ -1,4 +1,4 @@
-//! What is known of each thing by itself: sessions, messages, subscriptions, deliveries, transactions.
+//! The model's records: sessions, messages, subscriptions, deliveries, transactions.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::duplicate::Duplicate;
 pub(crate) struct SessionRecord {
     /// The client ended it, or noticed its end.
     pub(crate) ended_at: Option<u64>,
-    /// It ended with the broker.
+    /// The session ended with the broker.
     pub(crate) is_crashed: bool,
 }
 
@@ -19,12 +19,12 @@ pub(crate) struct SessionRecord {
 pub(crate) struct MessageRecord {
     pub(crate) publisher: usize,
     pub(crate) to: To,
-    /// Its place among what its publisher sends; that of the COMMIT first, in a transaction.
+    /// The place among its publisher's messages; in a transaction the place of the commit comes first.
     pub(crate) key: (u64, u64),
     pub(crate) size: usize,
     pub(crate) priority: u8,
     pub(crate) has_ttl: bool,
-    /// It bears headers, its number among them.
+    /// The message bears headers, its number among them.
     pub(crate) has_headers: bool,
     /// Bytes of header text that the broker keeps, where a receiver cannot count them.
     pub(crate) text_bytes: Option<usize>,
@@ -34,7 +34,7 @@ pub(crate) struct MessageRecord {
     pub(crate) confirmed_at: Option<u64>,
     /// A receipt of its own said so.
     pub(crate) has_receipt: bool,
-    /// It is to outlive the broker, where its queue does.
+    /// The message is to outlive the broker, where its queue does.
     pub(crate) is_persistent: bool,
     pub(crate) is_in_transaction: bool,
     /// When somebody may have it, if not at once.
@@ -43,7 +43,7 @@ pub(crate) struct MessageRecord {
     pub(crate) cancel: Cancel,
     /// How often that was tried.
     pub(crate) cancels: usize,
-    /// It has an id that others may have.
+    /// The id that other messages may bear too.
     pub(crate) duplicate: Option<Duplicate>,
     /// The journal has no room for it, or for its transaction.
     pub(crate) is_too_large: bool,
@@ -66,7 +66,7 @@ pub(crate) enum Mode {
     Individual,
 }
 
-/// What a subscription reads.
+/// The source of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reads {
     Queue(usize),
@@ -91,7 +91,7 @@ pub(crate) struct SubscriptionRecord {
     pub(crate) deliveries_max: Option<usize>,
     /// Deliveries that its client has not settled.
     pub(crate) unsettled: usize,
-    /// What a live one got.
+    /// Messages that a live subscription got.
     pub(crate) got: BTreeSet<usize>,
 }
 
@@ -108,10 +108,10 @@ impl SubscriptionRecord {
     }
 }
 
-/// What became of the latest delivery of a message from a queue.
+/// The outcome of the latest delivery of a message from a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Its consumer has said nothing that counts yet.
+    /// The consumer has not settled the delivery.
     Open,
     Auto,
     Accept,
@@ -123,16 +123,16 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LastDelivery {
     pub(crate) session: usize,
-    /// Its number in the session.
+    /// The delivery's number in the session.
     pub(crate) number: u64,
     pub(crate) outcome: Outcome,
-    /// Its consumer knows that the broker heard the outcome.
+    /// The consumer knows that the broker heard the outcome.
     pub(crate) is_processed: bool,
     /// The broker ended since, so that it may not know of this delivery any more.
     pub(crate) is_of_earlier_life: bool,
 }
 
-/// What a transaction did, once it was committed.
+/// The publishes and accepts of a committed transaction.
 #[derive(Debug)]
 pub(crate) struct TransactionRecord {
     pub(crate) session: usize,
@@ -146,7 +146,7 @@ pub(crate) struct TransactionRecord {
 pub(crate) struct Arrived<'a> {
     pub(crate) session: usize,
     pub(crate) message: usize,
-    /// Its number in the session.
+    /// The delivery's number in the session.
     pub(crate) number: u64,
     pub(crate) is_redelivered: bool,
     /// Bytes of the header lines that are the message's own.

@@ -23,7 +23,7 @@ fn shared() -> Shared {
     Shared::new(&workload, Random::new(1), Trace::new(false), None, settings, store)
 }
 
-/// What a model says of deliveries from queue 0 to sessions 1 and 2; messages 0 to 3 were sent by
+/// The property that deliveries from queue 0 to sessions 1 and 2 break. Messages 0 to 3 were sent by
 /// session 0 in this order, 2 to the inbox of session 1, 3 to the topic `a`.
 fn broken(happen: impl FnOnce(&Shared, &mut Model)) -> Option<Property> {
     let shared = shared();

@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Looks for which time has to pass until those who write pages have waited for too long.
 const LOOKS_OF_PAGER: usize = 4;
 
-/// The same until nothing but others can end it.
+/// Looks for which time has to pass until nothing but others can give room.
 const LOOKS_MAX: usize = 8;
 
 /// How long publishers may wait once there is room and nothing else that they wait for.
@@ -31,8 +31,8 @@ const END_MAX: Duration = Duration::from_secs(1);
 const FILES_ENOUGH: u64 = 10;
 
 impl Simulation {
-    /// Others take room, or give some back, and the server looks at what there is, if the seed has it so; and the disk
-    /// is behind for a while.
+    /// Lets others take room or give some back, and the server look at it, as the seed has it. The disk may be
+    /// behind for a while too.
     pub(crate) fn change_room(&mut self) {
         if let Some(every) = self.workload.behind_every
             && self.shared.random.chance(1, every)
@@ -76,7 +76,7 @@ impl Simulation {
         (waits && self.disk_full.looks <= 2 * LOOKS_MAX).then_some(next)
     }
 
-    /// It looks, after nothing else was left to do. If that does not help, others give room back.
+    /// Looks at the room after nothing else was left to do. If that does not help, others give room back.
     pub(crate) fn look_in_vain(&mut self) {
         self.disk_full.looks += 1;
         self.shared.gives_up.set(self.disk_full.looks > LOOKS_OF_PAGER);
@@ -198,7 +198,7 @@ impl Simulation {
         }
     }
 
-    /// What nobody needs keeps no room.
+    /// Checks that files nobody needs take no room.
     fn check_drained(&self) {
         let shared = &self.shared;
         let mut messages = 0;

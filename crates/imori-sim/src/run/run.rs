@@ -9,7 +9,7 @@ use crate::client::{NewSubscription, Place};
 use crate::model::{Mode, Reads};
 use crate::property::{Property, Violation};
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// A number that equal runs share.
@@ -22,7 +22,7 @@ pub struct Outcome {
     pub has_pending_dead_letters: bool,
     /// Ends of the broker meanwhile.
     pub ends_with_pending: u64,
-    /// What was broken, if anything was.
+    /// The property that was broken, if one was.
     pub violation: Option<Violation>,
 }
 
@@ -221,7 +221,7 @@ impl Simulation {
         self.rest("draining")
     }
 
-    /// What waits where, for people.
+    /// The messages that wait in each queue, for people.
     fn inventory(&self) -> String {
         let mut text = format!("{} bytes are charged", self.shared.memory.gauge().bytes());
         self.shared.queues.each(|_, queue| {
@@ -235,7 +235,7 @@ impl Simulation {
         text
     }
 
-    /// What the one who drained got: the messages that waited, and in how many queues each did.
+    /// The messages that waited when the queues were drained, and in how many queues each did.
     fn drained(&self) -> BTreeMap<usize, usize> {
         let drainer = self.clients.last().map(|client| client.session);
         let mut waiting = BTreeMap::new();

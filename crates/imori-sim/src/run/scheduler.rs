@@ -1,4 +1,4 @@
-//! Who goes on: at each step a cell, a client, a thread of the store or the disk, as the seed has it; else time passes.
+//! The scheduler: at each step the seed picks a cell, a client, a thread of the store or the disk; else time passes.
 
 use std::rc::Rc;
 

@@ -43,7 +43,7 @@ pub(crate) struct Simulation {
     pub(crate) held_up: (usize, u64),
     /// How far it looks for something to happen before it counts as at rest.
     pub(crate) patience: Duration,
-    /// Its last end was marked as clean, and the disk failed under that.
+    /// The last end of the broker was marked as clean, and the disk failed meanwhile.
     pub(crate) may_be_unmarked: bool,
     /// The broker may end by itself.
     pub(crate) may_crash: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Simulation {
     pub(crate) disk_full: DiskFull,
 }
 
-/// What the disk has no room for.
+/// The course of a full disk.
 #[derive(Debug, Default)]
 pub(crate) struct DiskFull {
     /// Publishers waited for room at the last look.

@@ -1,4 +1,4 @@
-//! What the server's checkpointer and pager need of a thread of the store, and the bugs that are planted between the two.
+//! A thread of the store as host of the server's checkpointer and pager, and the bugs that are planted between the two.
 
 use std::io;
 
@@ -7,6 +7,7 @@ use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
 use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
 use imori_core::record::{Checkpoint, NewRecord, RecordKind};
+use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_server::{
     Keeper, KeeperHost, PageHost, PageNews, Purpose, discard_pages, read_journal, write_drafts,
@@ -77,15 +78,8 @@ impl KeeperHost for StoreThread<'_> {
     }
 
     fn with_room_for_ids<R>(&self, renew: impl FnOnce(usize) -> R) -> R {
-        if !self.shared.is_room_scarce() {
-            return renew(self.shared.moves_bytes_max());
-        }
-        let room = self.shared.take_room();
-        let renewed = renew(room.unwrap_or(0));
-        if room.is_some() {
-            self.shared.is_room_taken.set(false);
-        }
-        renewed
+        let allowance = self.shared.allow();
+        renew(allowance.bytes())
     }
 
     fn append(&self, record: NewRecord) -> Lsn {

@@ -1,4 +1,4 @@
-//! What died and lingers for want of room: how much of that a run meets, and the bugs that are planted in its records.
+//! Dead letters that wait for room: how many a run meets, and the bugs that are planted in their records.
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{Count, Holding};
@@ -91,11 +91,11 @@ fn rejections(record: &NewRecord) -> Vec<Holding> {
         return Vec::new();
     }
     let counts = counts(&record.payload).expect("the core wrote it");
-    counts.iter().filter(|count| count.failures == Count::REJECTED).map(|count| count.holding).collect()
+    counts.iter().filter(|count| count.is_rejected).map(|count| count.holding).collect()
 }
 
 fn without(counts: Vec<Count>) -> Vec<Count> {
-    counts.into_iter().filter(|count| count.failures != Count::REJECTED).collect()
+    counts.into_iter().filter(|count| !count.is_rejected).collect()
 }
 
 fn counts(payload: &[u8]) -> Result<Vec<Count>, RecordError> {

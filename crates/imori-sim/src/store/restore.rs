@@ -60,6 +60,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
     if !shared.has(Bug::SettlesForgotten) {
         of(RecordType::Settle).try_for_each(|(_, payload)| restore.settle(payload))?;
     }
+    of(RecordType::Purge).try_for_each(|(_, payload)| restore.purge(payload))?;
     of(RecordType::Count).try_for_each(|(_, payload)| match shared.has(Bug::RejectionUnread) {
         true => restore.count(&unread_rejections(payload)?),
         false => restore.count(payload),
@@ -122,7 +123,7 @@ fn read_delayed(shared: &Shared, restore: &mut Restore) -> Result<(), RecordErro
     Ok(())
 }
 
-/// What queues are done with.
+/// Records that queues have settled.
 fn settled<'a>(payloads: impl Iterator<Item = &'a [u8]>) -> Result<BTreeSet<Holding>, RecordError> {
     let mut settled = BTreeSet::new();
     for payload in payloads {

@@ -1,8 +1,8 @@
-//! What clients can do, and how likely each of that is.
+//! Actions of clients, and how likely each is.
 
 use crate::random::Random;
 
-/// What a client can do next.
+/// One action of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     SendToQueue,
@@ -46,7 +46,7 @@ impl Action {
     ];
 }
 
-/// What a run is mostly about.
+/// The main subject of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavour {
     /// A bit of everything, some of it often.

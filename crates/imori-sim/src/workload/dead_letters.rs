@@ -6,7 +6,7 @@ use super::workload::Workload;
 use crate::random::Random;
 
 impl Workload {
-    /// The same with queues that last and send their dead elsewhere, a disk that is behind or full for a while, and
+    /// Makes queues last and dead-letter, with a disk that is behind or full for a while, and
     /// ends of the broker meanwhile.
     pub(crate) fn with_dead_letters(mut self, random: &Random) -> Workload {
         for index in 0..self.queues.len() {
@@ -40,7 +40,7 @@ impl Workload {
 }
 
 impl QueueSpec {
-    /// It is always there, and outlives the broker.
+    /// Makes the queue stay, and outlive the broker.
     fn last(&mut self) {
         (self.is_volatile, self.is_transient) = (false, false);
         let ends = |name: &str, value: &str| {
@@ -49,7 +49,7 @@ impl QueueSpec {
         self.arguments.retain(|(name, value)| !ends(name, value));
     }
 
-    /// What waits in it may die without being rejected, if it does not do so already.
+    /// Gives waiting messages a cause of death other than rejection, if they have none.
     fn die_of_something(&mut self, random: &Random) {
         match random.below(6) {
             0 if self.ttl_ms.is_none() => self.limit_time(random.between(0, 40)),

@@ -16,20 +16,20 @@ pub(crate) struct QueueSpec {
     /// The queue that takes what is not accepted.
     pub(crate) dead_letter: Option<usize>,
     pub(crate) is_dead_letter_queue: bool,
-    /// What it hears of the topic exchange; then nobody sends to it by name.
+    /// The binding to the topic exchange; nobody sends by name to a queue that has one.
     pub(crate) pattern: Option<String>,
     pub(crate) ttl_ms: Option<usize>,
-    /// It has a length limit.
+    /// The queue has a length limit.
     pub(crate) is_bounded: bool,
     /// At its limit it refuses rather than drops.
     pub(crate) refuses: bool,
     pub(crate) has_priorities: bool,
     pub(crate) has_delivery_limit: bool,
-    /// It takes each id once in so long.
+    /// The window in which the queue takes each id once.
     pub(crate) window: Option<Duration>,
-    /// It can be gone, and come back empty.
+    /// The queue can be gone, and come back empty.
     pub(crate) is_volatile: bool,
-    /// It ends with the broker.
+    /// The queue ends with the broker.
     pub(crate) is_transient: bool,
     /// How safe a persistent message is when it is confirmed.
     pub(crate) level: Option<Level>,
@@ -70,7 +70,7 @@ impl QueueSpec {
         self.has_delivery_limit = true;
     }
 
-    /// What is not accepted goes to the queue of this name and number.
+    /// Sends dead letters to the queue of this name and number.
     pub(crate) fn send_dead_to(&mut self, name: &str, index: usize) {
         self.argue("x-dead-letter-exchange", &"");
         self.argue("x-dead-letter-routing-key", &name);

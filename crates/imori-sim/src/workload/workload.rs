@@ -1,4 +1,4 @@
-//! What a seed makes clients do: which queues there are, how large things are, how often what is done.
+//! The workload of a seed: its queues, the sizes of things, and how often each action is done.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub(crate) struct Paging {
     pub(crate) segment_bytes_goal: usize,
     /// Journal files that may be live.
     pub(crate) files_max: usize,
-    /// What of the messages of the journal stays there at a start.
+    /// Messages of the journal that stay there at a start.
     pub(crate) leaving: Leaving,
     /// Publishers would wait for space, so that each page that goes is worth a checkpoint.
     pub(crate) is_space_low: bool,
@@ -130,7 +130,7 @@ impl Workload {
         Workload { nats_share, ..self }
     }
 
-    /// The same with journal files so small that some messages do not fit into them.
+    /// Makes journal files so small that some messages do not fit into them.
     fn with_tiny_files(mut self, random: &Random) -> Workload {
         self.file_blocks = *random.pick(&[3, 4]);
         self.body_bytes_max = self.body_bytes_max.min(24);
@@ -182,7 +182,7 @@ impl Workload {
         self.repeats.is_some_and(|repeats| repeats.is_next(random))
     }
 
-    /// What a client does not do anything for.
+    /// The time until a client's next action.
     pub(crate) fn pause(&self, random: &Random) -> Duration {
         match self.long_waits() && random.chance(1, 16) {
             true => Duration::from_secs(25),
@@ -264,7 +264,7 @@ impl Workload {
         workload
     }
 
-    /// The same with queues that are longer than their memory, and with several lives.
+    /// Makes queues longer than their memory, and gives the broker several lives.
     fn with_long_queues(self, random: &Random) -> Workload {
         Workload {
             clients: random.between(2, 4),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets the unexpected has failed")]
 
 mod client;
+mod login;
 mod press;
 mod split;
 mod talk;

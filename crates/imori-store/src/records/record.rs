@@ -44,11 +44,13 @@ pub enum RecordType {
     Definition = 10,
     /// Message ids that a queue took, written again so that the records of those messages may be freed.
     Seen = 11,
+    /// Pages whose messages were purged.
+    Purge = 12,
 }
 
 impl RecordType {
     fn from_byte(byte: u8) -> Option<RecordType> {
-        const ALL: [RecordType; 11] = [
+        const ALL: [RecordType; 12] = [
             RecordType::Message,
             RecordType::Enqueue,
             RecordType::Settle,
@@ -60,6 +62,7 @@ impl RecordType {
             RecordType::Pad,
             RecordType::Definition,
             RecordType::Seen,
+            RecordType::Purge,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -307,10 +310,10 @@ mod tests {
 
         #[test]
         fn decode_after_encode_is_identity(
-            lsn in 1u64.., byte in 1u8..=10, flags in 0u8..=1, generation: u32,
+            lsn in 1u64.., byte in 1u8..=12, flags in 0u8..=1, generation: u32,
             payload in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
-            let kind = RecordType::from_byte(byte).expect("there are ten");
+            let kind = RecordType::from_byte(byte).expect("there are twelve");
             let record = RecordView { lsn: Lsn(lsn), kind, flags, generation, payload: &payload };
             let bytes = encoded(&record);
             prop_assert_eq!(decode(&bytes, seal()), Ok((record, bytes.len())));

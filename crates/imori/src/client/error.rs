@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use crate::url::Url;
+use imori_bench::Url;
 
 /// Why a conversation with the broker ended.
 #[derive(Debug)]

@@ -11,12 +11,17 @@ mod error;
 pub(crate) use conversation::{Ack, Client, Header, Message, Received, Subscription};
 pub(crate) use error::ClientError;
 
-use crate::url::{Scheme, Url};
+use imori_bench::{Scheme, Url};
 
 /// Connects and logs in, in the protocol of the URL.
 pub(crate) fn connect(url: &Url) -> Result<Box<dyn Client>, ClientError> {
     Ok(match url.scheme {
         Scheme::Stomp => Box::new(stomp::Stomp::connect(url)?),
         Scheme::Nats => Box::new(nats::Nats::connect(url)?),
+        Scheme::Peer(_) => {
+            return Err(ClientError::Unspeakable(format!(
+                "`{url}` is no broker; use `stomp://` or `nats://`"
+            )));
+        }
     })
 }

@@ -17,7 +17,7 @@ use imori_nats::operation::{Publish, ServerOp, Subscribe};
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
 use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
-use crate::url::Url;
+use imori_bench::Url;
 
 /// The queue group of those that share a subject.
 const GROUP: &[u8] = b"imori-respond";

@@ -13,7 +13,7 @@ use imori_stomp::version::Version;
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
 use super::error::ClientError;
 use super::transport::{PATIENCE, Transport};
-use crate::url::Url;
+use imori_bench::Url;
 
 /// Asked for with the last message: the receipts of one destination come in order.
 const LAST: &[u8] = b"last";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::error::ClientError;
 use crate::output::complain;
-use crate::url::Url;
+use imori_bench::Url;
 
 /// Bytes that are gathered before they are written.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;

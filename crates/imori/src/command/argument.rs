@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::client::{Client, ClientError, Header, connect};
 use crate::config::{Problems, load};
-use crate::url::Url;
+use imori_bench::Url;
 
 /// Which broker to talk to.
 #[derive(Debug, Args)]

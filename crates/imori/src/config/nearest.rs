@@ -1,6 +1,7 @@
 //! Finds the known name that a misspelt one most likely meant.
 
 use imori_server::config::Config;
+use strsim::levenshtein;
 
 /// The section whose name is nearest.
 pub(super) fn nearest_section(name: &str) -> Option<&'static str> {
@@ -30,23 +31,13 @@ fn nearest<T>(candidates: impl Iterator<Item = (usize, T)>, name: &str) -> Optio
     (distance <= distance_max).then_some(candidate)
 }
 
-/// How many characters have to be put in, taken out or replaced, where the end of `known` may
-/// be missing for the price of one: people leave the unit off.
+/// The edit distance in characters, where the end of `known` may be missing for the price of one:
+/// people leave the unit off.
 fn distance(typed: &str, known: &str) -> usize {
-    let known: Vec<char> = known.chars().collect();
-    let mut row: Vec<usize> = (0..=known.len()).collect();
-    for (typed_len, typed) in typed.chars().enumerate() {
-        let mut next = vec![typed_len + 1];
-        for ((known, diagonal), above) in known.iter().zip(&row).zip(row.iter().skip(1)) {
-            let left = next.last().copied().unwrap_or_default();
-            let replaced = diagonal + usize::from(typed != *known);
-            next.push(replaced.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    let whole = row.last().copied().unwrap_or_default();
-    let beginning = row.iter().min().copied().unwrap_or_default();
-    whole.min(beginning + 1)
+    let beginnings = known.char_indices().filter_map(|(end, _)| known.get(..end));
+    let beginning = beginnings.map(|beginning| levenshtein(typed, beginning)).min();
+    let whole = levenshtein(typed, known);
+    beginning.map_or(whole, |distance| whole.min(distance + 1))
 }
 
 #[cfg(test)]

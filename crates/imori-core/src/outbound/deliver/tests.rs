@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use super::super::test_stage::{FEED_BYTES, QUEUE, Stage, UNSENT_BYTES_MAX, long};
-use super::super::{AfterCancel, Credit, INBOX_PREFIX, Numbers, OutboundLimits};
+use super::super::{AfterCancel, Credit, INBOX_PREFIX, Numbers, OutboundLimits, SessionId};
 use super::*;
 use crate::confirm::Confirm;
 use crate::message::Address;
@@ -29,7 +29,7 @@ fn deliveries_of_all_kinds_are_numbered_by_their_session() {
     let mut stage = Stage::new();
     let consumer = stage.consume("c", QUEUE, true, Credit::window(9));
     let live = stage.subscribe("l");
-    let inbox = stage.outbound.inbox(b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
+    let inbox = stage.outbound.inbox(SessionId::FIRST, b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
     stage.offer(consumer, 1, "1");
     assert_eq!(stage.send(live, "2"), Live::Taken);
     assert_eq!(stage.reply(&inbox, "3"), Reply::Taken);
@@ -91,7 +91,7 @@ fn headers_are_written_once_for_receivers_of_one_kind() {
 fn who_reads_too_slowly_is_cut_and_told_last() {
     let mut stage = Stage::new();
     let reader = stage.subscribe("l");
-    let inbox = stage.outbound.inbox(b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
+    let inbox = stage.outbound.inbox(SessionId::FIRST, b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
     let big = "b".repeat(WAITING_BODY_MIN);
     let mut sent = 0;
     while stage.send(reader, &big) != Live::Cut {
@@ -116,7 +116,7 @@ fn who_reads_too_slowly_is_cut_and_told_last() {
 #[test]
 fn a_reply_to_an_owner_who_is_behind_cuts_the_owner() {
     let mut stage = Stage::new();
-    let inbox = stage.outbound.inbox(b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
+    let inbox = stage.outbound.inbox(SessionId::FIRST, b"i", || (b"i".as_slice().into(), [1; 16])).unwrap();
     let replies: Vec<Reply> = (0..1000).map(|_| stage.reply(&inbox, &long("r"))).collect();
     let taken = replies.iter().take_while(|reply| **reply == Reply::Taken).count();
     assert!(taken >= UNSENT_BYTES_MAX / 200);
@@ -127,11 +127,15 @@ fn a_reply_to_an_owner_who_is_behind_cuts_the_owner() {
 #[test]
 fn an_inbox_opens_to_its_secret_alone() {
     let mut stage = Stage::new();
-    let address = stage.outbound.inbox(b"a", || (b"A".as_slice().into(), [1; 16])).unwrap();
-    let same = stage.outbound.inbox(b"a", || unreachable!("it is known")).unwrap();
+    let address = stage.outbound.inbox(SessionId::FIRST, b"a", || (b"A".as_slice().into(), [1; 16])).unwrap();
+    let same = stage.outbound.inbox(SessionId::FIRST, b"a", || unreachable!("it is known")).unwrap();
     assert_eq!(address, same);
-    let other = stage.outbound.inbox(b"b", || (b"B".as_slice().into(), [2; 16])).unwrap();
-    assert_eq!(stage.outbound.inbox(b"c", || (b"C".as_slice().into(), [3; 16])), None, "LIM: two");
+    let other = stage.outbound.inbox(SessionId::FIRST, b"b", || (b"B".as_slice().into(), [2; 16])).unwrap();
+    assert_eq!(
+        stage.outbound.inbox(SessionId::FIRST, b"c", || (b"C".as_slice().into(), [3; 16])),
+        None,
+        "LIM: two"
+    );
     // SECURITY AUTH-06: one wrong bit, another's secret, another index.
     let mut wrong_bit = address;
     wrong_bit.secret[15] ^= 1;
@@ -201,7 +205,7 @@ fn a_run_arrives_as_its_messages_one_by_one_would() {
 fn a_run_that_is_too_much_cuts_its_reader() {
     let mut stage = Stage::new();
     let reader = stage.subscribe("l");
-    stage.outbound.limits = OutboundLimits { feed_bytes: 20, unsent_bytes_max: 30, inboxes_max: 0 };
+    stage.outbound.limits = OutboundLimits { feed_bytes: 20, unsent_bytes_max: 30, ..stage.outbound.limits };
     let mut shared = SharedHeaders::for_repetition(1);
     assert_eq!(stage.send_run(reader, &["1111", "2222", "3333", "4444"], &mut shared), Live::Pressed);
     assert_eq!(stage.send_run(reader, &["5555", "6666"], &mut shared), Live::Cut);

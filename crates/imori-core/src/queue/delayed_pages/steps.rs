@@ -175,7 +175,9 @@ fn what_is_known_of_deliveries_holds_for_what_was_delayed() {
         let settings = QueueSettings { is_durable: true, delivery_limit: limit, ..dead_lettering() };
         let (mut queue, id, entries) = on_disk(settings, 1..=3);
         let holding = Holding { queue: DurableQueueId(1), lsn: Lsn(2) };
-        queue.restore_counts([Count { holding, failures, is_redelivered: true }].into_iter());
+        queue.restore_counts(
+            [Count { holding, failures, is_redelivered: true, is_rejected: false }].into_iter(),
+        );
         let mut effects = Effects::default();
         assert_eq!(queue.page_read(id, entries, NOW, &mut effects), 0);
         let given = given(&mut queue, DUE, &mut effects);
@@ -194,7 +196,9 @@ fn what_was_given_out_before_it_was_written_is_known_to_be_so() {
         let (mut queue, id, mut entries) = on_disk(settings, 1..=2);
         entries[0].envelope.is_redelivered = is_redelivered;
         let holding = Holding { queue: DurableQueueId(1), lsn: Lsn(1) };
-        queue.restore_counts([Count { holding, failures: 0, is_redelivered: false }].into_iter());
+        queue.restore_counts(
+            [Count { holding, failures: 0, is_redelivered: false, is_rejected: false }].into_iter(),
+        );
         assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
         assert_eq!(given(&mut queue, DUE, &mut Effects::default()), [(0, is_redelivered), (0, false)]);
     }

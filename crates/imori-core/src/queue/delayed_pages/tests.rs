@@ -300,8 +300,7 @@ impl Bench {
     fn checkpoint(&mut self, removes: bool) {
         // The copies that are under way end before a checkpoint.
         self.write_spilled(true);
-        let tally = self.queue.tally();
-        self.disk.keep(tally, removes);
+        self.disk.keep(&mut self.queue, removes);
     }
 
     fn restart(&mut self, was_clean: bool, written: usize) -> Result<(), TestCaseError> {

@@ -7,7 +7,7 @@ use super::super::settings::QueueSettings;
 use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, entry, head, head_with};
 use super::*;
 use crate::confirm::Lsn;
-use crate::delivery::Outcome;
+use crate::delivery::{Count, Outcome};
 use crate::id::DurableQueueId;
 use crate::message::{Address, AddressView, Head, Publication};
 use crate::name::Name;
@@ -45,9 +45,9 @@ fn room(stage: &mut Stage, bytes: Option<usize>) -> String {
 #[test]
 fn what_dies_without_room_lingers_and_goes_in_its_order() {
     let limited = QueueSettings { delivery_limit: Some(0), ..dead_lettering() };
-    for (settings, outcome, reason, failures) in [
-        (dead_lettering(), Outcome::Reject, "rejected", u32::MAX),
-        (limited, Outcome::Release { failed: true }, "delivery_limit", 1),
+    for (settings, outcome, reason, (failures, is_rejected)) in [
+        (dead_lettering(), Outcome::Reject, "rejected", (0, true)),
+        (limited, Outcome::Release { failed: true }, "delivery_limit", (1, false)),
     ] {
         let mut stage = durable(settings);
         for (lsn, body) in [(1, b"a"), (2, b"b"), (3, b"c")] {
@@ -58,9 +58,10 @@ fn what_dies_without_room_lingers_and_goes_in_its_order() {
         }
         assert_eq!((stage.buried(), stage.queue.unsettled_len()), (String::new(), 3), "{reason}");
         assert_eq!(stage.queue.floor(), Some(Lsn(1)), "their records are needed");
-        let known: Vec<_> =
-            stage.effects.lingering.iter().map(|count| (count.holding.lsn.0, count.failures)).collect();
-        assert_eq!(known, [(2, failures), (1, failures), (3, failures)], "that is not forgotten");
+        let known: Vec<_> = stage.effects.lingering.iter().map(|count| count.holding.lsn.0).collect();
+        assert_eq!(known, [2, 1, 3], "that is not forgotten");
+        let is_told = |count: &Count| (count.failures, count.is_rejected) == (failures, is_rejected);
+        assert!(stage.effects.lingering.iter().all(is_told), "{:?}", stage.effects.lingering);
         assert_eq!(room(&mut stage, Some(2 * ONE)), format!("a:{reason} b:{reason}"));
         assert_eq!(stage.queue.floor(), Some(Lsn(3)));
         assert_eq!(room(&mut stage, Some(ONE - 1)), "");
@@ -123,12 +124,18 @@ fn a_queue_in_which_too_much_lingers_gives_out_nothing_until_there_is_room() {
 
 #[test]
 fn what_was_rejected_is_rejected_after_a_restart_too() {
+    let doom = |stage: &Stage, failures, is_rejected| {
+        let envelope = Envelope { failures, is_rejected, ..entry(Lsn(1), b"").envelope };
+        stage.queue.doom(&envelope)
+    };
     let stage = durable(QueueSettings { delivery_limit: Some(u32::MAX), ..dead_lettering() });
-    let reasons = [0, 1, u32::MAX - 1, u32::MAX].map(|failures| stage.queue.doom(failures));
-    assert_eq!(reasons, [None, None, None, Some(DeathReason::Rejected)]);
+    let reasons = [0, 1, u32::MAX].map(|failures| doom(&stage, failures, false));
+    assert_eq!(reasons, [None, None, None], "no number of failures is a rejection");
+    assert_eq!(doom(&stage, 0, true), Some(DeathReason::Rejected));
     let limited = durable(QueueSettings { delivery_limit: Some(1), ..dead_lettering() });
-    let reasons = [0, 1, 2, u32::MAX].map(|failures| limited.queue.doom(failures));
-    assert_eq!(reasons, [None, None, Some(DeathReason::DeliveryLimit), Some(DeathReason::Rejected)]);
+    let reasons = [0, 1, 2].map(|failures| doom(&limited, failures, false));
+    assert_eq!(reasons, [None, None, Some(DeathReason::DeliveryLimit)]);
+    assert_eq!(doom(&limited, 2, true), Some(DeathReason::Rejected));
 }
 
 #[test]

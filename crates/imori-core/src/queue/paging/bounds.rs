@@ -132,7 +132,7 @@ fn what_was_dropped_while_it_was_written_takes_no_record_with_it() {
             });
             let drafts = cut_all(&mut queue);
             assert_eq!(drafts.iter().map(|draft| draft.entries.len()).sum::<usize>(), 3);
-            assert_eq!(queue.purge(), 3);
+            assert_eq!(queue.purge(NOW, &mut Effects::default()), 3);
             for draft in drafts {
                 match is_well {
                     true => queue.page_written(&draft, place(3)),
@@ -276,7 +276,8 @@ fn what_was_known_of_deliveries_is_forgotten_when_newer_is_known() {
     let settings = QueueSettings { is_durable: true, delivery_limit: Some(9), ..QueueSettings::default() };
     let (mut queue, id, entries) = on_disk(settings);
     let holding = |lsn| Holding { queue: DurableQueueId(1), lsn: Lsn(lsn) };
-    let known = |(lsn, failures)| Count { holding: holding(lsn), failures, is_redelivered: true };
+    let known =
+        |(lsn, failures)| Count { holding: holding(lsn), failures, is_redelivered: true, is_rejected: false };
     queue.restore_counts([(1, 3), (2, 5), (3, 7)].map(known).into_iter());
     assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
     let sequence = take_one(&mut queue);
@@ -284,6 +285,6 @@ fn what_was_known_of_deliveries_is_forgotten_when_newer_is_known() {
     let mut effects = Effects::default();
     assert!(queue.settle(sequence, Outcome::Release { failed: true }, NOW, &mut effects));
     assert_eq!(effects.counted, [known((1, 4))]);
-    assert_eq!(queue.purge(), 10);
+    assert_eq!(queue.purge(NOW, &mut Effects::default()), 10);
     assert!(queue.counts.is_empty(), "they are gone");
 }

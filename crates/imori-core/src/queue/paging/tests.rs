@@ -14,7 +14,9 @@ use crate::memory::Gauge;
 use crate::message::{Address, AddressView, Head, OriginId, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
-use crate::record::{PageEntry, RecordKind, encode_counts, encode_message, encode_page, encode_settle};
+use crate::record::{
+    PageEntry, RecordKind, encode_counts, encode_message, encode_page, encode_settle, purge_records,
+};
 use crate::restore::Leaving;
 
 impl Side {
@@ -120,6 +122,7 @@ impl Twins {
         for (kind, payload) in [
             (RecordKind::Count, (!effects.counted.is_empty()).then(|| encode_counts(&effects.counted))),
             (RecordKind::Settle, (!settled.is_empty()).then(|| encode_settle(&settled))),
+            (RecordKind::Purge, purge_records(&effects.purged).pop().map(|record| record.payload)),
         ] {
             let Some(payload) = payload else { continue };
             self.disk.last += 1;
@@ -276,8 +279,7 @@ impl Twins {
     fn checkpoint(&mut self, removes: bool) {
         // The copies that are under way end before a checkpoint.
         self.write_spilled(true);
-        let tally = self.paged.queue.tally();
-        self.disk.keep(tally, removes);
+        self.disk.keep(&mut self.paged.queue, removes);
     }
 
     /// The broker ends and starts again. What the disk was asked for is done, or is not.
@@ -326,6 +328,7 @@ enum Step {
     Spill(u64),
     WriteSpilled(bool),
     Checkpoint(bool),
+    Purge,
     Restart { was_clean: bool, is_written: bool },
 }
 
@@ -350,6 +353,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => any::<u64>().prop_map(Step::Spill),
         2 => any::<bool>().prop_map(Step::WriteSpilled),
         3 => any::<bool>().prop_map(Step::Checkpoint),
+        1 => Just(Step::Purge),
         1 => any::<(bool, bool)>().prop_map(|(was_clean, is_written)| Step::Restart { was_clean, is_written }),
     ]
 }
@@ -377,6 +381,13 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
             Step::Spill(share) => twins.spill(*share),
             Step::WriteSpilled(is_well) => twins.write_spilled(*is_well),
             Step::Checkpoint(removes) => twins.checkpoint(*removes),
+            Step::Purge => {
+                for side in [&mut twins.paged, &mut twins.plain] {
+                    side.queue.purge(twins.now, &mut side.effects);
+                    prop_assert_eq!(side.queue.ready_len(), 0);
+                }
+                twins.follow_up();
+            }
             Step::Restart { was_clean, is_written } => {
                 twins.rest(number)?;
                 twins.restart(*was_clean, *is_written)?;

@@ -168,7 +168,7 @@ fn a_queue_that_goes_presses_nobody() {
 fn purged_is_short() {
     let mut pressed = Pressed::new();
     assert!(pressed.fill(NOW, 1_000) && pressed.queue.press(publisher(1)));
-    assert!(pressed.queue.purge() > 0);
+    assert!(pressed.queue.purge(NOW, &mut Effects::default()) > 0);
     pressed.look(NOW);
     assert_eq!(pressed.relieved, [publisher(1)]);
 }

@@ -197,7 +197,7 @@ proptest! {
                     model.expire(stage.now);
                 }
                 Step::Purge => {
-                    prop_assert_eq!(stage.queue.purge(), model.ready.len());
+                    prop_assert_eq!(stage.purge(), model.ready.len());
                     model.ready.clear();
                 }
             }

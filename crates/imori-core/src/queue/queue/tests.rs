@@ -45,7 +45,7 @@ fn every_state_of_a_message_takes_every_input() {
                 ("consumer has credit", _) => stage.grant(1, 1),
                 ("time to live ends", _) => stage.pass(SECOND),
                 ("purge", _) => {
-                    stage.queue.purge();
+                    stage.purge();
                 }
                 _ => {
                     stage.publish("b").unwrap();

@@ -1,0 +1,50 @@
+//! Gives out one message of a queue to somebody who asks for it.
+
+use super::deliver::change_and_deliver;
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::definitions::find_queue;
+use crate::delivery::Taken;
+use crate::error::BrokerError;
+use crate::id::SessionId;
+use crate::name::Name;
+use crate::queue::Got;
+use crate::world::World;
+
+/// Options of a command that asks for one message.
+pub struct GetOptions<'a> {
+    /// The session that numbers the delivery.
+    pub session: SessionId,
+    /// Makes what the protocol writes at the head of the delivery; it is given how many messages wait behind it.
+    pub label: &'a dyn Fn(usize) -> Box<[u8]>,
+    /// The asker settles the message; otherwise the queue is done with it at once.
+    pub settles: bool,
+}
+
+/// Gives out the first message of a queue. The delivery is written at once; an empty queue says so. On
+/// [`Got::Pending`] the connection is [relieved](World::relieve) when the answer is known, and the command is to be
+/// repeated then.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+pub fn get<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    options: &GetOptions<'_>,
+) -> Result<Got, BrokerError> {
+    authorize(actor.identity, Action::Consume, actor.vhost, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let now = world.now();
+    let got = change_and_deliver(world, id, |queue, effects| {
+        queue.touch(now);
+        let mut give = |delivery: &crate::delivery::Delivery<'_>, left: usize| {
+            let addressed = (options.session, (options.label)(left));
+            let given = world.with_outbound(actor.connection, |outbound| {
+                outbound.give(id, addressed, options.settles, delivery)
+            });
+            given.unwrap_or(Taken::Gone)
+        };
+        queue.get(now, actor.connection, &mut give, effects)
+    });
+    got.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}

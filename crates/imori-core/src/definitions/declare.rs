@@ -1,0 +1,141 @@
+//! Declares queues and exchanges.
+
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::confirm::{Confirm, Level, Lsn};
+use crate::error::BrokerError;
+use crate::id::{DurableQueueId, QueueId};
+use crate::name::Name;
+use crate::queue::{Durability, Queue, QueueSettings};
+use crate::record::{Definition, NewRecord, RecordKind};
+use crate::room::Room;
+use crate::route::{ExchangeKind, Settings};
+use crate::topology::Topology;
+use crate::world::World;
+
+/// A queue that is declared.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared {
+    /// The queue.
+    pub id: QueueId,
+    /// What has to be waited for until no crash undoes that.
+    pub confirm: Confirm,
+}
+
+/// Declares a queue: makes it, or finds it as it was declared before.
+///
+/// With `must_match` an existing queue has to have the same settings; without, it is taken as it is.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`], [`BrokerError::Inequivalent`],
+/// [`BrokerError::TooManyQueues`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+pub fn declare_queue<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    settings: &QueueSettings,
+    must_match: bool,
+) -> Result<Declared, BrokerError> {
+    let now = world.now();
+    let declared = world.with_topology(|topology| {
+        if let Some(id) = topology.table().queue(actor.vhost, name) {
+            let checked = world.with_queue(id, |queue| {
+                if !queue.is_open_to(actor.connection) {
+                    return Err(BrokerError::Locked(queue.name().clone()));
+                }
+                if must_match && let Some(property) = queue.settings().difference(settings) {
+                    return Err(BrokerError::Inequivalent { name: queue.name().clone(), property });
+                }
+                queue.touch(now);
+                Ok(queue.durability())
+            });
+            // Both the table and the queues change under the topology's lock, so it is there.
+            return checked.unwrap_or(Ok(None)).map(|durability| (id, durability, None));
+        }
+        authorize(actor.identity, Action::Declare, actor.vhost, Object::Queue(name))?;
+        let name = Name::new(name);
+        if settings.survives() {
+            check_room(world, &name)?;
+        }
+        let gauge = world.gauge().clone();
+        let mut queue = Queue::new(actor.vhost, name.clone(), settings.clone(), gauge, now);
+        let wake_up = queue.new_wake_up();
+        if settings.survives() {
+            let (vhost, settings) = (actor.vhost, settings.clone());
+            let definition = Definition::Queue { vhost, name, settings };
+            queue.make_durable(DurableQueueId(define(world, &definition).0));
+        }
+        let durability = queue.durability();
+        let added = add_queue(world, topology, queue);
+        if let (Err(_), Some(Durability { id, .. })) = (&added, durability) {
+            define(world, &Definition::QueueGone { queue: id });
+        }
+        added.map(|id| (id, durability, wake_up))
+    });
+    let (id, durability, wake_up) = declared?;
+    if let Some(at) = wake_up {
+        world.wake_queue_at(id, at);
+    }
+    // Who finds it declared waits for the record as well: it may be there only just.
+    let confirm =
+        durability.map_or(Confirm::NOW, |Durability { id, .. }| Confirm::of(Level::Disk, Lsn(id.0)));
+    Ok(Declared { id, confirm })
+}
+
+fn add_queue<W: World>(world: &W, topology: &mut Topology, queue: Queue) -> Result<QueueId, BrokerError> {
+    let (vhost, name, owner) = (queue.vhost(), queue.name().clone(), queue.settings().exclusive_to);
+    let id = world.add_queue(queue).ok_or(BrokerError::TooManyQueues)?;
+    if let Err(error) = topology.add_queue(vhost, &name, id, owner) {
+        world.remove_queue(id);
+        return Err(error.into());
+    }
+    Ok(id)
+}
+
+/// Declares an exchange: makes it, or finds it as it was declared before. Gives the confirm after which no crash undoes
+/// that.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::DiskFull`] or [`BrokerError::Route`].
+pub fn declare_exchange<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    kind: ExchangeKind,
+    settings: Settings,
+) -> Result<Confirm, BrokerError> {
+    let object = Object::Exchange { exchange: name, subject: b"" };
+    authorize(actor.identity, Action::Inspect, actor.vhost, object)?;
+    let definition = settings.is_durable.then(|| {
+        let (vhost, name, settings) = (actor.vhost, Name::new(name), settings.clone());
+        Definition::Exchange { vhost, name, kind, settings }
+    });
+    world.with_topology(|topology| {
+        // Whoever declares an exchange as it is changes nothing and needs no right to.
+        if topology.table().exchange(actor.vhost, name).is_none() {
+            authorize(actor.identity, Action::Declare, actor.vhost, object)?;
+            if definition.is_some() {
+                check_room(world, &Name::new(name))?;
+            }
+        }
+        let is_new = topology.declare_exchange(actor.vhost, name, kind, settings)?;
+        let lsn = match definition.filter(|_| is_new) {
+            Some(definition) => define(world, &definition),
+            // It may have been declared only just.
+            None => world.appended(),
+        };
+        Ok(Confirm::of(Level::Disk, lsn))
+    })
+}
+
+/// Checks that the disk has room for what is declared. What is deleted needs none for good.
+///
+/// # Errors
+/// [`BrokerError::DiskFull`].
+pub(super) fn check_room<W: World>(world: &W, name: &Name) -> Result<(), BrokerError> {
+    if world.room().may_declare() { Ok(()) } else { Err(BrokerError::DiskFull(name.clone())) }
+}
+
+/// Records a definition; gives the number of its record.
+pub(super) fn define<W: World>(world: &W, definition: &Definition) -> Lsn {
+    world.append(vec![NewRecord::new(RecordKind::Definition, definition.encode())]).first
+}

@@ -1,0 +1,175 @@
+//! Deletes queues.
+
+use super::declare::define;
+use super::delete_exchange::record_auto_deleted;
+use super::look_up::find_queue;
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::confirm::{Confirm, Level};
+use crate::error::BrokerError;
+use crate::id::{QueueId, VhostId};
+use crate::name::Name;
+use crate::pipeline::{give_up, publish_dead_letters, record_effects, relieve};
+use crate::queue::{Dead, Durability, Effects, Queue};
+use crate::record::Definition;
+use crate::topology::Topology;
+use crate::world::World;
+
+/// Conditions under which a queue is deleted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Only if it has no consumers.
+    pub if_unused: bool,
+    /// Only if no messages wait in it.
+    pub if_empty: bool,
+}
+
+/// A queue that was deleted.
+#[derive(Debug, Clone, Copy)]
+pub struct Deleted {
+    /// Messages that waited in it.
+    pub ready: usize,
+    /// The confirm after which no crash brings it back.
+    pub confirm: Confirm,
+}
+
+/// Deletes a queue with its messages, tells its consumers, and gives how many messages waited.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::Locked`] or [`BrokerError::NoQueue`].
+pub fn delete_queue<W: World>(world: &W, actor: &Actor<'_>, name: &[u8]) -> Result<usize, BrokerError> {
+    delete_queue_if(world, actor, name, DeleteOptions::default()).map(|deleted| deleted.ready)
+}
+
+/// Deletes a queue with its messages, if the conditions hold, and tells its consumers.
+///
+/// # Errors
+/// As [`delete_queue`], and [`BrokerError::InUse`] or [`BrokerError::NotEmpty`].
+pub fn delete_queue_if<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    options: DeleteOptions,
+) -> Result<Deleted, BrokerError> {
+    authorize(actor.identity, Action::Delete, actor.vhost, Object::Queue(name))?;
+    let id = find_queue(world, actor, name)?;
+    let may_go = |queue: &Queue| {
+        if options.if_unused && queue.consumers_len() > 0 {
+            return Err(BrokerError::InUse(queue.name().clone()));
+        }
+        if options.if_empty && queue.ready_len() > 0 {
+            return Err(BrokerError::NotEmpty(queue.name().clone()));
+        }
+        Ok(())
+    };
+    remove_queue(world, id, may_go)?.ok_or_else(|| BrokerError::NoQueue(Name::new(name)))
+}
+
+/// Takes a queue away that `may_go`, and tells its consumers; `None` where it is gone already.
+///
+/// # Errors
+/// As `may_go` says.
+pub(crate) fn remove_queue<W: World>(
+    world: &W,
+    id: QueueId,
+    may_go: impl Fn(&Queue) -> Result<(), BrokerError>,
+) -> Result<Option<Deleted>, BrokerError> {
+    // Before it is recorded that the queue is gone, and with it all that it holds.
+    let Some(lingered) = world.with_queue(id, |queue| {
+        may_go(queue)?;
+        Ok::<_, BrokerError>(Lingered::of(world, queue))
+    }) else {
+        return Ok(None);
+    };
+    lingered?.bury(world);
+    let removed = world.with_topology(|topology| {
+        let checked = world.with_queue(id, |queue| {
+            may_go(queue)?;
+            // Others may hold its id until it is removed.
+            queue.retire();
+            Ok::<_, BrokerError>(())
+        });
+        checked.transpose()?;
+        Ok::<_, BrokerError>(forget(world, topology, id))
+    });
+    let Some((mut queue, confirm)) = removed? else { return Ok(None) };
+    Lingered::of(world, &mut queue).bury(world);
+    give_up(world, id, queue.take_pages());
+    relieve(world, queue.relieve());
+    relieve(world, queue.take_askers());
+    for reader in queue.consumers() {
+        world.with_outbound(reader.connection, |outbound| outbound.cancel_reader(reader.id, queue.name()));
+    }
+    Ok(Some(Deleted { ready: queue.ready_len(), confirm }))
+}
+
+/// Takes a queue out of the topology and out of the world, and records that it is gone, and with it all that it holds.
+fn forget<W: World>(world: &W, topology: &mut Topology, id: QueueId) -> Option<(Queue, Confirm)> {
+    let auto_deleted = topology.forget_queue(id);
+    let queue = world.remove_queue(id)?;
+    let durability = queue.durability();
+    if let Some(Durability { id, .. }) = durability {
+        define(world, &Definition::QueueGone { queue: id });
+    }
+    record_auto_deleted(world, queue.vhost(), auto_deleted);
+    let confirm =
+        if durability.is_some() { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW };
+    Some((queue, confirm))
+}
+
+/// Deletes an auto-delete queue if it still has no consumer.
+pub(crate) fn delete_unused<W: World>(world: &W, id: QueueId) {
+    delete_if(world, id, |queue| queue.consumers_len() == 0);
+}
+
+/// Deletes a queue that nobody used for longer than it may be idle.
+pub(crate) fn delete_idle<W: World>(world: &W, id: QueueId) {
+    let now = world.now();
+    delete_if(world, id, |queue| queue.is_idle_too_long(now));
+}
+
+fn delete_if<W: World>(world: &W, id: QueueId, is_due: impl FnOnce(&Queue) -> bool) {
+    let queue = world.with_topology(|topology| {
+        let is_due = world.with_queue(id, |queue| {
+            let is_due = is_due(queue);
+            if is_due {
+                // Who found it before it was forgotten may come to read it until it is removed.
+                queue.retire();
+            }
+            is_due
+        })?;
+        if !is_due {
+            return None;
+        }
+        forget(world, topology, id)
+    });
+    // Its messages go after everybody else can go on.
+    if let Some((mut queue, _)) = queue {
+        Lingered::of(world, &mut queue).bury(world);
+        give_up(world, id, queue.take_pages());
+        relieve(world, queue.relieve());
+        relieve(world, queue.take_askers());
+    }
+}
+
+/// Dead letters that lingered in a queue which ends. They died before it, and go wherever the dead go, room or not:
+/// what else the queue has gives back more.
+struct Lingered {
+    vhost: VhostId,
+    dead: Vec<Dead>,
+}
+
+impl Lingered {
+    fn of<W: World>(world: &W, queue: &mut Queue) -> Lingered {
+        let mut effects = Effects::default();
+        queue.bury_lingering(world.now(), &mut effects);
+        let mut dead = Vec::new();
+        record_effects(world, effects, &mut dead);
+        Lingered { vhost: queue.vhost(), dead }
+    }
+
+    fn bury<W: World>(self, world: &W) {
+        if !self.dead.is_empty() {
+            publish_dead_letters(world, self.vhost, self.dead);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Deletes exchanges, and records those that go by themselves.
+
+use super::declare::define;
+use crate::authorize::{Action, Actor, Object, authorize};
+use crate::confirm::{Confirm, Level};
+use crate::error::BrokerError;
+use crate::id::VhostId;
+use crate::name::Name;
+use crate::record::Definition;
+use crate::route::{AutoDeleted, RouteError};
+use crate::world::World;
+
+/// Deletes an exchange with the bindings from it and to it. With `if_unused` one that has bindings of its own stays.
+/// When it returns, no cell routes by it any more.
+///
+/// # Errors
+/// [`BrokerError::Refused`], [`BrokerError::InUse`], or [`BrokerError::Route`] where there is none, or it is one of
+/// those that are always there.
+pub fn delete_exchange<W: World>(
+    world: &W,
+    actor: &Actor<'_>,
+    name: &[u8],
+    if_unused: bool,
+) -> Result<Confirm, BrokerError> {
+    let object = Object::Exchange { exchange: name, subject: b"" };
+    authorize(actor.identity, Action::Delete, actor.vhost, object)?;
+    world.with_topology(|topology| {
+        let Some(exchange) = topology.table().exchange(actor.vhost, name) else {
+            return Err(RouteError::NoExchange(Name::new(name)).into());
+        };
+        let (is_durable, is_unused) = (exchange.settings().is_durable, exchange.is_empty());
+        if if_unused && !is_unused {
+            return Err(BrokerError::InUse(exchange.name().clone()));
+        }
+        let removal = topology.delete_exchange(actor.vhost, name)?;
+        if is_durable {
+            define(world, &Definition::ExchangeGone { vhost: actor.vhost, name: Name::new(name) });
+        }
+        record_auto_deleted(world, actor.vhost, removal.auto_deleted);
+        Ok(if is_durable { Confirm::of(Level::Disk, world.appended()) } else { Confirm::NOW })
+    })
+}
+
+/// Records exchanges that went with their last binding, for whoever has the topology locked.
+pub(crate) fn record_auto_deleted<W: World>(world: &W, vhost: VhostId, gone: Vec<AutoDeleted>) {
+    for AutoDeleted { name, .. } in gone.into_iter().filter(|gone| gone.is_durable) {
+        define(world, &Definition::ExchangeGone { vhost, name });
+    }
+}

@@ -1,0 +1,18 @@
+//! Queues, exchanges and bindings are declared, found and deleted.
+//!
+//! All of it happens under the lock of the topology. What outlives the broker is recorded there too, so that records of
+//! definitions are in the order in which the definitions changed.
+
+mod delete;
+mod bind;
+mod delete_exchange;
+mod declare;
+mod look_up;
+
+pub use bind::{bind_exchange, bind_queue, unbind_exchange, unbind_queue};
+pub use declare::{Declared, declare_exchange, declare_queue};
+pub use delete::{DeleteOptions, Deleted, delete_queue, delete_queue_if};
+pub(crate) use delete::{delete_idle, delete_unused, remove_queue};
+pub use delete_exchange::delete_exchange;
+pub(crate) use delete_exchange::record_auto_deleted;
+pub use look_up::{QueueLook, find_queue, look_up_exchange, look_up_queue};

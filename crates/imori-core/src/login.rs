@@ -1,0 +1,74 @@
+//! Finding out who a client is: what it gives as proof, and what comes of that.
+//!
+//! The core decides nothing here. Whoever runs it answers by [`World::verify`](crate::world::World::verify), at once
+//! or later.
+
+use std::fmt;
+
+use crate::authorize::Identity;
+use crate::id::ConnectionId;
+
+/// Name and password of the only user until users are configured, as in RabbitMQ; a client that names none means it.
+pub const BUILT_IN_USER: &[u8] = b"guest";
+
+/// A client that wants to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// The client's connection. No other connection ever has the same id.
+    pub connection: ConnectionId,
+    /// The client is on this machine.
+    pub is_local: bool,
+    /// The client's proof of who it is.
+    pub credentials: Credentials,
+}
+
+/// A client's proof of who it is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Credentials {
+    /// A user's name and password. A part that the client left out stands for that of the built-in user.
+    Password {
+        /// The user's name.
+        user: Option<Box<[u8]>>,
+        /// The user's password.
+        password: Option<Box<[u8]>>,
+    },
+    /// A token, a signature or a claim of a kind that no protocol here understands.
+    Unsupported,
+}
+
+impl fmt::Debug for Credentials {
+    /// A password never gets into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Credentials::Password { .. } => f.write_str("Password"),
+            Credentials::Unsupported => f.write_str("Unsupported"),
+        }
+    }
+}
+
+impl Credentials {
+    /// A user's name and password, as far as the client gave them.
+    pub fn password(user: Option<&[u8]>, password: Option<&[u8]>) -> Credentials {
+        Credentials::Password { user: user.map(Into::into), password: password.map(Into::into) }
+    }
+}
+
+/// Outcome of a login.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The client is this user.
+    Granted(Identity),
+    /// The credentials are not good. Which part of them is not told (SECURITY AUTH-09).
+    Refused,
+    /// Too many logins wait to be checked. The client may try again later.
+    Busy,
+}
+
+/// When the outcome of a login is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verification {
+    /// Now.
+    Done(Verdict),
+    /// Later: the connection is told by [`Inbound::verified`](crate::inbound::Inbound::verified).
+    Pending,
+}

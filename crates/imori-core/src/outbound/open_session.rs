@@ -1,0 +1,97 @@
+//! Sessions begin and end within a connection.
+
+use super::end::Remains;
+use super::outbound::Outbound;
+use crate::id::SessionId;
+
+/// Why a session cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionRefusal {
+    /// There is one of this id, or one that ended and has answers that wait.
+    IsOpen,
+    /// The connection has as many as it may have.
+    TooMany {
+        /// How many that is.
+        max: u16,
+    },
+}
+
+/// What becomes of the answers of a session that ends, as far as they wait for the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldAnswers {
+    /// They are dropped: the client ends the session without waiting for them.
+    Drop,
+    /// They leave when the journal allows it, and what is answered after the end leaves behind them.
+    /// Until the last has left, no session of this id can be opened.
+    Keep,
+}
+
+impl Outbound {
+    /// Opens a session. The first is open from the start.
+    ///
+    /// # Errors
+    /// [`SessionRefusal`]; then nothing has changed.
+    pub fn open_session(&mut self, id: SessionId) -> Result<(), SessionRefusal> {
+        if self.sessions.slot(id).is_some() {
+            return Err(SessionRefusal::IsOpen);
+        }
+        let max = self.limits.sessions_max;
+        if self.sessions.len() < usize::from(max) && self.sessions.add(id) {
+            Ok(())
+        } else {
+            Err(SessionRefusal::TooMany { max })
+        }
+    }
+
+    /// Tells whether a session is open, and has not ended.
+    pub fn has_session(&self, id: SessionId) -> bool {
+        self.sessions.find(id).is_some_and(|session| !session.is_ended)
+    }
+
+    /// How many sessions there are, the first included, and those that ended with answers that wait.
+    pub fn sessions_len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Ends a session: it gets nothing any more and leaves behind what it had. Of its readers that is so many at most;
+    /// called again it gives the next, and with the last of them what was not settled.
+    /// The first session ends with its connection alone, so that nothing is done to it.
+    pub fn end_session(&mut self, id: SessionId, held: HeldAnswers, readers_max: usize) -> Remains {
+        let mut remains = Remains { is_all: true, ..Remains::default() };
+        let Some(slot) = self.sessions.slot(id).filter(|_| id != SessionId::FIRST) else {
+            return remains;
+        };
+        let Some(session) = self.sessions.at_mut(slot) else { return remains };
+        if !session.is_ended {
+            session.is_ended = true;
+            session.line.clear();
+            if session.inboxes > 0 {
+                let inboxes = self.inboxes.iter_mut();
+                let its = inboxes.filter(|place| place.as_ref().is_some_and(|inbox| inbox.session == slot));
+                its.for_each(|place| *place = None);
+            }
+        }
+        while remains.readers.len() < readers_max
+            && let Some(reader) = session.readers.pop()
+        {
+            let id = self.readers.in_slot(reader).map(|(id, _)| id);
+            let record = id.and_then(|id| Some((id, self.readers.remove(id)?)));
+            remains.readers.extend(record.map(|(id, record)| (id, record.spec.source)));
+        }
+        remains.is_all = session.readers.is_empty();
+        if remains.is_all {
+            // Not before the last reader is gone, or what is released would be offered to it.
+            remains.unsettled = session.settle_all();
+            self.unsettled -= remains.unsettled.len();
+        }
+        if held == HeldAnswers::Drop || self.has_last_word() {
+            self.sessions.clear_answers_of(slot);
+        }
+        self.sessions.forget_if_over(slot);
+        self.charge_change();
+        remains
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! The sessions of one connection, found by their ids or, on the way of a delivery, by their slots.
+
+use super::answers::Held;
+use super::session::Session;
+use crate::confirm::Progress;
+use crate::id::SessionId;
+
+/// The slot of [`SessionId::FIRST`].
+pub(super) const FIRST_SLOT: u16 = 0;
+
+/// The sessions that are open, and those that ended and have answers that wait.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    /// The first is there always; others are in use where `by_id` knows them.
+    slots: Vec<Session>,
+    free: Vec<u16>,
+    /// Sessions but the first, by rising id.
+    by_id: Vec<(SessionId, u16)>,
+    /// Slots of the sessions that have answers that wait, in the order in which they began to.
+    holding: Vec<u16>,
+    /// Deliveries of sessions that are forgotten.
+    delivered_before: u64,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions {
+            slots: vec![Session::default()],
+            free: Vec::new(),
+            by_id: Vec::new(),
+            holding: Vec::new(),
+            delivered_before: 0,
+        }
+    }
+}
+
+impl Sessions {
+    /// How many there are, the first included.
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len() + 1
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, id: SessionId) -> Option<u16> {
+        if id == SessionId::FIRST {
+            return Some(FIRST_SLOT);
+        }
+        let index = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.by_id.get(index).map(|(_, slot)| *slot)
+    }
+
+    #[inline]
+    pub(super) fn at(&self, slot: u16) -> Option<&Session> {
+        self.slots.get(usize::from(slot))
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, slot: u16) -> Option<&mut Session> {
+        self.slots.get_mut(usize::from(slot))
+    }
+
+    pub(super) fn find(&self, id: SessionId) -> Option<&Session> {
+        self.at(self.slot(id)?)
+    }
+
+    pub(super) fn find_mut(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.at_mut(self.slot(id)?)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.slots.iter_mut()
+    }
+
+    /// Adds one; false where there is one of this id, or no number for its slot.
+    pub(super) fn add(&mut self, id: SessionId) -> bool {
+        let Err(index) = self.by_id.binary_search_by_key(&id, |(id, _)| *id) else { return false };
+        if id == SessionId::FIRST {
+            return false;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let Ok(slot) = u16::try_from(self.slots.len()) else { return false };
+                self.slots.push(Session::default());
+                slot
+            }
+        };
+        if let Some(session) = self.at_mut(slot) {
+            session.id = id;
+        }
+        self.by_id.insert(index, (id, slot));
+        true
+    }
+
+    /// Forgets one that has ended and of which nothing is left. Its id may be used again.
+    pub(super) fn forget_if_over(&mut self, slot: u16) {
+        let Some(session) = self.at_mut(slot) else { return };
+        if !session.is_over() {
+            return;
+        }
+        let (id, delivered) = (session.id, session.delivered());
+        *session = Session::default();
+        self.delivered_before += delivered;
+        if let Ok(index) = self.by_id.binary_search_by_key(&id, |(id, _)| *id) {
+            self.by_id.remove(index);
+            self.free.push(slot);
+        }
+    }
+
+    /// How many deliveries left, settled or not.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered_before + self.slots.iter().map(Session::delivered).sum::<u64>()
+    }
+
+    // ---- Answers that wait.
+
+    pub(super) fn is_any_holding(&self) -> bool {
+        !self.holding.is_empty()
+    }
+
+    pub(super) fn hold(&mut self, slot: u16, held: Held) {
+        let Some(session) = self.slots.get_mut(usize::from(slot)) else { return };
+        if session.answers.is_empty() {
+            self.holding.push(slot);
+        }
+        session.answers.hold(held);
+    }
+
+    /// Takes the list of sessions with answers that wait; those that go on are put back.
+    pub(super) fn take_holding(&mut self) -> Vec<u16> {
+        std::mem::take(&mut self.holding)
+    }
+
+    /// Puts the list back without those that hold nothing any more.
+    pub(super) fn put_back_holding(&mut self, mut holding: Vec<u16>) {
+        holding.retain(|slot| self.at(*slot).is_some_and(|session| !session.answers.is_empty()));
+        self.holding = holding;
+    }
+
+    /// Tells whether an answer waits for no more than that the journal is written, behind which none waits for more.
+    pub(super) fn wait_for_write(&self, journal: Progress) -> bool {
+        let mut holding = self.holding.iter().filter_map(|slot| self.at(*slot));
+        holding.any(|session| session.answers.wait_for_write(journal))
+    }
+
+    /// Drops the answers of one session that wait.
+    pub(super) fn clear_answers_of(&mut self, slot: u16) {
+        if let Some(session) = self.at_mut(slot) {
+            session.answers.clear();
+        }
+        self.holding.retain(|holding| *holding != slot);
+    }
+
+    /// Drops all answers that wait.
+    pub(super) fn clear_answers(&mut self) {
+        for slot in self.take_holding() {
+            if let Some(session) = self.at_mut(slot) {
+                session.answers.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Gives out one message to somebody who asks for it and is no consumer.
+//!
+//! Where the first message is on disk the asker waits until its page is read, and asks again then.
+
+use super::leave::Effects;
+use super::queue::Queue;
+use crate::delivery::{Delivery, Taken};
+use crate::id::ConnectionId;
+use crate::message::DeathReason;
+use crate::time::Time;
+
+/// The answer to somebody who asks for one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Got {
+    /// A message is on its way.
+    Delivered {
+        /// Messages that wait behind it.
+        left: usize,
+    },
+    /// No message waits.
+    Empty,
+    /// The first message is on disk. The asker is told to go on once the answer is known, and asks again.
+    Pending,
+}
+
+impl Queue {
+    /// Gives out the first message that waits; `give` takes it and how many wait behind it.
+    pub fn get(
+        &mut self,
+        now: Time,
+        asker: ConnectionId,
+        give: &mut impl FnMut(&Delivery<'_>, usize) -> Taken,
+        effects: &mut Effects,
+    ) -> Got {
+        self.bury_lingering(now, effects);
+        self.ripen(now, effects);
+        self.expire(now, effects);
+        while !self.is_held_up()
+            && let Some(entry) = self.ready.pop()
+        {
+            if entry.envelope.deadline.is_some_and(|deadline| deadline <= now) {
+                self.die(entry, DeathReason::Expired, now, effects);
+                continue;
+            }
+            let left = self.ready.len();
+            match give(&entry.delivery(&entry.address()), left) {
+                Taken::Settled => {
+                    self.leave(&entry);
+                    effects.settled.extend(self.holding(entry.envelope.lsn));
+                }
+                Taken::Unsettled => {
+                    self.note_given_out(&entry, effects);
+                    self.unsettled.insert(entry.envelope.sequence, entry);
+                    self.charge_room();
+                }
+                // The connection ends, and nobody reads the answer.
+                Taken::Full | Taken::Gone => {
+                    self.ready.put_back(entry);
+                    return Got::Empty;
+                }
+            }
+            return Got::Delivered { left };
+        }
+        if self.ready.is_empty() {
+            return Got::Empty;
+        }
+        let waiting = self.askers.get_or_insert_default();
+        if !waiting.contains(&asker) {
+            waiting.push(asker);
+        }
+        Got::Pending
+    }
+
+    /// Those who asked for a message and can be answered now.
+    pub(super) fn answerable(&mut self) -> Vec<ConnectionId> {
+        let is_known = !self.is_held_up() && (self.ready.is_empty() || self.ready.has_front());
+        if is_known { self.take_askers() } else { Vec::new() }
+    }
+
+    /// Those who asked for a message and wait, as the queue is deleted.
+    pub fn take_askers(&mut self) -> Vec<ConnectionId> {
+        self.askers.take().map_or_else(Vec::new, |askers| *askers)
+    }
+}

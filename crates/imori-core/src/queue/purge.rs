@@ -1,0 +1,89 @@
+//! Drops all messages of a queue that wait to be given out: those that are out, or not due, stay.
+//!
+//! Of a message in memory, or whose record is known here, it is recorded that the queue is done with it. Of a page that
+//! is on disk nobody knows its records: it is recorded that the page is purged. Such a page stays on disk until the
+//! journal has none of its records any more, so that a start can tell which of those the queue is done with.
+
+use super::leave::Effects;
+use super::level::{PagePart, Part};
+use super::pages::{GonePage, PurgedPage};
+use super::queue::Queue;
+use super::ready::Ready;
+use crate::confirm::Lsn;
+use crate::time::Time;
+
+impl Queue {
+    /// Drops what waits; gives how many messages that were.
+    pub fn purge(&mut self, now: Time, effects: &mut Effects) -> usize {
+        self.ripen(now, effects);
+        let purged = self.ready.len();
+        let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
+        for level in ready.levels_mut() {
+            let released = std::mem::take(&mut level.released).into_values();
+            let mut entries: Vec<_> = released.collect();
+            for part in std::mem::take(&mut level.parts) {
+                match part {
+                    Part::Memory(run) => entries.extend(run.into_entries()),
+                    Part::Page(part) => self.purge_part(&part, effects),
+                }
+            }
+            for entry in entries {
+                self.leave(&entry);
+                effects.settled.extend(self.holding(entry.envelope.lsn));
+            }
+        }
+        if self.pages.is_empty() {
+            // What was known of messages in pages that nobody read.
+            self.counts.clear();
+        }
+        // Positions go on rising: pages are put in order by them.
+        for (level, before) in self.ready.levels_mut().zip(ready.levels()) {
+            level.position = before.position;
+        }
+        purged
+    }
+
+    fn purge_part(&mut self, part: &PagePart, effects: &mut Effects) {
+        let Some(page) = self.pages.get(part.id) else { return };
+        let in_journal = page.in_journal.as_ref().map(|in_journal| in_journal.read.lsns.clone());
+        if let Some(lsns) = in_journal {
+            for lsn in &lsns {
+                self.unspilled.remove(*lsn);
+                self.counts.remove(lsn);
+            }
+            effects.settled.extend(lsns.iter().filter_map(|lsn| self.holding(*lsn)));
+            return self.pages.let_go(part.id, part.len);
+        }
+        let durability = self.durability.filter(|_| page.is_durable);
+        let (apart, is_placed) = (page.apart().map(<[Lsn]>::to_vec), page.place.is_some());
+        match (durability, apart) {
+            (Some(_), Some(lsns)) => {
+                for lsn in &lsns {
+                    self.counts.remove(lsn);
+                    if is_placed {
+                        self.pages.settle(part.id, *lsn);
+                    }
+                }
+                if !is_placed {
+                    self.pages.let_go(part.id, part.len);
+                }
+                effects.settled.extend(lsns.iter().filter_map(|lsn| self.holding(*lsn)));
+            }
+            (Some(durability), None) => match self.pages.purge(durability.id, part.id) {
+                Some(purged) => effects.purged.push(purged),
+                None => self.pages.let_go(part.id, part.len),
+            },
+            (None, _) => self.pages.let_go(part.id, part.len),
+        }
+    }
+
+    /// The purged pages that nobody needs once the journal has no record below `floor` any more.
+    pub fn take_purged(&mut self, floor: Lsn) -> Vec<GonePage> {
+        self.pages.take_purged(floor)
+    }
+
+    /// Takes back pages that were purged before the broker was away.
+    pub(crate) fn restore_purged(&mut self, purged: Vec<PurgedPage>) {
+        self.pages.restore_purged(purged);
+    }
+}

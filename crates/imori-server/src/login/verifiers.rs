@@ -1,0 +1,213 @@
+//! A few threads that check credentials which take longer than a turn may.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::Builder;
+
+use imori_core::id::ConnectionId;
+use imori_core::login::{Login, Verdict, Verification};
+use tracing::{error, warn};
+
+use super::authenticator::Authenticator;
+use crate::limits::{LOGINS_WAITING_MAX, VERIFIER_IDLE_MAX, VERIFIER_THREADS_MAX};
+use crate::slots::unpoisoned;
+
+/// Where verdicts go.
+pub trait Verdicts: Send + Sync + 'static {
+    /// Tells whether a connection is still there to be told.
+    fn is_awaited(&self, connection: ConnectionId) -> bool;
+
+    /// Tells a connection its verdict, if it is still there.
+    fn tell(&self, connection: ConnectionId, verdict: Verdict);
+}
+
+/// The threads, and the logins that wait for one. A thread begins with the first login that needs it and ends
+/// when none has come for a while, so that a broker without slow logins has none.
+pub struct Verifiers {
+    authenticator: Arc<dyn Authenticator>,
+    queue: Arc<Queue>,
+}
+
+struct Queue {
+    state: Mutex<State>,
+    has_more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Login>,
+    threads: usize,
+    idle: usize,
+    is_closed: bool,
+}
+
+impl fmt::Debug for Verifiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifiers").finish_non_exhaustive()
+    }
+}
+
+impl Verifiers {
+    /// Verifiers without threads yet.
+    pub fn new(authenticator: Arc<dyn Authenticator>) -> Verifiers {
+        let queue = Queue { state: Mutex::default(), has_more: Condvar::new() };
+        Verifiers { authenticator, queue: Arc::new(queue) }
+    }
+
+    /// Decides at once, or has a thread decide, which tells `verdicts`.
+    pub fn verify(&self, login: Login, verdicts: impl FnOnce() -> Arc<dyn Verdicts>) -> Verification {
+        if let Some(verdict) = self.authenticator.verify_now(&login) {
+            return Verification::Done(verdict);
+        }
+        match self.enqueue(login, verdicts) {
+            Ok(true) => Verification::Pending,
+            Ok(false) => Verification::Done(Verdict::Busy),
+            Err(error) => {
+                warn!(%error, "no thread can be started that checks a login");
+                Verification::Done(Verdict::Busy)
+            }
+        }
+    }
+
+    /// Lets threads end; logins that still wait are not told.
+    pub fn close(&self) {
+        let mut state = unpoisoned(self.queue.state.lock());
+        state.is_closed = true;
+        state.waiting.clear();
+        self.queue.has_more.notify_all();
+    }
+
+    /// Lets a login wait for a thread; false where too many do.
+    fn enqueue(&self, login: Login, verdicts: impl FnOnce() -> Arc<dyn Verdicts>) -> io::Result<bool> {
+        let mut state = unpoisoned(self.queue.state.lock());
+        if state.is_closed || state.waiting.len() >= LOGINS_WAITING_MAX {
+            return Ok(false);
+        }
+        if state.idle <= state.waiting.len() && state.threads < VERIFIER_THREADS_MAX {
+            let (authenticator, queue) = (Arc::clone(&self.authenticator), Arc::clone(&self.queue));
+            let verdicts = verdicts();
+            let run = move || queue.run(&*authenticator, &*verdicts);
+            match Builder::new().name(String::from("verifier")).spawn(run) {
+                Ok(_) => state.threads += 1,
+                Err(error) if state.threads == 0 => return Err(error),
+                // One that there is comes to it.
+                Err(_) => {}
+            }
+        }
+        state.waiting.push_back(login);
+        self.queue.has_more.notify_one();
+        Ok(true)
+    }
+}
+
+impl Queue {
+    /// Checks one login after the other until there has been none for a while.
+    fn run(&self, authenticator: &dyn Authenticator, verdicts: &dyn Verdicts) {
+        while let Some(login) = self.next() {
+            // Whoever is gone has nobody's time.
+            if !verdicts.is_awaited(login.connection) {
+                continue;
+            }
+            // A fault in the check of one client must not keep the others waiting.
+            let verified = catch_unwind(AssertUnwindSafe(|| authenticator.verify(&login)));
+            if verified.is_err() {
+                error!(connection = ?login.connection, "a fault ended the check of a login; see the panic before");
+            }
+            verdicts.tell(login.connection, verified.unwrap_or(Verdict::Refused));
+        }
+    }
+
+    /// Waits for a login; `None` where the thread has to end, and is counted no longer.
+    fn next(&self) -> Option<Login> {
+        let mut state = unpoisoned(self.state.lock());
+        loop {
+            if state.is_closed {
+                state.threads -= 1;
+                return None;
+            }
+            if let Some(login) = state.waiting.pop_front() {
+                return Some(login);
+            }
+            state.idle += 1;
+            let waited = self.has_more.wait_timeout(state, VERIFIER_IDLE_MAX);
+            let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if timeout.timed_out() && state.waiting.is_empty() {
+                state.threads -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use imori_core::authorize::Identity;
+    use imori_core::login::Credentials;
+
+    use super::*;
+
+    /// Leaves everything open, and decides when it is told to.
+    struct Slow(Mutex<mpsc::Receiver<()>>);
+
+    impl Authenticator for Slow {
+        fn verify_now(&self, _: &Login) -> Option<Verdict> {
+            None
+        }
+
+        fn verify(&self, _: &Login) -> Verdict {
+            unpoisoned(self.0.lock()).recv().expect("the test goes on");
+            Verdict::Granted(Identity::guest())
+        }
+    }
+
+    /// Connections with even slots are still there.
+    struct Told(Mutex<mpsc::Sender<ConnectionId>>);
+
+    impl Verdicts for Told {
+        fn is_awaited(&self, connection: ConnectionId) -> bool {
+            connection.slot % 2 == 0
+        }
+
+        fn tell(&self, connection: ConnectionId, _: Verdict) {
+            let _ = unpoisoned(self.0.lock()).send(connection);
+        }
+    }
+
+    fn login(slot: u32) -> Login {
+        let connection = ConnectionId { cell: 0, slot, generation: 0 };
+        Login { connection, is_local: true, credentials: Credentials::Unsupported }
+    }
+
+    #[test]
+    fn logins_that_take_long_wait_up_to_a_limit_and_those_who_went_cost_nothing() {
+        let (decide, decisions) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let verifiers = Verifiers::new(Arc::new(Slow(Mutex::new(decisions))));
+        let verdicts: Arc<dyn Verdicts> = Arc::new(Told(Mutex::new(tell)));
+        let verify = |slot| verifiers.verify(login(slot), || Arc::clone(&verdicts));
+        assert_eq!(verify(0), Verification::Pending);
+        assert_eq!(verify(1), Verification::Pending);
+        assert_eq!(verify(2), Verification::Pending);
+        decide.send(()).unwrap();
+        decide.send(()).unwrap();
+        let wait = Duration::from_secs(30);
+        let mut slots = [told.recv_timeout(wait).unwrap().slot, told.recv_timeout(wait).unwrap().slot];
+        slots.sort_unstable();
+        assert_eq!(slots, [0, 2], "the one between them is gone and was never checked");
+        let pending = (0..).map(|slot| verify(2 * slot)).take_while(|told| *told == Verification::Pending);
+        let pending = pending.take(2 * LOGINS_WAITING_MAX).count();
+        let room = LOGINS_WAITING_MAX..=LOGINS_WAITING_MAX + VERIFIER_THREADS_MAX;
+        assert!(room.contains(&pending), "{pending} logins wait");
+        assert_eq!(verify(0), Verification::Done(Verdict::Busy));
+        verifiers.close();
+        assert_eq!(verify(0), Verification::Done(Verdict::Busy), "it is closed");
+    }
+}

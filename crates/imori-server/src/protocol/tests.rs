@@ -1,0 +1,58 @@
+//! The table with one line more.
+
+#![allow(
+    unreachable_pub,
+    dead_code,
+    unused_macros,
+    reason = "the table makes its types for the whole program"
+)]
+
+use imori_core::id::VhostId;
+use imori_core::message::{NoHeaders, Origins};
+use imori_core::outbound::{EncoderKinds, SessionId};
+use imori_testkit::{TestWorld, toy};
+
+use super::*;
+
+/// Listeners' names, which the configuration has for the real ones.
+#[derive(Clone, Copy)]
+pub enum ProtocolName {
+    Stomp,
+    Toy,
+}
+
+protocols! {$
+    /// STOMP 1.0, 1.1 and 1.2.
+    Stomp, stomp: imori_stomp::connection::Connection;
+    /// The protocol of the test kit.
+    Toy, toy: toy::Connection;
+}
+
+#[test]
+fn another_protocol_is_a_line_in_the_table() {
+    let world = TestWorld::reading(|_| &NoHeaders);
+    let toy = toy::Settings {
+        vhost: VhostId(0),
+        origins: Origins::new(100, 1),
+        encoder_kinds: EncoderKinds::of_protocol(3),
+        parked_bytes_max: 1 << 20,
+    };
+    let settings = ProtocolSettings { stomp: Arc::default(), toy: Arc::new(toy) };
+    let mut login = Vec::new();
+    toy::push(&mut login, SessionId::FIRST, toy::Kind::Login, |out| {
+        out.extend_from_slice(b"\0\x05guest\0\x05guest");
+    });
+    let connect = b"CONNECT\naccept-version:1.2\nhost:/\n\n\0".to_vec();
+    for (name, said) in [(ProtocolName::Stomp, connect), (ProtocolName::Toy, login)] {
+        let id = world.open(Protocol::encoder(name, &settings));
+        let peer = Peer { number: 1, is_loopback: true, address: String::new() };
+        let mut protocol = Protocol::new(name, &settings, id, peer, world.now());
+        let scratch = &mut Scratch::default();
+        let received = protocol.receive(&world, scratch, &said, None, &mut Budget::default());
+        assert_eq!(received, Received { consumed: said.len(), next: Next::More { frame_bytes: None } });
+        assert!(match &protocol {
+            Protocol::Stomp(inbound) => inbound.is_logged_in(),
+            Protocol::Toy(inbound) => inbound.is_logged_in(),
+        });
+    }
+}

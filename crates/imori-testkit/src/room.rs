@@ -1,0 +1,62 @@
+//! Room on the disk as a test sets it.
+
+use std::cell::Cell;
+
+use imori_core::room::{Reserve, Room, RoomState};
+
+/// The room of a test's world: ample until the test makes it scarce.
+#[derive(Debug)]
+pub struct TestRoom {
+    reserve_bytes: Cell<Option<usize>>,
+    reserve: Reserve,
+    /// Bytes that the dead letters of one command may fill where room is ample.
+    pub command_bytes_max: Cell<usize>,
+    /// There is room for more declarations.
+    pub may_declare: Cell<bool>,
+    /// Publishers of persistent messages wait.
+    pub is_alarmed: Cell<bool>,
+}
+
+impl Default for TestRoom {
+    fn default() -> Self {
+        TestRoom {
+            reserve_bytes: Cell::default(),
+            reserve: Reserve::default(),
+            command_bytes_max: Cell::new(usize::MAX),
+            may_declare: Cell::new(true),
+            is_alarmed: Cell::default(),
+        }
+    }
+}
+
+impl TestRoom {
+    /// Makes the room scarce, with so many bytes of reserve, or ample again.
+    pub fn set(&self, reserve_bytes: Option<usize>) {
+        self.reserve_bytes.set(reserve_bytes);
+    }
+}
+
+impl Room for TestRoom {
+    fn state(&self) -> RoomState {
+        match self.reserve_bytes.get() {
+            Some(_) => RoomState::Scarce,
+            None => RoomState::Ample { command_bytes_max: self.command_bytes_max.get() },
+        }
+    }
+
+    fn reserve(&self) -> &Reserve {
+        &self.reserve
+    }
+
+    fn reserve_bytes(&self) -> usize {
+        self.reserve_bytes.get().unwrap_or_default()
+    }
+
+    fn is_alarmed(&self) -> bool {
+        self.is_alarmed.get()
+    }
+
+    fn may_declare(&self) -> bool {
+        self.may_declare.get()
+    }
+}

@@ -1,0 +1,350 @@
+//! Frames become commands to the broker, in one `match` on state and kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use imori_core::authorize::{Identity, Policy};
+use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
+use imori_core::confirm::Confirm;
+use imori_core::delivery::Outcome;
+use imori_core::id::{ConnectionId, VhostId};
+use imori_core::inbound::{Inbound, Intake, Performed, Phase, Taken, Unread};
+use imori_core::login::{Credentials, Verdict};
+use imori_core::message::{Head, Origins, Publication, TOPIC_EXCHANGE};
+use imori_core::name::Name;
+use imori_core::outbound::{Credit, Encoder, EncoderKinds, HeldAnswers, Numbers, Outbound, SessionId};
+use imori_core::queue::QueueSettings;
+use imori_core::route::{BindingKey, Syntax};
+use imori_core::time::Time;
+use imori_core::turn::{Budget, Next, Peer, Refusal};
+use imori_core::world::World;
+
+use super::encoder::ToyEncoder;
+use super::frame::{Fields, Frame, Kind, decode, push};
+
+/// Settings of a listener. The broker gives out origins and kinds, so that no two protocols share one.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The vhost of all clients.
+    pub vhost: VhostId,
+    /// The origin of messages, which have no headers.
+    pub origins: Origins,
+    /// The kind of encoders.
+    pub encoder_kinds: EncoderKinds,
+    /// Bytes of parked messages.
+    pub parked_bytes_max: usize,
+}
+
+/// The inbound half of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    state: State,
+    intake: Intake<Box<[u8]>>,
+    settings: Arc<Settings>,
+    id: ConnectionId,
+    identity: Identity,
+    channels: BTreeMap<SessionId, Channel>,
+}
+
+/// State of a session that is the protocol's own.
+#[derive(Debug, Default)]
+struct Channel {
+    tags: BTreeSet<u8>,
+    /// Publishes so far.
+    published: u64,
+    /// The message whose body is not whole, as it is parked, and the bytes that are missing.
+    unfinished: Option<(Vec<u8>, usize)>,
+}
+
+/// Where a connection stands.
+///
+/// ```text
+///           Login
+/// Greeting ───────► Open
+///     ▼              ▼
+///   Closed ◄─────────┴── a refusal on channel 0
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Greeting,
+    Open,
+    Closed,
+}
+
+/// A sentence for the client.
+struct Complaint(String);
+
+impl<E: ToString> From<E> for Complaint {
+    fn from(error: E) -> Complaint {
+        Complaint(error.to_string())
+    }
+}
+
+/// Bytes of a body at most.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+const SHORT: &str = "the payload ends too early; see the table of kinds";
+
+impl Inbound for Connection {
+    type Settings = Settings;
+    type Scratch = ();
+    /// The number of a channel, and behind it a `Publish` and its body, or nothing for a `Close`.
+    type Parked = Box<[u8]>;
+
+    fn new(settings: Arc<Settings>, id: ConnectionId, peer: Peer, now: Time) -> Connection {
+        let intake = Intake::new(peer, Duration::from_secs(10), settings.parked_bytes_max, now);
+        let identity = Identity { user: Name::from(""), policy: Policy::Nobody };
+        Connection { state: State::Greeting, intake, settings, id, identity, channels: BTreeMap::new() }
+    }
+
+    fn encoder(settings: &Settings) -> Box<dyn Encoder> {
+        Box::new(ToyEncoder(settings.encoder_kinds.kind(0)))
+    }
+
+    fn intake(&self) -> &Intake<Box<[u8]>> {
+        &self.intake
+    }
+
+    fn intake_mut(&mut self) -> &mut Intake<Box<[u8]>> {
+        &mut self.intake
+    }
+
+    fn actor(&self) -> Actor<'_> {
+        Actor { identity: &self.identity, connection: self.id, vhost: self.settings.vhost }
+    }
+
+    fn phase(&self) -> Phase {
+        if self.state == State::Closed { Phase::Closed } else { Phase::Open }
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closed;
+        self.intake.parking.clear();
+    }
+
+    fn is_logged_in(&self) -> bool {
+        self.state == State::Open
+    }
+
+    fn take<W: World>(&mut self, world: &W, _: &mut (), unread: Unread<'_>, budget: &mut Budget) -> Taken {
+        let (frame, len) = match decode(unread.bytes()) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Taken::Incomplete { frame_bytes: None },
+            Err(sentence) => {
+                self.refuse(world, SessionId::FIRST, sentence);
+                return Taken::Bytes(0);
+            }
+        };
+        budget.spend(1, 0, None);
+        match self.obey(world, &frame, budget) {
+            Ok(Some(next)) => return Taken::Left(next),
+            Ok(None) => {}
+            Err(Complaint(sentence)) => self.refuse(world, frame.channel, &sentence),
+        }
+        Taken::Bytes(len)
+    }
+
+    fn replay<W: World>(
+        &mut self,
+        world: &W,
+        _: &mut (),
+        parked: &Box<[u8]>,
+        budget: &mut Budget,
+    ) -> Performed {
+        let mut fields = Fields(parked);
+        let channel = SessionId(fields.number(2).unwrap_or_default() as u16);
+        if fields.0.is_empty() {
+            self.close_channel(world, channel, Kind::Close, "");
+        }
+        if !self.channels.contains_key(&channel) {
+            return Performed::Done;
+        }
+        self.publish(world, channel, fields, budget).unwrap_or_else(|Complaint(sentence)| {
+            self.refuse(world, channel, &sentence);
+            Performed::Done
+        })
+    }
+
+    fn replayed(&mut self, _: SessionId) {}
+
+    fn keepalive_deadline(&self) -> Option<Time> {
+        None
+    }
+
+    fn keep_alive<W: World>(&mut self, _: &W) {}
+}
+
+impl Connection {
+    /// Obeys a frame; gives what follows where it stays in the input.
+    fn obey<W: World>(
+        &mut self,
+        world: &W,
+        frame: &Frame<'_>,
+        budget: &mut Budget,
+    ) -> Result<Option<Next>, Complaint> {
+        let (session, mut fields) = (frame.channel, Fields(frame.payload));
+        let actor = Actor { identity: &self.identity, connection: self.id, vhost: self.settings.vhost };
+        let mut confirm = Confirm::NOW;
+        match (self.state, frame.kind, self.channels.get_mut(&session)) {
+            (State::Greeting, Kind::Login, _) => {
+                let credentials = Credentials::password(fields.name(), fields.name());
+                match self.intake.verify(world, self.id, credentials) {
+                    Some(Verdict::Granted(identity)) => self.identity = identity,
+                    Some(_) => return Err("user or password are not right, or the broker is busy".into()),
+                    // Others go on meanwhile; this frame is taken again when the verdict is there.
+                    None => return Ok(Some(Next::Verify)),
+                }
+                self.intake.reading.logged_in();
+                self.state = State::Open;
+            }
+            (State::Open, Kind::Open, None) if session != SessionId::FIRST => {
+                broker::open_session(world, &actor, session)?;
+                self.channels.insert(session, Channel::default());
+            }
+            (State::Open, Kind::Close, Some(_)) => {
+                if self.intake.parking.has_parked_of(session) {
+                    self.intake.parking.push(session, session.0.to_be_bytes().into(), world.gauge());
+                } else {
+                    self.close_channel(world, session, Kind::Close, "");
+                }
+                return Ok(None);
+            }
+            (State::Open, Kind::Declare, Some(_)) => {
+                let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
+                let name = fields.name().ok_or(SHORT)?;
+                confirm = broker::declare_queue(world, &actor, name, &settings, true)?.confirm;
+            }
+            (State::Open, Kind::Consume, Some(channel)) => {
+                let label = channel.new_tag(&mut fields)?;
+                let credit = Credit::window(fields.number(4).ok_or(SHORT)? as u32);
+                let name = fields.name().ok_or(SHORT)?;
+                let queue = broker::find_queue(world, &actor, name)?;
+                let (settles, priority, is_exclusive) = (true, 0, false);
+                let options = ConsumeOptions { session, label, settles, credit, priority, is_exclusive };
+                // In front of the first delivery.
+                let write = words(session, frame.kind, "");
+                let answer = |outbound: &mut Outbound, _| outbound.answer(session, confirm, write);
+                broker::consume(world, &actor, queue, name, options, answer)?;
+                return Ok(None);
+            }
+            (State::Open, Kind::Subscribe, Some(channel)) => {
+                let options = SubscribeOptions { session, label: channel.new_tag(&mut fields)?, group: None };
+                let key = BindingKey::new(Syntax::Amqp, fields.name().ok_or(SHORT)?);
+                broker::subscribe(world, &actor, TOPIC_EXCHANGE, &key, options)?;
+                budget.spend_change();
+            }
+            (State::Open, Kind::Accept, Some(_)) => {
+                let (number, and_before) = fields.number(8).zip(fields.number(1)).ok_or(SHORT)?;
+                let numbers = if and_before == 1 { Numbers::UpTo(number) } else { Numbers::One(number) };
+                broker::settle(world, &actor, session, numbers, Outcome::Accept)?;
+                return Ok(None);
+            }
+            (State::Open, Kind::Publish | Kind::Body, Some(_)) => {
+                return self.add(world, frame, budget).map(|()| None);
+            }
+            // Frames that were under way when the broker refused the channel.
+            (State::Open, _, None) if session != SessionId::FIRST => return Ok(None),
+            _ => return Err("this frame is not allowed here; log in, then open a channel".into()),
+        }
+        let write = words(session, frame.kind, "");
+        world.with_outbound(self.id, |outbound| outbound.answer(session, confirm, write));
+        Ok(None)
+    }
+
+    /// Adds a frame to the message of its channel; a message that is whole is published or parked.
+    fn add<W: World>(&mut self, world: &W, frame: &Frame<'_>, budget: &mut Budget) -> Result<(), Complaint> {
+        let session = frame.channel;
+        let channel = self.channels.entry(session).or_default();
+        let (mut message, missing) = match (frame.kind, channel.unfinished.take()) {
+            (Kind::Publish, None) => {
+                let len = Fields(frame.payload.get(1..).unwrap_or_default()).number(4).ok_or(SHORT)?;
+                (session.0.to_be_bytes().to_vec(), Some(len as usize))
+            }
+            (Kind::Body, Some((message, missing))) => (message, missing.checked_sub(frame.payload.len())),
+            _ => return Err("a body follows its Publish, and nothing else does".into()),
+        };
+        let missing = missing.filter(|missing| *missing <= BODY_BYTES_MAX);
+        let missing = missing.ok_or("the body is longer than announced, or than a body may be")?;
+        message.extend_from_slice(frame.payload);
+        if missing > 0 {
+            channel.unfinished = Some((message, missing));
+            return Ok(());
+        }
+        if !self.intake.parking.has_parked_of(session) && !Self::must_wait(world) {
+            let fields = Fields(message.get(2..).unwrap_or_default());
+            if self.publish(world, session, fields, budget)? == Performed::Done {
+                return Ok(());
+            }
+            self.intake.parking.wait_for_queue(session, world.gauge());
+        }
+        // It is read on until the parked messages have as many bytes as they may.
+        self.intake.parking.push(session, message.into(), world.gauge());
+        Ok(())
+    }
+
+    /// Publishes and confirms what a `Publish` and its body say.
+    fn publish<W: World>(
+        &mut self,
+        world: &W,
+        session: SessionId,
+        mut fields: Fields<'_>,
+        budget: &mut Budget,
+    ) -> Result<Performed, Complaint> {
+        let mut head = Head::new(self.settings.origins.origin(0));
+        head.is_persistent = fields.bytes(5).and_then(<[u8]>::first) == Some(&1);
+        let (exchange, subject) = fields.name().zip(fields.name()).ok_or(SHORT)?;
+        let (publication, actor) = (Publication::new(&head, b"", fields.0), self.actor());
+        if broker::must_wait_for_queue(world, &actor, exchange, subject, &publication.view()) {
+            return Ok(Performed::Held);
+        }
+        let report = broker::publish(world, &actor, exchange, subject, &publication)?;
+        budget.spend(1, report.receivers, report.pressed);
+        let number = &mut self.channels.entry(session).or_default().published;
+        *number += 1;
+        world.with_outbound(self.id, |outbound| match report.refused_by {
+            Some(_) => outbound.refuse(session, *number),
+            None => outbound.confirm(session, *number, report.confirm, report.confirm.level),
+        });
+        Ok(Performed::Done)
+    }
+
+    /// Ends a channel, behind all that it was answered; no other channel notices.
+    fn close_channel<W: World>(&mut self, world: &W, session: SessionId, kind: Kind, sentence: &str) {
+        self.channels.remove(&session);
+        self.intake.parking.clear_of(session);
+        // At most 256 tags are gone after a few steps.
+        while !broker::end_session(world, &self.actor(), session, HeldAnswers::Keep) {}
+        let write = words(session, kind, sentence);
+        world.with_outbound(self.id, |outbound| outbound.answer(session, Confirm::NOW, write));
+    }
+
+    /// Says why a channel ends, or the connection.
+    fn refuse<W: World>(&mut self, world: &W, session: SessionId, sentence: &str) {
+        if session != SessionId::FIRST && self.state == State::Open {
+            return self.close_channel(world, session, Kind::Refuse, sentence);
+        }
+        world.with_outbound(self.id, |outbound| {
+            outbound.finish();
+            outbound.answer(SessionId::FIRST, Confirm::NOW, words(SessionId::FIRST, Kind::Refuse, sentence));
+        });
+        self.intake.refusal = Some(Refusal { message: "refused", text: sentence.to_string() });
+        self.close();
+    }
+}
+
+impl Channel {
+    /// Reads a tag that the channel does not use yet: the label of a reader.
+    fn new_tag(&mut self, fields: &mut Fields<'_>) -> Result<Box<[u8]>, Complaint> {
+        let tag = fields.number(1).ok_or(SHORT)? as u8;
+        if !self.tags.insert(tag) {
+            return Err("the tag is in use on this channel; choose another".into());
+        }
+        Ok([tag].into())
+    }
+}
+
+/// Writes a frame that holds a sentence or nothing.
+fn words(session: SessionId, kind: Kind, sentence: &str) -> impl FnOnce(&mut Vec<u8>) {
+    move |out| push(out, session, kind, |out| out.extend_from_slice(sentence.as_bytes()))
+}
