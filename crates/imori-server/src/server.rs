@@ -14,17 +14,17 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::cell::Cell;
+use crate::checkpoint::checkpointer::keep;
 use crate::config::{Config, ProtocolName, Service};
 use crate::internal::{InternalClients, start_responders};
-use crate::keep::keep;
-use crate::listener::{accept, bind};
 use crate::login::{Authenticator, BuiltInUser};
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
-use crate::prepare::{Prepared, prepare, settings};
+use crate::net::listener::{accept, bind};
 use crate::settings::Settings;
 use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
-use crate::start_error::StartError;
+use crate::start::prepare::{Prepared, prepare, settings};
+use crate::start::start_error::StartError;
 use crate::thread;
 use crate::watch::{Marks, SpaceWatch, keep_watch};
 

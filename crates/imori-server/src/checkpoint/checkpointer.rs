@@ -21,13 +21,13 @@ use imori_store::limits::SEGMENT_BYTES_GOAL;
 use imori_store::segment::Manifest;
 use tracing::debug;
 
-use crate::keeper_host::KeeperHost;
+use crate::checkpoint::host::KeeperHost;
+use crate::checkpoint::spill::{exchange, spill};
 use crate::limits::{
     CHECKPOINT_AGAIN, CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY,
     SPILL_AGAIN,
 };
 use crate::shared::{Shared, queue_key};
-use crate::spill::{exchange, spill};
 use crate::store::{Keeper, PageNews, Purpose};
 
 /// Runs the keeper until it is told to end.

@@ -9,7 +9,7 @@ use imori_core::queue::{GonePage, PageDraft, Queue};
 use imori_store::limits::{SEGMENT_BYTES_GOAL, SEGMENT_PAGES_MAX};
 use tracing::debug;
 
-use crate::keeper_host::KeeperHost;
+use crate::checkpoint::host::KeeperHost;
 use crate::store::Purpose;
 
 /// A page that is to be written, and whose it is.
