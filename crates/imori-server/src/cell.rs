@@ -356,10 +356,10 @@ impl World for Cell {
         match asked(id, owner, work) {
             Asked::Writer(job) => self.shared.pager.write(job),
             Asked::Reader(job) => self.shared.pager.read(job),
-            Asked::Spared(pages) => self.shared.keeper.spare(pages),
+            Asked::Spared(pages) => self.shared.checkpointer.spare(pages),
             Asked::Gone(pages, transient) => {
                 transient.into_iter().for_each(|job| self.shared.pager.write(job));
-                self.shared.keeper.take_gone(pages);
+                self.shared.checkpointer.take_gone(pages);
             }
         }
     }

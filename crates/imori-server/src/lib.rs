@@ -28,14 +28,14 @@ mod limits;
 pub mod config;
 
 pub use cell_state::turns::Turns;
-pub use checkpoint::checkpointer::{Pauses, keep_last, keep_once};
-pub use checkpoint::host::KeeperHost;
+pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
+pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
 pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;
 pub use store::{
-    Asked, Job, Keeper, PageHost, PageNews, Purpose, Room, StoreError, asked, discard_pages, do_job,
+    Asked, Checkpointer, Job, PageHost, PageNews, Purpose, Room, StoreError, asked, discard_pages, do_job,
     manifest_of, page_facts, read_journal, write_drafts,
 };

@@ -33,7 +33,7 @@ use crate::peers::complaints::Complaints;
 use crate::pipe::Pipe;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
-use crate::store::{Damages, Journal, Keeper, Pager};
+use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::turn::{Link, Memory, Signal, Wire};
 use crate::websocket::FramedWriter;
 
@@ -196,7 +196,7 @@ pub(crate) struct Shared {
     pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
-    pub(crate) keeper: Keeper,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) pager: Pager,
     pub(crate) damages: Arc<Damages>,
     /// Bytes of memory that the waiting messages of a queue may keep.

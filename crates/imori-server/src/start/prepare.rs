@@ -66,7 +66,7 @@ pub(crate) fn prepare(
     info!(memory_bytes, mark_bytes, "memory mark is set");
     let places = descriptors_max().min(config.limits.connections as usize);
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
-    let OpenedStore { journal, keeper, pager, damages, opened, restore, vhosts } =
+    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts } =
         open_store(config, cells, &clock, &memory)?;
     let of_store = restore.vhosts();
     for vhost in vhosts.iter().map(|(_, vhost)| *vhost).chain(of_store.iter().copied()) {
@@ -97,7 +97,7 @@ pub(crate) fn prepare(
         topology: Mutex::new(topology),
         queues,
         journal,
-        keeper,
+        checkpointer,
         pager,
         damages,
         queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),
