@@ -39,7 +39,7 @@ const TEXT: &[u8] = b"destination:/queue/orders\ncontent-type:text/plain\n";
 type Run = fn(&str);
 
 fn main() {
-    let groups: [(&str, Run); 10] = [
+    let groups: [(&str, Run); 12] = [
         ("queue-16", |name| queue(name, 16, false)),
         ("queue-1024", |name| queue(name, 1024, false)),
         ("settled-16", |name| queue(name, 16, true)),
@@ -47,6 +47,8 @@ fn main() {
         ("live-1-1024", |name| live(name, 1024, 1)),
         ("live-10-16", |name| live(name, 16, 10)),
         ("live-10-1024", |name| live(name, 1024, 10)),
+        ("live-100-16", |name| live(name, 16, 100)),
+        ("sessions-100-16", |name| sessions(name, 16, 100)),
         ("reply-16", |name| reply(name, 16)),
         ("waiting-16", |name| waiting(name, 16)),
         ("unsettled-16", |name| unsettled(name, 16)),
@@ -99,6 +101,23 @@ fn live(name: &str, body_bytes: usize, receivers: u32) {
         for slot in 1..=receivers {
             stage.write(slot);
         }
+    });
+}
+
+/// Through the topic exchange to live subscriptions in as many sessions of one connection.
+fn sessions(name: &str, body_bytes: usize, receivers: u16) {
+    let mut stage = Stage::new(2);
+    let key = BindingKey::new(Syntax::Nats, b"orders.>");
+    for session in (1..=receivers).map(SessionId) {
+        broker::open_session(&stage.world, &stage.actor(1), session).expect("it is below the limit");
+        let options = SubscribeOptions { session, label: LABEL.into(), group: None };
+        broker::subscribe(&stage.world, &stage.actor(1), b"amq.topic", &key, options)
+            .expect("the exchange is there");
+    }
+    let body = vec![7; body_bytes];
+    stage.measure(name, MILLION / u64::from(receivers), |stage| {
+        stage.publish(b"amq.topic", b"orders.new", &body);
+        stage.write(1);
     });
 }
 

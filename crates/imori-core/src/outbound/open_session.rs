@@ -2,7 +2,7 @@
 
 use super::end::Remains;
 use super::outbound::Outbound;
-use crate::id::SessionId;
+use crate::id::{ReaderId, SessionId};
 
 /// Why a session cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,24 @@ impl Outbound {
     /// Tells whether a session is open, and has not ended.
     pub fn has_session(&self, id: SessionId) -> bool {
         self.sessions.find(id).is_some_and(|session| !session.is_ended)
+    }
+
+    /// Tells whether no two of these readers are in one session, so that each can be given several messages before
+    /// the next is given any: order is kept within a session alone.
+    pub fn are_in_sessions_apart(&mut self, readers: impl Iterator<Item = ReaderId>) -> bool {
+        if self.sessions.len() < 2 {
+            return false;
+        }
+        let round = self.sessions.next_round();
+        let slots = readers.filter_map(|id| self.readers.get(id).map(|record| record.session));
+        for slot in slots {
+            if let Some(session) = self.sessions.at_mut(slot)
+                && std::mem::replace(&mut session.seen_in, round) == round
+            {
+                return false;
+            }
+        }
+        true
     }
 
     /// How many sessions there are, the first included, and those that ended with answers that wait.

@@ -69,6 +69,8 @@ pub(super) struct Session {
     pub(super) line: VecDeque<ReaderId>,
     /// Slots of its readers, in no order; not kept for the first session, which ends with the connection.
     pub(super) readers: Vec<u32>,
+    /// The last round of looking at readers in which one of it was met.
+    pub(super) seen_in: u64,
     /// How many inboxes it has.
     pub(super) inboxes: u16,
     pub(super) answers: Answers,

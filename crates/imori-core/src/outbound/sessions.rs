@@ -20,6 +20,8 @@ pub(super) struct Sessions {
     holding: Vec<u16>,
     /// Deliveries of sessions that are forgotten.
     delivered_before: u64,
+    /// The last round in which sessions were marked as seen.
+    round: u64,
 }
 
 impl Default for Sessions {
@@ -30,6 +32,7 @@ impl Default for Sessions {
             by_id: Vec::new(),
             holding: Vec::new(),
             delivered_before: 0,
+            round: 0,
         }
     }
 }
@@ -110,6 +113,12 @@ impl Sessions {
     /// How many deliveries left, settled or not.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered_before + self.slots.iter().map(Session::delivered).sum::<u64>()
+    }
+
+    /// Begins a round, in which no session was seen yet.
+    pub(super) fn next_round(&mut self) -> u64 {
+        self.round += 1;
+        self.round
     }
 
     // ---- Answers that wait.

@@ -30,8 +30,8 @@ pub(crate) fn live_receivers(route: &Route) -> usize {
 }
 
 /// Gives a batch to the live subscriptions and groups of a route: to one receiver all of it, then to the next,
-/// so that each is locked once. A connection that has several readers gets it message by message, as
-/// they keep their order from session to session.
+/// so that each is locked once. A session that has several readers gets it message by message, as
+/// order is kept from session to session.
 #[inline]
 pub(crate) fn send_live<W: World>(
     world: &W,
@@ -56,7 +56,7 @@ pub(crate) fn send_live<W: World>(
     }
     // Readers of one connection stand next to each other.
     for readers in route.subscriptions.chunk_by(|a, b| a.connection == b.connection) {
-        if let [_] = readers {
+        if readers.len() < 2 || batch.messages.len() < 2 || are_in_sessions_apart(world, readers) {
             send_to_each(world, readers, batch, shared, reports);
             continue;
         }
@@ -64,6 +64,13 @@ pub(crate) fn send_live<W: World>(
             send_to_each(world, readers, &batch, shared, &mut reports.one(index));
         }
     }
+}
+
+/// Tells whether no two of a connection's readers are in one session.
+fn are_in_sessions_apart<W: World>(world: &W, readers: &[Reader]) -> bool {
+    let Some(Reader { connection, .. }) = readers.first() else { return false };
+    let ids = || readers.iter().map(|reader| reader.id);
+    world.with_outbound(*connection, |outbound| outbound.are_in_sessions_apart(ids())).unwrap_or(false)
 }
 
 /// Gives a message to the first of a connection's own subscriptions that hear this subject; false where

@@ -1,8 +1,9 @@
 //! Several sessions of one connection.
 
-use imori_core::broker;
+use imori_core::broker::{self, Repetition};
 use imori_core::delivery::Outcome;
 use imori_core::error::BrokerError;
+use imori_core::message::{Address, Head, OriginId, Publication};
 use imori_core::outbound::{Numbers, SessionId};
 use imori_core::world::Event;
 use imori_testkit::{LIMITS, TestWorld};
@@ -46,6 +47,24 @@ fn a_session_that_ends_gives_back_its_own_and_no_other_notices() {
     first.disconnect();
     publisher.consume("other", "p", 9);
     assert_eq!(publisher.read_all(), "p!:1;p!:3;");
+}
+
+#[test]
+fn readers_of_a_run_keep_the_order_of_their_own_session() {
+    for (second, expected) in [(1, "a:1;b:1;a:2;b:2;a:3;b:3;"), (2, "a:1;a:2;a:3;b:1;b:2;b:3;")] {
+        let world = TestWorld::new();
+        let client = world.connect(1);
+        let sessions = [1, 2].map(|id| client.open_session(id).unwrap());
+        sessions[0].subscribe("t", "a");
+        sessions[second - 1].subscribe("t", "b");
+        let head = Head::new(OriginId::BROKER);
+        let run = [b"1", b"2", b"3"].map(|body| Publication::new(&head, b"", body));
+        let (mut repetition, address) = (Repetition::default(), Address::new(b"amq.topic", b"t"));
+        let publisher = world.connect(2);
+        let report = broker::publish_again(&world, &publisher.actor(), &address, &run, &mut repetition);
+        assert_eq!(report.unwrap().receivers, 6);
+        assert_eq!(client.read_all(), expected);
+    }
 }
 
 #[test]

@@ -173,7 +173,7 @@ mod tests {
 
     impl Verdicts for Told {
         fn is_awaited(&self, connection: ConnectionId) -> bool {
-            connection.slot % 2 == 0
+            connection.slot.is_multiple_of(2)
         }
 
         fn tell(&self, connection: ConnectionId, _: Verdict) {

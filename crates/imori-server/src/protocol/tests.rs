@@ -1,6 +1,7 @@
 //! The table with one line more.
 
 #![allow(
+    clippy::large_enum_variant,
     unreachable_pub,
     dead_code,
     unused_macros,
