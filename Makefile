@@ -69,8 +69,9 @@ stalls: build ## STALL_CAUSES stalls of known cause, against what imori-bench sa
 durability: build ## KILLS kills, CUTS power cuts, FLIPS damaged places; failing, full and frozen disks.
 	KILLS=$(KILLS) CUTS=$(CUTS) FLIPS=$(FLIPS) .venv/bin/pytest -q -n 2 tests/durability
 
-long-queue: build ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, and restored after a kill.
-	MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
+long-queue: ## A queue of MESSAGES messages of 1 KB on disk: filled, drained, and restored after a kill.
+	$(CARGO) build --release --bin imori
+	IMORI_BIN=$(CURDIR)/target/release/imori MESSAGES=$(MESSAGES) .venv/bin/pytest -q tests/soak
 
 docs: build ## The commands, links and keys in the documents.
 	.venv/bin/pytest -q tests/docs

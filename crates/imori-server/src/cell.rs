@@ -28,13 +28,13 @@ use imori_core::world::{Event, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
+use crate::cell_state::spin::Spin;
 use crate::limits::{FLUSH_AFTER, FLUSH_CONNECTIONS_MAX, QUEUE_MEMORY_SHARE_WHEN_SHORT, READ_BYTES};
 use crate::login::Verdicts;
 use crate::protocol_numbers::header_reader;
 use crate::settings::Settings;
 use crate::shared::{LinkVerdicts, Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
-use crate::spin::Spin;
 use crate::store::{Asked, asked};
 use crate::turn::{
     Desk, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal, release_confirms,
@@ -356,10 +356,10 @@ impl World for Cell {
         match asked(id, owner, work) {
             Asked::Writer(job) => self.shared.pager.write(job),
             Asked::Reader(job) => self.shared.pager.read(job),
-            Asked::Spared(pages) => self.shared.keeper.spare(pages),
+            Asked::Spared(pages) => self.shared.checkpointer.spare(pages),
             Asked::Gone(pages, transient) => {
                 transient.into_iter().for_each(|job| self.shared.pager.write(job));
-                self.shared.keeper.take_gone(pages);
+                self.shared.checkpointer.take_gone(pages);
             }
         }
     }

@@ -1,19 +1,12 @@
 //! The broker's runtime: cells, sockets, timers, limits.
 
 mod server;
-mod prepare;
-mod start_error;
-mod small_disk;
+mod start;
 mod monitor;
-mod listener;
 mod thread;
 mod internal;
-mod connection;
-mod socket;
-mod stalled;
-mod keep;
-mod spill;
-mod keeper_host;
+mod net;
+mod checkpoint;
 mod watch;
 mod cell;
 mod shared;
@@ -24,32 +17,25 @@ pub mod protocol;
 pub mod protocol_numbers;
 mod pipe;
 mod websocket;
-mod client;
+mod peers;
 mod stall;
-mod pulse;
-mod counters;
 pub mod login;
-mod admission;
-mod complaints;
-mod load;
-mod spin;
-mod turns;
+mod cell_state;
 mod slots;
 mod host_names;
 mod clock;
-mod memory_limit;
 mod limits;
 pub mod config;
 
+pub use cell_state::turns::Turns;
+pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
+pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
-pub use keep::{Pauses, keep_last, keep_once};
-pub use keeper_host::KeeperHost;
 pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
-pub use small_disk::{SmallDisk, small_disk};
-pub use start_error::StartError;
+pub use start::small_disk::{SmallDisk, small_disk};
+pub use start::start_error::StartError;
 pub use store::{
-    Asked, Job, Keeper, PageHost, PageNews, Purpose, Room, StoreError, asked, discard_pages, do_job,
+    Asked, Checkpointer, Job, PageHost, PageNews, Purpose, Room, StoreError, asked, discard_pages, do_job,
     manifest_of, page_facts, read_journal, write_drafts,
 };
-pub use turns::Turns;

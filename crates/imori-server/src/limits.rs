@@ -153,8 +153,8 @@ pub(crate) const DISK_FAILURE_GOODBYE: Duration = Duration::from_millis(200);
 /// operator who has so many reads anyway.
 pub(crate) const DAMAGES_MAX: usize = 256;
 
-/// How often the keeper looks whether the journal has too many files. Longer would let it have more of them.
-pub(crate) const KEEPER_LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the checkpointer looks whether the journal has too many files. Longer would let it have more of them.
+pub(crate) const CHECKPOINTER_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Bytes of messages that a start takes out of the journal into memory. What comes after them stays there until its
 /// queue comes to it: memory that is touched for the first time is what a start would wait for.

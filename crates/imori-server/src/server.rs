@@ -14,17 +14,17 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::cell::Cell;
+use crate::checkpoint::checkpointer::run_checkpointer;
 use crate::config::{Config, ProtocolName, Service};
 use crate::internal::{InternalClients, start_responders};
-use crate::keep::keep;
-use crate::listener::{accept, bind};
 use crate::login::{Authenticator, BuiltInUser};
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
-use crate::prepare::{Prepared, prepare, settings};
+use crate::net::listener::{accept, bind};
 use crate::settings::Settings;
 use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
-use crate::start_error::StartError;
+use crate::start::prepare::{Prepared, prepare, settings};
+use crate::start::start_error::StartError;
 use crate::thread;
 use crate::watch::{Marks, SpaceWatch, keep_watch};
 
@@ -35,7 +35,7 @@ pub struct Server {
     cells: Vec<JoinHandle<()>>,
     monitor: Option<JoinHandle<()>>,
     watch: Option<JoinHandle<()>>,
-    keeper: Option<JoinHandle<()>>,
+    checkpointer: Option<JoinHandle<()>>,
 }
 
 /// A bound listener.
@@ -106,10 +106,10 @@ impl Server {
         let settings =
             Arc::new(settings(config, vhosts, shared.memory.mark_bytes(), &server_id, client_address));
         let mut server =
-            Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None, keeper: None };
+            Server { listeners, shared, cells: Vec::new(), monitor: None, watch: None, checkpointer: None };
         server.start_cells(count, config, &settings, sockets, awakenings)?;
         server.start_watch(config, space)?;
-        server.start_keeper()?;
+        server.start_checkpointer()?;
         server.start_monitor(config, &settings, server_id, client_address, monitors)?;
         Ok(server)
     }
@@ -148,9 +148,9 @@ impl Server {
         }
         self.shared.verifiers.close();
         self.shared.pager.close();
-        self.shared.keeper.end();
-        if self.keeper.is_some_and(|keeper| keeper.join().is_err()) {
-            warn!("the keeper ended in a panic");
+        self.shared.checkpointer.end();
+        if self.checkpointer.is_some_and(|checkpointer| checkpointer.join().is_err()) {
+            warn!("the checkpointer ended in a panic");
         }
         self.shared.journal.close();
         let counted = |event| {
@@ -216,10 +216,11 @@ impl Server {
         Ok(())
     }
 
-    fn start_keeper(&mut self) -> Result<(), StartError> {
+    fn start_checkpointer(&mut self) -> Result<(), StartError> {
         let shared = Arc::clone(&self.shared);
-        let keeper = Builder::new().name(String::from("keeper")).spawn(move || keep(&shared));
-        self.keeper = Some(keeper.map_err(StartError::Thread)?);
+        let checkpointer =
+            Builder::new().name(String::from("checkpointer")).spawn(move || run_checkpointer(&shared));
+        self.checkpointer = Some(checkpointer.map_err(StartError::Thread)?);
         Ok(())
     }
 

@@ -19,22 +19,22 @@ use imori_core::topology::Topology;
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::admission::{Admission, Ticket};
-use crate::client::{Client, Gone};
+use crate::cell_state::counters::Counters;
+use crate::cell_state::load::Load;
+use crate::cell_state::pulse::Pulse;
+use crate::cell_state::turns::Turns;
 use crate::clock::Clock;
-use crate::complaints::Complaints;
 use crate::config::{ProtocolName, WritePolicy};
-use crate::counters::Counters;
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
-use crate::load::Load;
 use crate::login::{Verdicts, Verifiers};
+use crate::peers::admission::{Admission, Ticket};
+use crate::peers::client::{Client, Gone};
+use crate::peers::complaints::Complaints;
 use crate::pipe::Pipe;
-use crate::pulse::Pulse;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
-use crate::store::{Damages, Journal, Keeper, Pager};
+use crate::store::{Checkpointer, Damages, Journal, Pager};
 use crate::turn::{Link, Memory, Signal, Wire};
-use crate::turns::Turns;
 use crate::websocket::FramedWriter;
 
 /// A connection of a TCP socket, as every cell can reach it.
@@ -196,7 +196,7 @@ pub(crate) struct Shared {
     pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,
-    pub(crate) keeper: Keeper,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) pager: Pager,
     pub(crate) damages: Arc<Damages>,
     /// Bytes of memory that the waiting messages of a queue may keep.

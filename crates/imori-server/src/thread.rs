@@ -10,11 +10,11 @@ use tokio::task::yield_now;
 use tracing::error;
 
 use crate::cell::Cell;
-use crate::connection::serve;
 use crate::limits::PULSE;
+use crate::net::connection::serve;
+use crate::net::stalled::cut_stalled_for_ever;
 use crate::settings::Settings;
 use crate::shared::{Arrival, Phase, Shared};
-use crate::stalled::cut_stalled_for_ever;
 use crate::turn::Signal;
 
 /// Runs a cell on this thread until the broker ends.

@@ -119,7 +119,9 @@ fn judged(report: &Report, rate: f64) -> RateStep {
         .map(|kept| format!("{}: {}", kept.objective, kept.found))
         .collect();
     let offered: u64 = report.rows.iter().map(|row| row.offered).sum();
-    let within = report.rows.iter().take((report.seconds + EARLY) as usize);
+    // A step that began late is shorter than its first second, and that second still decides.
+    let whole = ((report.seconds + EARLY) as usize).max(1);
+    let within = report.rows.iter().take(whole);
     let (offered_within, done) =
         within.fold((0, 0), |(offered, done), row| (offered + row.offered, done + row.delivered));
     let fan_out = report.fan_out.max(1);
@@ -162,6 +164,7 @@ mod tests {
             (20.0, 980, 0, false),
             (0.999, 950, 0, true),
             (0.999, 940, 0, false),
+            (0.97, 940, 0, false),
             (20.0, 1_000, 1, false),
         ] {
             let mut report = empty();

@@ -111,7 +111,7 @@ pub(crate) fn push_message(
         out.extend_from_slice(&len.to_le_bytes());
     }
     deaths.into_iter().for_each(|deaths| push_deaths(out, deaths));
-    let text_len = u32::try_from(view.text.len()).expect("header blocks end at 1 MiB");
+    let text_len = u32::try_from(view.text.len()).expect("header blocks end at 64 KiB");
     out.extend_from_slice(&text_len.to_le_bytes());
     out.extend_from_slice(view.text);
     out.extend_from_slice(view.body);

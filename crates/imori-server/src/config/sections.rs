@@ -73,8 +73,8 @@ sections! {
         message_bytes: Bytes = Bytes::mib(16), in Bytes::kib(1)..=Bytes::gib(1);
         /// Headers of a message. More: the message is refused.
         headers: u32 = 128, in 8..=4_096;
-        /// Bytes of all headers of a message. More: the message is refused.
-        header_bytes: Bytes = Bytes::kib(64), in Bytes::kib(1)..=Bytes::mib(1);
+        /// Bytes of all headers of a message, whose places are numbers of 16 bits. More: the message is refused.
+        header_bytes: Bytes = Bytes::kib(64), in Bytes::kib(1)..=Bytes::kib(64);
         /// Bytes that wait to be written to one connection, charged to the memory mark, of which they
         /// may be a quarter at most. More: a connection that does not read is closed.
         unsent_bytes: Bytes = Bytes::mib(256), in Bytes::mib(1)..=Bytes::gib(16);

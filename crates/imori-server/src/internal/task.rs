@@ -20,8 +20,8 @@ use tracing::{debug, warn};
 
 use super::client::{Answer, Command, InternalClient, InternalError, Messages};
 use crate::cell::Cell;
-use crate::client::Client as Peer;
 use crate::limits::{INTERNAL_CLIENTS_MAX, INTERNAL_COMMANDS_MAX, INTERNAL_PARKED_MAX};
+use crate::peers::client::Client as Peer;
 use crate::pipe::Pipe;
 use crate::shared::{TcpWire, Writer};
 use crate::turn::{Link, Signal, Signals, flush};

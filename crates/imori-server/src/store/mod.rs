@@ -7,7 +7,7 @@
 mod open;
 mod declared;
 mod found_pages;
-mod keeper;
+mod checkpointer;
 mod pager;
 mod page_jobs;
 mod page_facts;
@@ -21,10 +21,10 @@ mod seldom;
 mod commits;
 mod progress;
 
+pub use checkpointer::Checkpointer;
 pub(crate) use commits::{BOUNDS_US, Commits};
 pub(crate) use damages::Damages;
 pub(crate) use journal::Journal;
-pub use keeper::Keeper;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub use page_facts::{manifest_of, page_facts};
 pub use page_jobs::{

@@ -29,7 +29,7 @@ use super::definitions::DefinitionsThread;
 use super::failure::Failure;
 use super::found_pages::FoundPages;
 use super::store_error::StoreError;
-use super::{Journal, Keeper, Pager, Waiters};
+use super::{Checkpointer, Journal, Pager, Waiters};
 use crate::limits::RESTORED_BYTES_MAX;
 
 /// What is asked of a store.
@@ -57,7 +57,7 @@ pub(crate) struct Opening<'a> {
 /// A store that is open, and what was in it.
 pub(crate) struct OpenedStore {
     pub(crate) journal: Journal,
-    pub(crate) keeper: Keeper,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) pager: Pager,
     pub(crate) damages: Arc<Damages>,
     pub(crate) opened: Opened<File>,
@@ -125,7 +125,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
         Ok(())
     })?;
     thread.release(synced);
-    let keeper = Keeper::new(opening.files_max, doubtful, restore.gone_pages());
+    let checkpointer = Checkpointer::new(opening.files_max, doubtful, restore.gone_pages());
     let waiters = Arc::new(Waiters::new(opening.cells, synced));
     let pager = Pager::start(
         (found.segments, messages),
@@ -138,7 +138,7 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let pager = pager.map_err(StoreError::Thread)?;
     let file_bytes = usize::try_from(opening.file_bytes).unwrap_or(usize::MAX);
     let journal = Journal::new(failure, thread, waiters, file_bytes);
-    Ok(OpenedStore { journal, keeper, pager, damages, opened, restore, vhosts })
+    Ok(OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts })
 }
 
 fn journal_settings(folder: &StoreFolder, opening: &Opening<'_>) -> Result<Settings, StoreError> {

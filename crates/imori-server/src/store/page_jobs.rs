@@ -51,9 +51,9 @@ pub enum Asked {
     Writer(Job),
     /// Whoever reads them.
     Reader(Job),
-    /// The keeper: so many pages would go.
+    /// The checkpointer: so many pages would go.
     Spared(usize),
-    /// The keeper: the first go after the next checkpoint; the others, of this run alone, are a job.
+    /// The checkpointer: the first go after the next checkpoint; the others, of this run alone, are a job.
     Gone(Vec<GonePage>, Option<Job>),
 }
 

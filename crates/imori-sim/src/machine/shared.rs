@@ -22,7 +22,7 @@ use imori_core::topology::Topology;
 use imori_nats::settings::Settings as NatsSettings;
 use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{Desk, Link, Memory};
-use imori_server::{Keeper, PageNews, Turns};
+use imori_server::{Checkpointer, PageNews, Turns};
 use imori_stomp::settings::Settings as StompSettings;
 use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
@@ -140,7 +140,7 @@ pub(crate) struct Shared {
     pub(crate) segments: Segments<Device>,
     /// Messages that the start left in the journal.
     pub(crate) staying: RefCell<Option<Messages<DeviceFile>>>,
-    pub(crate) checkpointer: Keeper,
+    pub(crate) checkpointer: Checkpointer,
     pub(crate) jobs: Jobs,
     pub(crate) threads: StoreThreads,
     pub(crate) paging: Paging,
@@ -221,7 +221,7 @@ impl Shared {
             log: RefCell::new(store.log.taking_checkpoints(workload.checkpoint_bytes_max)),
             segments: store.segments,
             staying: RefCell::default(),
-            checkpointer: Keeper::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
+            checkpointer: Checkpointer::new(workload.paging.files_max, (0, Lsn::NONE), Vec::new()),
             jobs: Jobs::default(),
             threads: StoreThreads::default(),
             paging: workload.paging,

@@ -10,7 +10,7 @@ use imori_core::record::{Checkpoint, NewRecord, RecordKind};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_server::{
-    Keeper, KeeperHost, PageHost, PageNews, Purpose, discard_pages, read_journal, write_drafts,
+    CheckpointHost, Checkpointer, PageHost, PageNews, Purpose, discard_pages, read_journal, write_drafts,
 };
 use imori_store::segment::{Durability, Manifest, NewPage, Page, PageError, PageFacts, PageRef};
 
@@ -19,8 +19,8 @@ use super::thread::StoreThread;
 use crate::machine::Wait;
 use crate::planted::Bug;
 
-impl KeeperHost for StoreThread<'_> {
-    fn keeper(&self) -> &Keeper {
+impl CheckpointHost for StoreThread<'_> {
+    fn checkpointer(&self) -> &Checkpointer {
         &self.shared.checkpointer
     }
 

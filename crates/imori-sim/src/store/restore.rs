@@ -10,7 +10,7 @@ use imori_core::id::QueueId;
 use imori_core::record::{MessageRecord, RecordError, Table, decode_seen, decode_settle, encode_seen};
 use imori_core::restore::{Awakening, Restore};
 use imori_core::time::Time;
-use imori_server::{Keeper, page_facts};
+use imori_server::{Checkpointer, page_facts};
 use imori_store::records::RecordType;
 use imori_store::recovery::{Messages, ReadError};
 use imori_store::segment::PageRef;
@@ -96,7 +96,7 @@ pub(crate) fn restore(shared: &mut Shared, found: Found) -> Result<Vec<Awakening
             ReadError::Disk(error) => unreachable!("the disk reads what it read before: {error}"),
         })?;
     }
-    shared.checkpointer = Keeper::new(shared.paging.files_max, doubtful, restore.gone_pages());
+    shared.checkpointer = Checkpointer::new(shared.paging.files_max, doubtful, restore.gone_pages());
     let mut topology = shared.topology.borrow_mut();
     let (awakenings, restored) = restore.finish(&mut topology, &mut |queue| {
         let (slot, generation) = shared.queues.insert(|_, _| queue);

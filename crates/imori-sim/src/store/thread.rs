@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use corosensei::Yielder;
-use imori_server::{Job, Pauses, do_job, keep_last, keep_once};
+use imori_server::{Job, Pauses, checkpoint_last, checkpoint_once, do_job};
 
 use crate::broker_end::Phase;
 use crate::machine::Lock;
@@ -67,7 +67,7 @@ impl<'a> StoreThread<'a> {
                         break;
                     }
                     self.shared.trace.note(&[], || String::from("the checkpointer begins a round"));
-                    keep_once(self, &mut pauses);
+                    checkpoint_once(self, &mut pauses);
                     self.shared.threads.kept.set(self.shared.log.borrow().last());
                     // While a checkpoint that was refused is not tried again, what would go with it stays.
                     self.shared.threads.spared.set(self.shared.checkpointer.spared());
@@ -79,7 +79,7 @@ impl<'a> StoreThread<'a> {
         }
         if self.number == 0 && !self.shared.has(Bug::CleanWithoutCheckpoint) {
             self.shared.trace.note(&[], || String::from("the checkpointer makes its last checkpoint"));
-            keep_last(self);
+            checkpoint_last(self);
         }
         loop {
             self.context.stop(Status::Over);

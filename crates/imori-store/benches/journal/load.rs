@@ -1,4 +1,4 @@
-//! A closed loop: one thread keeps so many records of 1 KB under way, and frees files as a keeper does.
+//! A closed loop: one thread keeps so many records of 1 KB under way, and frees files as a checkpointer does.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -27,7 +27,7 @@ use crate::figures::Figures;
 pub(crate) const RECORD_BYTES: usize = 1024;
 const BLOCK_BYTES: usize = 4096;
 
-/// Files beyond which a keeper frees some.
+/// Files beyond which a checkpointer frees some.
 const LIVE_FILES: usize = 4;
 
 /// Bytes that may be queued while a journal is filled.
@@ -130,7 +130,7 @@ pub(crate) fn run(folder: &Path, in_flight: usize, time: Duration) -> Result<Loa
     for _ in 0..in_flight {
         client.append()?;
     }
-    // The first files are filled with zeros meanwhile, and a keeper's have come round once.
+    // The first files are filled with zeros meanwhile, and a checkpointer's have come round once.
     client.go_on(time.max(Duration::from_secs(1)))?;
     client.times.clear();
     let (begin, cpu, before) = (Instant::now(), cpu_seconds(), batches.load(Ordering::Relaxed));

@@ -10,7 +10,7 @@ use imori_bench::Url;
 #[derive(Debug)]
 pub(crate) enum ClientError {
     /// There is no connection to this broker.
-    Unreachable(Url, io::Error),
+    Unreachable(Box<Url>, io::Error),
     /// The broker refuses something and says this.
     Refused(String),
     /// The broker closed the connection.

@@ -32,7 +32,7 @@ pub(super) struct Transport {
 impl Transport {
     /// Connects.
     pub(super) fn connect(url: &Url) -> Result<Transport, ClientError> {
-        let stream = open(url).map_err(|error| ClientError::Unreachable(url.clone(), error))?;
+        let stream = open(url).map_err(|error| ClientError::Unreachable(Box::new(url.clone()), error))?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(SILENCE))?;
         Ok(Transport { stream, input: Vec::new(), consumed: 0, output: Vec::new() })

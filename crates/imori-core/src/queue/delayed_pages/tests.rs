@@ -280,7 +280,7 @@ impl Bench {
         self.follow_up();
     }
 
-    /// What the keeper does when the journal has too many files: afterwards nobody needs them.
+    /// What the checkpointer does when the journal has too many files: afterwards nobody needs them.
     fn free_the_journal(&mut self) -> Result<(), TestCaseError> {
         loop {
             self.rest();

@@ -165,7 +165,7 @@ impl Twins {
             }
             PageWork::Gone(pages) => {
                 for page in pages {
-                    assert!(!page.is_durable, "the keeper asks for durable ones");
+                    assert!(!page.is_durable, "the checkpointer asks for durable ones");
                     self.disk.transient.remove(&page.place).expect("it goes once");
                 }
             }
@@ -255,7 +255,7 @@ impl Twins {
         Ok(())
     }
 
-    /// The keeper copies old messages; the disk takes them later.
+    /// The checkpointer copies old messages; the disk takes them later.
     fn spill(&mut self, share: u64) {
         let through = Lsn(self.disk.last * (share % 8 + 1) / 8);
         self.spilled.extend(self.disk.move_pages(&mut self.paged.queue, through, &self.gauge));

@@ -136,7 +136,7 @@ fn pages_that_are_copied_are_pages_that_are_written() {
         for draft in std::mem::take(&mut pressed.drafts) {
             pressed.written(&draft);
         }
-        assert!(pressed.fill(NOW, 1_000), "who publishes is no faster than the keeper");
+        assert!(pressed.fill(NOW, 1_000), "who publishes is no faster than the checkpointer");
         pressed.queue.press(publisher(5));
         for draft in std::mem::take(&mut pressed.drafts) {
             pressed.failed(draft);

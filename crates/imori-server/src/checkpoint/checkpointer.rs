@@ -1,7 +1,7 @@
-//! The keeper, which lets journal files go: it copies what outlives them to segments, then says in a checkpoint
+//! The checkpointer, which lets journal files go: it copies what outlives them to segments, then says in a checkpoint
 //! from where on the journal is needed. The server has a thread for it; the simulator runs its rounds too.
 //!
-//! A cell appends a record first and changes its queue afterwards, or the other way round. So the keeper waits twice
+//! A cell appends a record first and changes its queue afterwards, or the other way round. So the checkpointer waits twice
 //! until every cell has ended what it was at: before it looks at the queues, so that they have all that the
 //! journal has below the floor, and before the checkpoint, so that the journal has all that they have.
 
@@ -21,28 +21,28 @@ use imori_store::limits::SEGMENT_BYTES_GOAL;
 use imori_store::segment::Manifest;
 use tracing::debug;
 
-use crate::keeper_host::KeeperHost;
+use crate::checkpoint::host::CheckpointHost;
+use crate::checkpoint::spill::{exchange, spill};
 use crate::limits::{
-    CHECKPOINT_AGAIN, CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, FILES_MAX_WHEN_SHORT, KEEPER_LOOK_EVERY,
+    CHECKPOINT_AGAIN, CHECKPOINT_AT_END_MAX, CHECKPOINT_PAGES, CHECKPOINTER_LOOK_EVERY, FILES_MAX_WHEN_SHORT,
     SPILL_AGAIN,
 };
 use crate::shared::{Shared, queue_key};
-use crate::spill::{exchange, spill};
-use crate::store::{Keeper, PageNews, Purpose};
+use crate::store::{Checkpointer, PageNews, Purpose};
 
-/// Runs the keeper until it is told to end.
-pub(crate) fn keep(shared: &Arc<Shared>) {
-    let keeper = &shared.keeper;
+/// Runs the checkpointer until it is told to end.
+pub(crate) fn run_checkpointer(shared: &Arc<Shared>) {
+    let checkpointer = &shared.checkpointer;
     let mut pauses = Pauses::default();
-    while !keeper.is_ending() {
-        keep_once(&**shared, &mut pauses);
-        keeper.wait(KEEPER_LOOK_EVERY);
+    while !checkpointer.is_ending() {
+        checkpoint_once(&**shared, &mut pauses);
+        checkpointer.wait(CHECKPOINTER_LOOK_EVERY);
     }
-    keep_last(&**shared);
+    checkpoint_last(&**shared);
 }
 
 /// Makes the checkpoint with which a clean end ends.
-pub fn keep_last<H: KeeperHost>(host: &H) {
+pub fn checkpoint_last<H: CheckpointHost>(host: &H) {
     let _ = checkpoint(host, Spills::Nothing);
 }
 
@@ -75,17 +75,17 @@ enum NotMade {
 }
 
 /// Makes a checkpoint if something goes with it. One that frees nothing would only fill the journal.
-pub fn keep_once<H: KeeperHost>(host: &H, pauses: &mut Pauses) {
-    let (keeper, now) = (host.keeper(), host.now());
+pub fn checkpoint_once<H: CheckpointHost>(host: &H, pauses: &mut Pauses) {
+    let (checkpointer, now) = (host.checkpointer(), host.now());
     if now < pauses.checkpoints {
         return;
     }
     // Where space is short each file and page that goes may be what publishers wait for.
     let is_short = host.is_space_low() || host.is_out_of_space();
     let (files_max, spared_min) =
-        if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (keeper.files_max, CHECKPOINT_PAGES) };
+        if is_short { (FILES_MAX_WHEN_SHORT, 1) } else { (checkpointer.files_max, CHECKPOINT_PAGES) };
     let is_full = host.live_files() > files_max && !are_ids_in_the_way(host);
-    let made = if keeper.spared() >= spared_min || is_full && frees_a_file(host) {
+    let made = if checkpointer.spared() >= spared_min || is_full && frees_a_file(host) {
         checkpoint(host, Spills::Nothing)
     } else if is_full && now >= pauses.spills {
         checkpoint(host, if is_short { Spills::Oldest } else { Spills::Half })
@@ -101,7 +101,7 @@ pub fn keep_once<H: KeeperHost>(host: &H, pauses: &mut Pauses) {
 }
 
 /// Tells whether nobody needs anything of the oldest file, as far as that is known now.
-fn frees_a_file<H: KeeperHost>(host: &H) -> bool {
+fn frees_a_file<H: CheckpointHost>(host: &H) -> bool {
     let Some(oldest) = host.oldest_sealed() else { return false };
     let is_above = |floor: Option<Lsn>| floor.is_none_or(|floor| floor > oldest);
     let of_queue = |key| host.with_queue(key, |queue| queue.floor()).flatten();
@@ -109,13 +109,13 @@ fn frees_a_file<H: KeeperHost>(host: &H) -> bool {
 }
 
 /// Tells whether the oldest file has ids that queues remember, and there is no room for another record of them.
-fn are_ids_in_the_way<H: KeeperHost>(host: &H) -> bool {
+fn are_ids_in_the_way<H: CheckpointHost>(host: &H) -> bool {
     let Some(oldest) = host.oldest_sealed() else { return false };
     host.with_room_for_ids(|bytes| bytes == 0) && ids_floor(host).is_some_and(|floor| floor <= oldest)
 }
 
 /// The first record that the ids need which queues remember.
-fn ids_floor<H: KeeperHost>(host: &H) -> Option<Lsn> {
+fn ids_floor<H: CheckpointHost>(host: &H) -> Option<Lsn> {
     let now = host.now();
     let of_queue = |key| host.with_queue(key, |queue| queue.dedup_floor(now)).flatten();
     host.queues().into_iter().filter_map(of_queue).min()
@@ -130,7 +130,7 @@ struct Gathered {
 }
 
 /// Makes a checkpoint, after what has to be copied first.
-fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
+fn checkpoint<H: CheckpointHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     let Some(next) = host.next_lsn() else { return Err(NotMade::NothingGoes) };
     host.pass();
     if let Some(oldest) = host.oldest_sealed() {
@@ -144,7 +144,7 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
         }
     }
     let mut gathered = gather(host);
-    gathered.gone.append(&mut host.keeper().gone());
+    gathered.gone.append(&mut host.checkpointer().gone());
     let floor = [gathered.floor, host.first_definition()].into_iter().flatten().fold(next, Lsn::min);
     let floor = host.with_room_for_ids(|bytes| renew_seen(host, floor, bytes));
     for key in host.queues() {
@@ -153,7 +153,7 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     host.pass();
     let payload = payload(host, &gathered).encode();
     let Some(lsn) = host.append_checkpoint(floor, &payload) else {
-        host.keeper().keep_gone(gathered.gone);
+        host.checkpointer().keep_gone(gathered.gone);
         return Err(NotMade::Refused);
     };
     debug!(floor = floor.0, bytes = payload.len(), gone = gathered.gone.len(), "checkpoint");
@@ -169,7 +169,7 @@ fn checkpoint<H: KeeperHost>(host: &H, spills: Spills) -> Result<(), NotMade> {
     Ok(())
 }
 
-fn gather<H: KeeperHost>(host: &H) -> Gathered {
+fn gather<H: CheckpointHost>(host: &H) -> Gathered {
     let mut gathered = Gathered::default();
     for key in host.queues() {
         let tally = host.with_queue(key, |queue| {
@@ -190,7 +190,7 @@ fn gather<H: KeeperHost>(host: &H) -> Gathered {
 
 /// Records anew the ids that queues have seen and that stand below the floor, about so many bytes of them. Gives the
 /// floor that the journal has then: the rest is needed where it is.
-fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn {
+fn renew_seen<H: CheckpointHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn {
     let (now, left) = (host.now(), Cell::new(bytes_max));
     let append = |record: NewRecord| {
         left.set(left.get().saturating_sub(record.payload.len() + RECORD_SLACK_BYTES));
@@ -213,7 +213,7 @@ fn renew_seen<H: KeeperHost>(host: &H, floor: Lsn, bytes_max: usize) -> Lsn {
     lowest
 }
 
-fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
+fn payload<H: CheckpointHost>(host: &H, gathered: &Gathered) -> Checkpoint {
     let mut gone: Vec<PagePlace> = gathered.gone.iter().map(|page| page.place).collect();
     gone.sort_unstable();
     let manifest = host.manifest();
@@ -228,16 +228,16 @@ fn payload<H: KeeperHost>(host: &H, gathered: &Gathered) -> Checkpoint {
     });
     Checkpoint {
         next_segment: manifest.next_segment,
-        doubtful_below: host.keeper().doubtful_below,
-        doubtful_records_below: host.keeper().doubtful_records_below,
+        doubtful_below: host.checkpointer().doubtful_below,
+        doubtful_records_below: host.checkpointer().doubtful_records_below,
         segments: segments.collect(),
         settled: gathered.settled.clone(),
     }
 }
 
-impl KeeperHost for Shared {
-    fn keeper(&self) -> &Keeper {
-        &self.keeper
+impl CheckpointHost for Shared {
+    fn checkpointer(&self) -> &Checkpointer {
+        &self.checkpointer
     }
 
     fn now(&self) -> Time {
@@ -248,8 +248,8 @@ impl KeeperHost for Shared {
         let cells = || self.cells.get().into_iter().flatten();
         let before: Vec<u64> = cells().map(|cell| cell.turns.count()).collect();
         for (cell, before) in cells().zip(before) {
-            while !cell.turns.has_passed(before) && !self.keeper.is_ending() {
-                self.keeper.wait(Duration::from_millis(1));
+            while !cell.turns.has_passed(before) && !self.checkpointer.is_ending() {
+                self.checkpointer.wait(Duration::from_millis(1));
             }
         }
     }
@@ -300,7 +300,7 @@ impl KeeperHost for Shared {
     fn await_synced(&self, lsn: Lsn) -> bool {
         let begin = Instant::now();
         while self.journal.waiters().progress().synced < lsn {
-            let is_late = self.keeper.is_ending() && begin.elapsed() > CHECKPOINT_AT_END_MAX;
+            let is_late = self.checkpointer.is_ending() && begin.elapsed() > CHECKPOINT_AT_END_MAX;
             if self.journal.has_failed() || is_late {
                 return false;
             }

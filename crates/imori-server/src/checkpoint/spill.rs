@@ -9,7 +9,7 @@ use imori_core::queue::{GonePage, PageDraft, Queue};
 use imori_store::limits::{SEGMENT_BYTES_GOAL, SEGMENT_PAGES_MAX};
 use tracing::debug;
 
-use crate::keeper_host::KeeperHost;
+use crate::checkpoint::host::CheckpointHost;
 use crate::store::Purpose;
 
 /// A page that is to be written, and whose it is.
@@ -17,7 +17,7 @@ type Owned = (QueueId, DurableQueueId, PageDraft);
 
 /// Copies messages whose records are up to `through`, those of several queues to one segment, as far as there
 /// is room.
-pub(crate) fn spill<H: KeeperHost>(host: &H, through: Lsn) {
+pub(crate) fn spill<H: CheckpointHost>(host: &H, through: Lsn) {
     let (mut drafts, mut bytes) = (Vec::new(), 0);
     // The journal may get a new file meanwhile, of the same room.
     let goal = host.segment_bytes_goal();
@@ -42,7 +42,7 @@ pub(crate) fn spill<H: KeeperHost>(host: &H, through: Lsn) {
 }
 
 /// Copies what is needed of the oldest file, whose last record is `oldest`, if more is gained than it takes.
-pub(crate) fn exchange<H: KeeperHost>(host: &H, oldest: Lsn) {
+pub(crate) fn exchange<H: CheckpointHost>(host: &H, oldest: Lsn) {
     let Some(bytes_max) = host.exchange_bytes_max() else { return };
     let (mut drafts, mut bytes) = (Vec::new(), 0);
     for key in host.queues() {
@@ -77,7 +77,7 @@ pub(crate) fn exchange<H: KeeperHost>(host: &H, oldest: Lsn) {
 
 /// What of a queue has to leave the journal: that which is there alone, as the start left it, and copies of what is in
 /// memory.
-fn spilled<H: KeeperHost>(host: &H, key: QueueId, through: Lsn, bytes_max: usize) -> Vec<Owned> {
+fn spilled<H: CheckpointHost>(host: &H, key: QueueId, through: Lsn, bytes_max: usize) -> Vec<Owned> {
     let moving = host.with_queue(key, |queue| {
         let owner = queue.durability()?.id;
         Some((owner, queue.moving_pages(through, bytes_max)))
@@ -103,7 +103,7 @@ fn spilled<H: KeeperHost>(host: &H, key: QueueId, through: Lsn, bytes_max: usize
 
 /// Writes pages, as one segment if its table has room for them, and tells their queues; false where they were not
 /// all written.
-fn write<H: KeeperHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool {
+fn write<H: CheckpointHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool {
     let mut drafts = drafts.into_iter().peekable();
     while drafts.peek().is_some() {
         let some: Vec<Owned> = drafts.by_ref().take(SEGMENT_PAGES_MAX).collect();
@@ -114,14 +114,14 @@ fn write<H: KeeperHost>(host: &H, drafts: Vec<Owned>, purpose: Purpose) -> bool 
         for ((key, _, draft), place) in some.into_iter().zip(places) {
             if !tell(host, key, |queue| queue.page_written(&draft, place)) {
                 // The queue went meanwhile.
-                host.keeper().take_gone(vec![GonePage { place, is_durable: true }]);
+                host.checkpointer().take_gone(vec![GonePage { place, is_durable: true }]);
             }
         }
     }
     true
 }
 
-fn give_up<H: KeeperHost>(host: &H, drafts: impl IntoIterator<Item = Owned>) {
+fn give_up<H: CheckpointHost>(host: &H, drafts: impl IntoIterator<Item = Owned>) {
     let now = host.now();
     for (key, _, draft) in drafts {
         tell(host, key, |queue| queue.page_failed(draft, now));
@@ -129,7 +129,7 @@ fn give_up<H: KeeperHost>(host: &H, drafts: impl IntoIterator<Item = Owned>) {
 }
 
 /// Tells a queue what became of a page, for which its publishers may have waited; false where it is gone.
-fn tell<H: KeeperHost>(host: &H, key: QueueId, tell: impl FnOnce(&mut Queue)) -> bool {
+fn tell<H: CheckpointHost>(host: &H, key: QueueId, tell: impl FnOnce(&mut Queue)) -> bool {
     let is_pressing = host.with_queue(key, |queue| {
         tell(queue);
         queue.is_pressing()

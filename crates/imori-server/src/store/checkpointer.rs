@@ -1,4 +1,4 @@
-//! What the keeper is told, which lets journal files go.
+//! What the checkpointer is told, which lets journal files go.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -9,9 +9,9 @@ use imori_core::queue::GonePage;
 
 use crate::slots::unpoisoned;
 
-/// What the keeper is told.
+/// What the checkpointer is told.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Checkpointer {
     /// Journal files that may be live.
     pub files_max: usize,
     /// Pages that a checkpoint would free.
@@ -27,14 +27,14 @@ pub struct Keeper {
     told: Condvar,
 }
 
-impl Keeper {
-    /// A keeper to whom nothing was said yet but what the start found.
+impl Checkpointer {
+    /// A checkpointer to whom nothing was said yet but what the start found.
     pub fn new(
         files_max: usize,
         (doubtful_below, doubtful_records_below): (u32, Lsn),
         gone: Vec<GonePage>,
-    ) -> Keeper {
-        Keeper {
+    ) -> Checkpointer {
+        Checkpointer {
             files_max,
             spared: AtomicUsize::new(gone.len()),
             gone: Mutex::new(gone),

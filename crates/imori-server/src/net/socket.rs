@@ -17,8 +17,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Sleep;
 use tracing::warn;
 
-use crate::admission::Ticket;
 use crate::cell::Cell;
+use crate::peers::admission::Ticket;
 use crate::shared::Phase;
 use crate::turn::Transport;
 use crate::websocket::Carrier;

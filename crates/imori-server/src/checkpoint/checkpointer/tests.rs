@@ -1,4 +1,4 @@
-//! The keeper beside a journal that does not take every checkpoint.
+//! The checkpointer beside a journal that does not take every checkpoint.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,9 +6,9 @@ use imori_core::record::Checkpoint;
 
 use super::*;
 
-/// A journal without records, and what the keeper did with pages.
+/// A journal without records, and what the checkpointer did with pages.
 struct Desk {
-    keeper: Keeper,
+    checkpointer: Checkpointer,
     payload_bytes_max: Cell<usize>,
     checkpoints: RefCell<Vec<Checkpoint>>,
     discarded: RefCell<Vec<GonePage>>,
@@ -23,7 +23,7 @@ impl Desk {
     fn new(page_count: u32, payload_bytes_max: usize) -> Desk {
         let segment = imori_store::segment::ManifestEntry { segment: 0, page_count, gone: Vec::new() };
         Desk {
-            keeper: Keeper::new(4, (0, Lsn::NONE), Vec::new()),
+            checkpointer: Checkpointer::new(4, (0, Lsn::NONE), Vec::new()),
             payload_bytes_max: Cell::new(payload_bytes_max),
             checkpoints: RefCell::default(),
             discarded: RefCell::default(),
@@ -34,13 +34,13 @@ impl Desk {
     }
 
     fn keep(&self) {
-        keep_once(self, &mut Pauses::default());
+        checkpoint_once(self, &mut Pauses::default());
     }
 }
 
-impl KeeperHost for Desk {
-    fn keeper(&self) -> &Keeper {
-        &self.keeper
+impl CheckpointHost for Desk {
+    fn checkpointer(&self) -> &Checkpointer {
+        &self.checkpointer
     }
 
     fn now(&self) -> Time {
@@ -94,7 +94,7 @@ impl KeeperHost for Desk {
         if payload.len() > self.payload_bytes_max.get() {
             return None;
         }
-        self.checkpoints.borrow_mut().push(Checkpoint::decode(payload).expect("the keeper wrote it"));
+        self.checkpoints.borrow_mut().push(Checkpoint::decode(payload).expect("the checkpointer wrote it"));
         Some(Lsn(1))
     }
 
@@ -142,13 +142,13 @@ fn every_second(first: u32, count: usize) -> Vec<GonePage> {
 #[test]
 fn pages_of_a_checkpoint_that_does_not_fit_go_with_the_next_one() {
     let desk = Desk::new(4096, 100);
-    desk.keeper.take_gone(every_second(0, CHECKPOINT_PAGES));
+    desk.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
     desk.keep();
     assert!(desk.checkpoints.borrow().is_empty() && desk.discarded.borrow().is_empty());
     // It is not tried again and again.
-    assert_eq!(desk.keeper.spared(), 0);
+    assert_eq!(desk.checkpointer.spared(), 0);
     // The pages between them go, so that what is gone is said in fewer bytes.
-    desk.keeper.take_gone(every_second(1, CHECKPOINT_PAGES));
+    desk.checkpointer.take_gone(every_second(1, CHECKPOINT_PAGES));
     desk.keep();
     let all: Vec<u32> = (0..2 * CHECKPOINT_PAGES as u32).collect();
     assert_eq!(
@@ -168,8 +168,8 @@ fn a_checkpoint_that_does_not_fit_is_made_again_after_a_pause() {
     for (now, asked) in [(0, 1), (1, 1), (CHECKPOINT_AGAIN.as_millis() as u64 - 1, 1), (1000, 2), (1001, 2)] {
         desk.now.set(Time(now * 1000));
         // Each time there is enough for one.
-        desk.keeper.take_gone(every_second(0, CHECKPOINT_PAGES));
-        keep_once(&desk, &mut pauses);
+        desk.checkpointer.take_gone(every_second(0, CHECKPOINT_PAGES));
+        checkpoint_once(&desk, &mut pauses);
         assert_eq!(desk.asked.get(), asked, "after {now} ms");
     }
 }

@@ -11,9 +11,9 @@ use tokio::sync::mpsc::error::SendError;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::admission::{Ticket, Verdict};
 use crate::config::ListenAddress;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_PAUSE};
+use crate::peers::admission::{Ticket, Verdict};
 use crate::shared::{Accepted, Arrival, CellHandle, Door, Phase, Shared};
 use crate::turn::Signal;
 

@@ -1,4 +1,4 @@
-//! What the keeper needs of whoever runs it: the server's thread, or the simulator, whose scheduler decides at
+//! What the checkpointer needs of whoever runs it: the server's thread, or the simulator, whose scheduler decides at
 //! each of these calls who goes on.
 
 use imori_core::confirm::Lsn;
@@ -8,12 +8,12 @@ use imori_core::record::NewRecord;
 use imori_core::time::Time;
 use imori_store::segment::Manifest;
 
-use crate::store::{Keeper, Purpose};
+use crate::store::{Checkpointer, Purpose};
 
-/// The broker as its keeper has it.
-pub trait KeeperHost {
-    /// What the keeper was told.
-    fn keeper(&self) -> &Keeper;
+/// The broker as its checkpointer has it.
+pub trait CheckpointHost {
+    /// What the checkpointer was told.
+    fn checkpointer(&self) -> &Checkpointer;
 
     /// The time.
     fn now(&self) -> Time;

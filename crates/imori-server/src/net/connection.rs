@@ -16,11 +16,11 @@ use tokio::net::TcpStream;
 use tracing::{debug, error, warn};
 
 use crate::cell::Cell;
-use crate::client::{Client, Traffic};
 use crate::config::ProtocolName;
+use crate::net::socket::{Socket, SocketTurn, come_back_after_others};
+use crate::peers::client::{Client, Traffic};
 use crate::protocol::Protocol;
 use crate::shared::{Accepted, Door, TcpWire, Writer};
-use crate::socket::{Socket, SocketTurn, come_back_after_others};
 use crate::turn::{Link, Signals, Task};
 use crate::websocket::{Carrier, Opened, Opening, open};
 

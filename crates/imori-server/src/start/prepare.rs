@@ -20,20 +20,20 @@ use imori_store::settings::OnDamage;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::clock::Clock;
-use crate::complaints::Complaints;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, Verifiers};
-use crate::memory_limit::memory_limit;
+use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
+use crate::peers::complaints::Complaints;
 use crate::protocol::ProtocolSettings;
 use crate::settings::Settings;
 use crate::shared::{Phase, Shared};
 use crate::slots::{SlotKey, Slots};
-use crate::small_disk::{SmallDisk, small_disk};
 use crate::stall::Stalls;
-use crate::start_error::StartError;
+use crate::start::memory_limit::memory_limit;
+use crate::start::small_disk::{SmallDisk, small_disk};
+use crate::start::start_error::StartError;
 use crate::store::{self, OpenedStore, Opening};
 use crate::turn::Memory;
 use crate::websocket::Gate;
@@ -66,7 +66,7 @@ pub(crate) fn prepare(
     info!(memory_bytes, mark_bytes, "memory mark is set");
     let places = descriptors_max().min(config.limits.connections as usize);
     let (clock, memory) = (Clock::start(), Memory::new(mark_bytes).with_places(places));
-    let OpenedStore { journal, keeper, pager, damages, opened, restore, vhosts } =
+    let OpenedStore { journal, checkpointer, pager, damages, opened, restore, vhosts } =
         open_store(config, cells, &clock, &memory)?;
     let of_store = restore.vhosts();
     for vhost in vhosts.iter().map(|(_, vhost)| *vhost).chain(of_store.iter().copied()) {
@@ -97,7 +97,7 @@ pub(crate) fn prepare(
         topology: Mutex::new(topology),
         queues,
         journal,
-        keeper,
+        checkpointer,
         pager,
         damages,
         queue_memory_bytes: config.limits.queue_memory_bytes.as_usize(),

@@ -1,0 +1,6 @@
+//! Sockets: how they are accepted, read and written, and which of them are cut for reading nothing.
+
+pub(crate) mod listener;
+pub(crate) mod connection;
+mod socket;
+pub(crate) mod stalled;
