@@ -7,6 +7,7 @@
 
 mod task;
 mod input;
+mod conversation;
 mod confirm;
 mod flush;
 mod lend;
@@ -18,6 +19,7 @@ mod left_behind;
 mod signal;
 
 pub use confirm::{await_journal, release_confirms};
+pub use conversation::Conversation;
 pub use desk::Desk;
 pub use flush::{flush, flush_touched};
 pub use host::{Host, Transport};
