@@ -2,7 +2,9 @@
 
 mod cell;
 mod task;
+mod internal;
 mod host;
 mod world;
 
+pub(crate) use internal::Internal;
 pub(crate) use world::CellWorld;

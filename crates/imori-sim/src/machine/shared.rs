@@ -44,7 +44,7 @@ use crate::workload::{Paging, Workload};
 
 /// Bytes of frames that a connection may park: those of all clients stay well below the memory mark,
 /// to which they count.
-const PARKED_BYTES_MAX: usize = 1_500;
+pub(crate) const PARKED_BYTES_MAX: usize = 1_500;
 
 /// Longer than any run: a client that does not read for long answers no PING.
 const PING_INTERVAL: Duration = Duration::from_secs(24 * 3600);
