@@ -17,21 +17,21 @@ use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
 use imori_core::world::World;
 
-use crate::complaint::Complaint;
-use crate::connect::ConnectOptions;
-use crate::decode::{Decoder, Step};
-use crate::encode::{PING, PONG, push_error, push_info};
-use crate::error::DecodeError;
-use crate::info::Info;
+use crate::client::{SESSION, Session};
+use crate::codec::connect::ConnectOptions;
+use crate::codec::decode::{Decoder, Step};
+use crate::codec::encode::{PING, PONG, push_error, push_info};
+use crate::codec::error::DecodeError;
+use crate::codec::info::Info;
+use crate::codec::operation::{ClientOp, Publish};
+use crate::commands::login::log_in;
+use crate::commands::publish::publish;
+use crate::commands::repeat::note;
+use crate::commands::subscribe::Wishes;
+use crate::delivery::MessageEncoder;
 use crate::keepalive::{Due, Keepalive};
-use crate::login::log_in;
-use crate::message::MessageEncoder;
-use crate::operation::{ClientOp, Publish};
-use crate::publish::publish;
-use crate::repeat::note;
-use crate::session::{SESSION, Session};
+use crate::protocol_error::Complaint;
 use crate::settings::Settings;
-use crate::subscribe::Wishes;
 
 /// The inbound half of a connection.
 #[derive(Debug)]

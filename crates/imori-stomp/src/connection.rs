@@ -16,24 +16,24 @@ use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
 use imori_core::world::{Event, World};
 
-use crate::command::Command;
-use crate::commit::{abort, begin, commit};
-use crate::complaint::{Complaint, push_error, push_receipt};
-use crate::decode::{Decoder, Step};
-use crate::error::DecodeError;
-use crate::frame::{Frame, HeaderTable};
+use crate::client::{SESSION, Session};
+use crate::codec::command::Command;
+use crate::codec::decode::{Decoder, Step};
+use crate::codec::error::DecodeError;
+use crate::codec::frame::{Frame, HeaderTable};
+use crate::codec::version::Version;
+use crate::commands::commit::{abort, begin, commit};
+use crate::commands::login::log_in;
+use crate::commands::repeat::note;
+use crate::commands::send::send;
+use crate::commands::settle::settle;
+use crate::commands::subscribe::{subscribe, unsubscribe};
+use crate::delivery::MessageEncoder;
 use crate::keepalive::Keepalive;
-use crate::login::log_in;
-use crate::message::MessageEncoder;
+use crate::outcome::{Done, Says};
 use crate::parked::{Parked, ParkedMarks};
-use crate::repeat::note;
-use crate::send::send;
-use crate::session::{SESSION, Session};
+use crate::protocol_error::{Complaint, push_error, push_receipt};
 use crate::settings::Settings;
-use crate::settle::settle;
-use crate::subscribe::{subscribe, unsubscribe};
-use crate::turn::{Done, Says};
-use crate::version::Version;
 
 /// The inbound half of a connection.
 #[derive(Debug)]

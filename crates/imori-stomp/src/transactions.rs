@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use imori_core::broker::Step;
 use imori_core::name::Name;
 
-use crate::complaint::Complaint;
-use crate::error::Excerpt;
+use crate::codec::error::Excerpt;
 use crate::limits::Limits;
+use crate::protocol_error::Complaint;
 
 /// Steps that wait for COMMIT.
 #[derive(Debug, Default)]
