@@ -68,11 +68,16 @@ impl ClientProtocol for NatsClient {
         }
     }
 
-    fn connect(&mut self, out: &mut Vec<u8>) {
+    fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
         let has = self.has_headers;
         push_connect(
             out,
-            &ConnectOptions { headers: has, no_responders: has, ..ConnectOptions::of_client("imori-sim") },
+            &ConnectOptions {
+                headers: has,
+                no_responders: has,
+                pass: is_intruder.then(|| String::from("wrong")),
+                ..ConnectOptions::of_client("imori-sim")
+            },
         );
         let subject = format!("_INBOX.{}.>", self.session);
         push_subscribe(out, &operation::Subscribe { subject: subject.as_bytes(), group: None, sid: INBOX });

@@ -94,10 +94,13 @@ impl ClientProtocol for StompClient {
         }
     }
 
-    fn connect(&mut self, out: &mut Vec<u8>) {
+    fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
         self.frame(out, Command::Connect, |frame| {
             frame.header("accept-version", self.version.as_str().as_bytes());
             frame.header("host", b"/");
+            if is_intruder {
+                frame.header("passcode", b"wrong");
+            }
         });
     }
 
