@@ -17,7 +17,7 @@ VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 NAMED_SUBJECTS = {"imori-sim", "imori-store", "imori-testkit"}
 
 # Crates with public types that are still called by a retired word.
-OLD_WORDS = {"imori-bench", "imori-core", "imori-server", "imori-testkit"}
+OLD_WORDS = {"imori-core", "imori-testkit"}
 
 # Folders that hold more files than a reader keeps in mind.
 FULL_FOLDERS = {
