@@ -5,7 +5,7 @@ use std::mem;
 use bytes::Bytes;
 use imori_core::authorize::{Action, Object, authorize};
 use imori_core::broker::{self, PublishReport};
-use imori_core::message::{Head, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::world::World;
 
 use crate::address::{address, has_empty_token, is_literal};
@@ -28,11 +28,11 @@ pub(crate) fn publish<W: World>(
         return Err(Complaint::HeadersNotSupported);
     }
     let mut scratch = mem::take(&mut session.scratch);
-    let (head, text) =
+    let (properties, text) =
         read(publish, session.settings.origins, session.identity.user.as_bytes(), &mut scratch);
     let publication = match shared {
-        Some(body) => Publication::with_shared_body(&head, text, body),
-        None => Publication::new(&head, text, publish.payload),
+        Some(body) => Publication::with_shared_body(&properties, text, body),
+        None => Publication::new(&properties, text, publish.payload),
     };
     let done = if must_wait(session, world, publish.subject, &publication) {
         Ok(None)
@@ -46,7 +46,7 @@ pub(crate) fn publish<W: World>(
 /// Tells whether a queue is too long that would get it.
 #[inline]
 fn must_wait<W: World>(session: &Session, world: &W, subject: &[u8], publication: &Publication<'_>) -> bool {
-    if world.gauge().pressing() == 0 || has_empty_token(subject) {
+    if world.gauge().throttling() == 0 || has_empty_token(subject) {
         return false;
     }
     let (exchange, key) = address(subject);
@@ -103,8 +103,8 @@ fn send<W: World>(
 /// Answers a request that nobody hears, where its own sender listens for the reply.
 #[cold]
 fn tell_that_nobody_hears<W: World>(session: &Session, world: &W, reply: &[u8]) {
-    let head = Head::new(session.settings.origins.origin(HEADERS));
-    let status = Publication::new(&head, NO_RESPONDERS, b"");
+    let properties = Properties::new(session.settings.origins.origin(HEADERS));
+    let status = Publication::new(&properties, NO_RESPONDERS, b"");
     // Nobody can hear a reply subject that has no route either.
     let _ = broker::notify(world, &session.actor(), TOPIC_EXCHANGE, reply, &status);
 }

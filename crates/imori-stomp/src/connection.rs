@@ -14,7 +14,7 @@ use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 
 use crate::command::Command;
 use crate::commit::{abort, begin, commit};
@@ -316,7 +316,7 @@ impl Connection {
             self.repeat.publish(world, &self.session.actor(), input, budget)?;
         self.decoder.pass_over();
         self.session.confirm(report.confirm);
-        budget.spend(frames, report.receivers, report.pressed);
+        budget.spend(frames, report.receivers, report.slow_reader);
         Some(bytes)
     }
 
@@ -340,7 +340,7 @@ impl Connection {
         match done {
             Ok(done) if done.is_held => return Performed::Held,
             Ok(done) => {
-                budget.spend(done.commands, done.receivers, done.pressed);
+                budget.spend(done.commands, done.receivers, done.slow_reader);
                 let confirm = self.session.confirm(done.confirm);
                 if let Some(receipt) = done.receipt {
                     self.give_receipt(world, receipt, confirm, done.says);
@@ -414,7 +414,7 @@ impl Connection {
                 }
             });
             if given == Some(true) {
-                world.count(Event::confirmed(confirm.level));
+                world.count(Counter::confirmed(confirm.level));
             }
         } else {
             self.intake.parking.push(SESSION, Parked::Receipt(receipt.into()), world.gauge());

@@ -12,7 +12,7 @@ use crate::machine::{STORE_THREADS, Status};
 use crate::property::Property;
 use crate::store::restore;
 
-/// So many times as often it may end while dead letters linger.
+/// So many times as often it may end while dead letters are pending.
 const PENDING_RARITY: usize = 4;
 
 impl Simulation {

@@ -18,7 +18,7 @@ pub struct Outcome {
     pub steps: u64,
     /// Ends of the broker that were looked at.
     pub points: u64,
-    /// Something died and lingered for want of room where the dead go.
+    /// A dead letter was pending for want of room where the dead go.
     pub has_pending_dead_letters: bool,
     /// Ends of the broker meanwhile.
     pub ends_with_pending: u64,
