@@ -26,9 +26,6 @@ FULL_FOLDERS = {
     "crates/imori-bench/src/versus",
     "crates/imori-bench/src/watch",
     "crates/imori-core/src/queue",
-    "crates/imori-nats/src",
-    "crates/imori-server/src",
-    "crates/imori-stomp/src",
 }
 
 # Pages whose sentences are too long on average.

@@ -19,11 +19,11 @@ use imori_core::inbound::Inbound;
 use imori_core::outbound::Outbound;
 use imori_core::turn::{Budget, Peer};
 use imori_core::world::World;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::operation::ClientOp;
 use imori_nats::connection::Connection;
-use imori_nats::decode::{Decoder, Step};
 use imori_nats::header_reader;
 use imori_nats::limits::Limits;
-use imori_nats::operation::ClientOp;
 use imori_nats::settings::Settings;
 use imori_testkit::TestWorld;
 

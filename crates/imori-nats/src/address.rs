@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use imori_core::message::{AddressParts, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 use imori_core::outbound::INBOX_PREFIX;
 
-use crate::words::has_gap;
+use crate::codec::words::has_gap;
 
 /// How the subject of a queue begins.
 pub const QUEUE_PREFIX: &[u8] = b"imori.queue.";

@@ -6,11 +6,11 @@ use imori_core::id::VhostId;
 use imori_core::message::{HeaderReaders, Origins};
 use imori_core::outbound::EncoderKinds;
 
-use crate::info::NATS_VERSION;
+use crate::codec::info::NATS_VERSION;
+use crate::header_block::{SOLE_ORIGINS, header_reader};
 use crate::limits::{
     LAME_DUCK, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PING_INTERVAL, PINGS_OUT_MAX, SUBSCRIPTION_COUNT_MAX,
 };
-use crate::text::{SOLE_ORIGINS, header_reader};
 
 /// What holds for every connection of a listener.
 #[derive(Debug, Clone)]

@@ -44,7 +44,7 @@ fn number(sid: &[u8]) -> Option<u64> {
     if !is_canonical {
         return None;
     }
-    crate::number::parse_u64(sid)
+    crate::codec::number::parse_u64(sid)
 }
 
 #[cfg(test)]

@@ -187,11 +187,13 @@ pub enum Bug {
     PongTooEarly,
     /// A live delivery to a NATS client of another connection is dropped.
     LiveDeliveryLost,
+    /// The verdict of a login goes to another connection whose login is checked too.
+    LoginMisdirected,
 }
 
 impl Bug {
     /// Every planted bug with the properties of which one has to catch it.
-    pub const ALL: [(Bug, &'static [Property]); 91] = [
+    pub const ALL: [(Bug, &'static [Property]); 92] = [
         (Bug::StaleTable, &[Property::Visibility, Property::Loss]),
         (Bug::LostWake, &[Property::Starvation]),
         (Bug::TwoWriters, &[Property::WireOrder, Property::Framing]),
@@ -283,5 +285,6 @@ impl Bug {
         (Bug::ReplyMisdirected, &[Property::InboxPrivacy]),
         (Bug::PongTooEarly, &[Property::Visibility, Property::Duplication]),
         (Bug::LiveDeliveryLost, &[Property::Visibility, Property::Loss]),
+        (Bug::LoginMisdirected, &[Property::Login, Property::Starvation]),
     ];
 }

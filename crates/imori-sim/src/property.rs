@@ -62,6 +62,8 @@ pub enum Property {
     Recovery,
     /// A receipt says the level of the queue.
     Level,
+    /// Only a client with the right password is let in, and none of these is refused.
+    Login,
 }
 
 /// A property that was broken, and how.

@@ -9,8 +9,8 @@ use std::fmt;
 
 use memchr::{memchr, memchr2};
 
-use crate::error::Excerpt;
-use crate::escape::Escaping;
+use crate::codec::error::Excerpt;
+use crate::codec::escape::Escaping;
 use crate::limits::SUBJECT_BYTES_MAX;
 
 /// The exchange behind `/topic/`.
@@ -242,7 +242,7 @@ fn push_part(escaping: Escaping, out: &mut Vec<u8>, part: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::escape::unescape;
+    use crate::codec::escape::unescape;
 
     fn described(destination: &str) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -7,11 +7,11 @@ use imori_core::message::{HeaderReaders, Origins};
 use imori_core::name::Name;
 use imori_core::outbound::EncoderKinds;
 
+use crate::header_block::{SOLE_ORIGINS, header_reader};
 use crate::heart_beat::HeartBeat;
 use crate::limits::{
     HEART_BEAT_MIN, LOGIN_TIMEOUT, Limits, PARKED_BYTES_MAX, PREFETCH_DEFAULT, SUBSCRIPTION_COUNT_MAX,
 };
-use crate::text::{SOLE_ORIGINS, header_reader};
 
 /// What holds for every connection of a listener.
 #[derive(Debug, Clone)]

@@ -4,13 +4,13 @@
 //! What is to be confirmed is followed by a PING: the broker answers in order.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use imori_nats::connect::ConnectOptions;
-use imori_nats::decode::{Decoder, Step};
-use imori_nats::encode::{PING, PONG, push_connect, push_subscribe};
-use imori_nats::headers::status;
-use imori_nats::info::Info;
+use imori_nats::codec::connect::ConnectOptions;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::encode::{PING, PONG, push_connect, push_subscribe};
+use imori_nats::codec::headers::status;
+use imori_nats::codec::info::Info;
+use imori_nats::codec::operation::{Message, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
-use imori_nats::operation::{Message, ServerOp, Subscribe};
 
 use crate::limits::FRAME_BYTES_MAX;
 use crate::options::ReplyKind;

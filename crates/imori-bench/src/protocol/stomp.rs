@@ -1,8 +1,8 @@
 //! STOMP 1.2, in the dialects that brokers have of its destinations.
 
 use anyhow::{Result, bail, ensure};
-use imori_stomp::command::Command;
-use imori_stomp::frame::HeaderTable;
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::frame::HeaderTable;
 
 use crate::options::{AckMode, Level, ReplyKind, Style};
 use crate::protocol::driver::{

@@ -144,6 +144,27 @@ pub trait Encoder: Send {
     fn cut(&mut self, out: &mut Vec<u8>, reason: &CutReason);
 }
 
+/// The encoder of a connection that has no protocol yet, to which nothing is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Mute;
+
+impl Encoder for Mute {
+    fn deliver(
+        &mut self,
+        _out: &mut Vec<u8>,
+        _recipient: &Recipient<'_>,
+        _delivery: &Delivery<'_>,
+        _shared: &mut SharedHeaders,
+    ) {
+    }
+
+    fn cancelled(&mut self, _out: &mut Vec<u8>, _label: &[u8], _queue: &Name) -> AfterCancel {
+        AfterCancel::End
+    }
+
+    fn cut(&mut self, _out: &mut Vec<u8>, _reason: &CutReason) {}
+}
+
 /// The answer to one publish, or to several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirmed {

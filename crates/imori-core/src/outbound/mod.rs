@@ -26,7 +26,7 @@ pub use crate::id::SessionId;
 pub use credit::Credit;
 pub use deliver::{Live, Reply};
 pub use encoder::{
-    AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, EncoderKinds, Recipient, SharedHeaders,
+    AfterCancel, Confirmed, CutReason, Encoder, EncoderKind, EncoderKinds, Mute, Recipient, SharedHeaders,
 };
 pub use end::Remains;
 pub use inbox::{INBOX_PREFIX, InboxAddress};

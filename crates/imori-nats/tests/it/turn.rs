@@ -7,9 +7,9 @@ use imori_core::inbound::Inbound;
 use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next, Received};
 use imori_core::world::World;
-use imori_nats::decode::{Decoder, Step};
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::operation::ServerOp;
 use imori_nats::limits::Limits;
-use imori_nats::operation::ServerOp;
 use imori_nats::settings::Settings;
 use imori_testkit::{ROOMY_LIMITS, TestWorld};
 

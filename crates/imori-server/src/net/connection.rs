@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use imori_core::id::ConnectionId;
-use imori_core::outbound::Outbound;
+use imori_core::outbound::{Mute, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{ClientFacts, Peer};
 use imori_core::world::{Counter, World};
@@ -97,8 +97,10 @@ impl Served {
         };
         let key = handle.connections.insert(|key| {
             let id = ConnectionId { cell: cell.id, slot: key.slot, generation: key.generation };
-            // Before a protocol is agreed on nothing is sent.
-            let encoder = Protocol::encoder(protocol.unwrap_or(ProtocolName::Stomp), &settings.protocols);
+            let encoder = match protocol {
+                Some(protocol) => Protocol::encoder(protocol, &settings.protocols),
+                None => Box::new(Mute),
+            };
             let outbound = Outbound::new(id, encoder, settings.outbound, cell.gauge().clone());
             let client = Client {
                 number,

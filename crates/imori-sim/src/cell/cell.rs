@@ -1,7 +1,8 @@
 //! The endless loop of a virtual cell.
 
 use imori_core::broker::{queue_restored, queue_woken};
-use imori_server::turn::{Signal, give_signal};
+use imori_server::login::{Authenticator, BuiltInUser};
+use imori_server::turn::{Host, Signal, give_signal};
 
 use super::world::CellWorld;
 use crate::broker_end::Phase;
@@ -24,6 +25,8 @@ enum Work {
     Restored,
     /// A queue is to be told of its pages.
     Pages,
+    /// The login of this number is checked, as a verifier's thread of the server does.
+    Login(usize),
 }
 
 impl CellState {
@@ -36,6 +39,7 @@ impl CellState {
             || self.is_woken.get()
             || !self.awakenings.borrow().is_empty()
             || !self.page_news.borrow().is_empty()
+            || !self.logins.borrow().is_empty()
             || self.desk.touched_len() > 0
             || self.is_timer_due(shared)
             || self.tasks.borrow().iter().any(|task| task.is_ready(&shared.network, shared.clock.get()))
@@ -103,6 +107,7 @@ impl CellWorld<'_> {
         if !state.page_news.borrow().is_empty() {
             choices.push(Work::Pages);
         }
+        choices.extend((0..state.logins.borrow().len()).map(Work::Login));
         if state.is_timer_due(shared) {
             choices.push(Work::Timer);
         }
@@ -173,7 +178,22 @@ impl CellWorld<'_> {
                 }
                 self.end_turn();
             }
+            Work::Login(index) => self.check_login(*index),
             Work::Flush => self.flush_touched(),
         }
+    }
+
+    /// Checks a login and tells its connection, whatever cell that is of.
+    fn check_login(&self, index: usize) {
+        self.begin_turn();
+        let login = self.state().logins.borrow_mut().remove(index);
+        let mut told = login.connection;
+        if self.shared.has(Bug::LoginMisdirected) {
+            let mut others = self.shared.cells.iter().flat_map(|cell| cell.logins.borrow().clone());
+            told = others.next().map_or(told, |other| other.connection);
+        }
+        let verdict = BuiltInUser.verify(&login);
+        self.with_link(told, |link| link.tell_verdict(verdict));
+        self.end_turn();
     }
 }

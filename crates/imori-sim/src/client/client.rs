@@ -33,6 +33,8 @@ pub(crate) struct Client {
     /// The client accepts every delivery at once, and publishes nothing more.
     pub(crate) accepts_all: bool,
     pub(crate) next_at: Time,
+    /// The client has a wrong password and must not get in.
+    pub(crate) is_intruder: bool,
 }
 
 /// The subject of a confirm.
@@ -114,6 +116,7 @@ impl Client {
             is_reading: true,
             accepts_all: false,
             next_at: Time::default(),
+            is_intruder: false,
         }
     }
 }

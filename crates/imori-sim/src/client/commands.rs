@@ -61,7 +61,8 @@ impl Client {
 
     /// Opens the connection, without waiting for the answer.
     pub(crate) fn connect(&mut self, shared: &Shared) {
-        self.command(shared, |protocol, out| protocol.connect(out));
+        let is_intruder = self.is_intruder;
+        self.command(shared, |protocol, out| protocol.connect(out, is_intruder));
         self.commands = 0;
     }
 

@@ -11,6 +11,14 @@ impl Client {
         let has_volatile = model.queues.iter().any(|queue| queue.is_volatile);
         let is_expected = match message {
             "Connection too slow" | "Slow Consumer" => true,
+            "Bad CONNECT" | "Authorization Violation" => {
+                if !self.is_intruder {
+                    shared.violate(Property::Login, || {
+                        format!("session {} has the right password and is refused", self.session)
+                    });
+                }
+                true
+            }
             "Server shutting down" => model.has_stopped,
             "resource_error" if self.has_sent_too_large(model) => {
                 self.check_refusal(shared, model, text);

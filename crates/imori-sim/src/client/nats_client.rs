@@ -1,11 +1,11 @@
 //! NATS as clients speak it: operations out, operations in, and a PONG as the confirm of all before its PING.
 
-use imori_nats::connect::ConnectOptions;
-use imori_nats::decode::{Decoder, Step};
-use imori_nats::encode::{PING, PONG, push_connect, push_publish, push_subscribe, push_unsubscribe};
-use imori_nats::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::connect::ConnectOptions;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe, push_unsubscribe};
+use imori_nats::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::operation::{self, Message, ServerOp};
 use imori_nats::limits::Limits;
-use imori_nats::operation::{self, Message, ServerOp};
 
 use super::outgoing::shared_name;
 use super::place::Place;
@@ -68,11 +68,16 @@ impl ClientProtocol for NatsClient {
         }
     }
 
-    fn connect(&mut self, out: &mut Vec<u8>) {
+    fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
         let has = self.has_headers;
         push_connect(
             out,
-            &ConnectOptions { headers: has, no_responders: has, ..ConnectOptions::of_client("imori-sim") },
+            &ConnectOptions {
+                headers: has,
+                no_responders: has,
+                pass: is_intruder.then(|| String::from("wrong")),
+                ..ConnectOptions::of_client("imori-sim")
+            },
         );
         let subject = format!("_INBOX.{}.>", self.session);
         push_subscribe(out, &operation::Subscribe { subject: subject.as_bytes(), group: None, sid: INBOX });

@@ -14,8 +14,9 @@ pub(crate) trait ClientProtocol {
     /// Tells what clients of the protocol can do and learn.
     fn abilities(&self) -> Abilities;
 
-    /// Opens the connection; a client goes on without waiting for the answer.
-    fn connect(&mut self, out: &mut Vec<u8>);
+    /// Opens the connection, as the built-in user or with a wrong password. A client goes on without waiting for the
+    /// answer.
+    fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool);
 
     /// Subscribes, with credit where the mode settles.
     fn subscribe(&mut self, out: &mut Vec<u8>, subscribe: &Subscribe<'_>);

@@ -45,6 +45,11 @@ impl Client {
                 format!("session {} got {event:?} after an error", self.session)
             });
         }
+        if self.is_intruder && !matches!(event, Event::Nothing | Event::Answer(_) | Event::Refused { .. }) {
+            shared.violate(Property::Login, || {
+                format!("session {} has a wrong password and gets {event:?}", self.session)
+            });
+        }
         match event {
             Event::Nothing => {}
             Event::Answer(_) if self.is_silent() => {}

@@ -1,11 +1,11 @@
 //! STOMP as clients speak it: frames out, frames in.
 
-use imori_stomp::command::Command;
-use imori_stomp::decode::{Decoder, Step};
-use imori_stomp::encode::FrameWriter;
-use imori_stomp::frame::{Frame, HeaderTable};
+use imori_stomp::codec::command::Command;
+use imori_stomp::codec::decode::{Decoder, Step};
+use imori_stomp::codec::encode::FrameWriter;
+use imori_stomp::codec::frame::{Frame, HeaderTable};
+use imori_stomp::codec::version::Version;
 use imori_stomp::limits::Limits;
-use imori_stomp::version::Version;
 
 use super::outgoing::{message_name, shared_name};
 use super::place::Place;
@@ -94,10 +94,13 @@ impl ClientProtocol for StompClient {
         }
     }
 
-    fn connect(&mut self, out: &mut Vec<u8>) {
+    fn connect(&mut self, out: &mut Vec<u8>, is_intruder: bool) {
         self.frame(out, Command::Connect, |frame| {
             frame.header("accept-version", self.version.as_str().as_bytes());
             frame.header("host", b"/");
+            if is_intruder {
+                frame.header("passcode", b"wrong");
+            }
         });
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use imori_core::confirm::Lsn;
 use imori_core::delivery::RecordRef;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
+use imori_core::login::Login;
 use imori_core::outbound::OutboundLimits;
 use imori_core::queue::Queue;
 use imori_core::restore::Awakening;
@@ -82,6 +83,8 @@ pub(crate) struct CellState {
     pub(crate) is_woken: Cell<bool>,
     /// News of their pages that queues have not been told.
     pub(crate) page_news: RefCell<VecDeque<PageNews>>,
+    /// Logins that are checked here, of connections of any cell.
+    pub(crate) logins: RefCell<Vec<Login>>,
     /// The cell's turns, as the checkpointer sees them.
     pub(crate) turns: Turns,
     /// The cell has told its connections that the broker stops.
@@ -106,6 +109,7 @@ impl CellState {
             awaits_write: Cell::new(false),
             is_woken: Cell::new(false),
             page_news: RefCell::default(),
+            logins: RefCell::default(),
             turns,
             has_told: Cell::new(false),
         }
@@ -147,6 +151,8 @@ pub(crate) struct Shared {
     pub(crate) haste: usize,
     /// Connections are written by their own cells only.
     pub(crate) writes_own: bool,
+    /// Credentials are checked apart from the turn that they came in.
+    pub(crate) has_slow_logins: bool,
     /// Where the broker cut a session, and at which step.
     pub(crate) cuts: RefCell<Vec<(usize, u64)>>,
     /// When all was still: what was accepted before had been written to everybody who reads.
@@ -223,6 +229,7 @@ impl Shared {
             queued_max: workload.queued_max,
             haste: workload.haste,
             writes_own: workload.writes_own,
+            has_slow_logins: workload.has_slow_logins,
             cuts: RefCell::default(),
             rests: RefCell::default(),
             violation: RefCell::default(),

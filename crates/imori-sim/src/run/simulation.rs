@@ -7,7 +7,7 @@ use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 use imori_core::time::Time;
 use imori_server::config::ProtocolName;
-use imori_stomp::version::Version;
+use imori_stomp::codec::version::Version;
 use imori_store::disk::sim_disk::SimDisk;
 
 use crate::cell::CellWorld;
@@ -109,6 +109,10 @@ impl Simulation {
     }
 
     fn connect_by(&mut self, name: ProtocolName, actions: usize) {
+        // First: the last of the clients is the one that is asked for.
+        if self.workload.has_slow_logins && self.shared.random.chance(1, 3) {
+            self.connect_intruder(name);
+        }
         let shared = &self.shared;
         let session = shared.network.open(self.workload.window, name);
         self.model.sessions.push(SessionRecord::default());
@@ -121,6 +125,23 @@ impl Simulation {
             ProtocolName::Nats => Box::new(NatsClient::new(session, shared.random.chance(3, 4))),
         };
         let mut client = Client::new(session, cell, protocol, actions);
+        client.connect(shared);
+        shared.cell(cell).arrivals.borrow_mut().push_back(session);
+        self.clients.push(client);
+    }
+
+    /// Connects somebody who has a wrong password and nothing to say.
+    fn connect_intruder(&mut self, name: ProtocolName) {
+        let shared = &self.shared;
+        let session = shared.network.open(self.workload.window, name);
+        self.model.sessions.push(SessionRecord::default());
+        let cell = shared.random.below(shared.cells.len());
+        let protocol: Box<dyn ClientProtocol> = match name {
+            ProtocolName::Stomp => Box::new(StompClient::new(Version::V12)),
+            ProtocolName::Nats => Box::new(NatsClient::new(session, true)),
+        };
+        let mut client = Client::new(session, cell, protocol, 0);
+        client.is_intruder = true;
         client.connect(shared);
         shared.cell(cell).arrivals.borrow_mut().push_back(session);
         self.clients.push(client);

@@ -63,6 +63,8 @@ pub(crate) struct Workload {
     pub(crate) paging: Paging,
     /// How many of eight clients speak NATS.
     pub(crate) nats_share: usize,
+    /// Credentials are checked apart from the turn that they came in, and some clients have wrong ones.
+    pub(crate) has_slow_logins: bool,
 }
 
 /// How much of queues is in memory and in the journal.
@@ -124,10 +126,11 @@ impl Workload {
         }
     }
 
-    /// Lets some clients speak NATS, decided by chance of its own: other runs stay as they are.
+    /// Lets some clients speak NATS, and logins take time, decided by chance of its own: other runs stay as they are.
     pub(crate) fn with_protocols(self, random: &Random) -> Workload {
         let nats_share = if random.chance(1, 4) { *random.pick(&[2, 4, 7]) } else { 0 };
-        Workload { nats_share, ..self }
+        let has_slow_logins = random.chance(1, 4);
+        Workload { nats_share, has_slow_logins, ..self }
     }
 
     /// Makes journal files so small that some messages do not fit into them.
@@ -238,6 +241,7 @@ impl Workload {
             define_delay: *random.pick(&[0, 0, 0, 63]),
             burst_max: 3,
             paging: Paging::new(random),
+            has_slow_logins: false,
             nats_share: 0,
         };
         if flavour == Flavour::Backlog {

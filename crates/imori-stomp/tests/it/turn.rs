@@ -6,8 +6,8 @@ use imori_core::inbound::Inbound;
 use imori_core::limits::{TURN_CHANGES_BESIDE_OTHERS_MAX, TURN_CHANGES_MAX, TURN_COMMANDS_MAX};
 use imori_core::turn::{Budget, Next, Peer};
 use imori_core::world::World;
+use imori_stomp::codec::frame::HeaderTable;
 use imori_stomp::connection::Connection;
-use imori_stomp::frame::HeaderTable;
 use imori_stomp::settings::Settings;
 use imori_testkit::{ROOMY_LIMITS, TestWorld};
 

@@ -6,13 +6,13 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Instant;
 
 use imori_core::name::Printable;
-use imori_nats::connect::ConnectOptions;
-use imori_nats::decode::{Decoder, Step};
-use imori_nats::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
-use imori_nats::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
-use imori_nats::info::Info;
+use imori_nats::codec::connect::ConnectOptions;
+use imori_nats::codec::decode::{Decoder, Step};
+use imori_nats::codec::encode::{PING, PONG, push_connect, push_publish, push_subscribe};
+use imori_nats::codec::headers::{BLOCK_END, Headers, VERSION_LINE, push_header, status};
+use imori_nats::codec::info::Info;
+use imori_nats::codec::operation::{Publish, ServerOp, Subscribe};
 use imori_nats::limits::Limits;
-use imori_nats::operation::{Publish, ServerOp, Subscribe};
 
 use super::conversation::{Ack, Client, Header, Message, Received, Subscription};
 use super::error::ClientError;
@@ -237,7 +237,7 @@ fn inbox() -> String {
 }
 
 /// The subject and the reply address stand before the headers.
-fn received(message: &imori_nats::operation::Message<'_>) -> Received {
+fn received(message: &imori_nats::codec::operation::Message<'_>) -> Received {
     let mut headers = vec![(b"subject".to_vec(), message.subject.to_vec())];
     headers.extend(message.reply.map(|reply| (b"reply-to".to_vec(), reply.to_vec())));
     let carried = Headers::new(message.headers.unwrap_or_default());

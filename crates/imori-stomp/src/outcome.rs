@@ -1,0 +1,55 @@
+//! What one frame of a turn came to.
+
+use imori_core::confirm::Confirm;
+use imori_core::id::ConnectionId;
+
+/// The contents of a receipt besides the id.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReceiptKind {
+    /// Only that the frame was worked off.
+    #[default]
+    Plain,
+    /// How safe the message is.
+    Level,
+    /// How many delayed messages were taken back, and how safely, if any.
+    Cancelled(usize),
+}
+
+impl ReceiptKind {
+    /// Tells whether it says how safe something is.
+    pub(crate) fn promises(self) -> bool {
+        !matches!(self, ReceiptKind::Plain | ReceiptKind::Cancelled(0))
+    }
+}
+
+/// What one frame came to.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct FrameOutcome<'a> {
+    /// The receipt that is still to be given, as it came.
+    pub(crate) receipt: Option<&'a [u8]>,
+    /// What the receipt waits for, besides what those before it do.
+    pub(crate) confirm: Confirm,
+    /// What else the receipt says.
+    pub(crate) receipt_kind: ReceiptKind,
+    /// Commands that it stands for.
+    pub(crate) commands: usize,
+    /// Deliveries that it caused, or may have.
+    pub(crate) receivers: usize,
+    /// A receiver who is behind.
+    pub(crate) slow_reader: Option<ConnectionId>,
+    /// Nothing was done: a queue is too long, and says when to try again.
+    pub(crate) is_held: bool,
+}
+
+impl<'a> FrameOutcome<'a> {
+    /// One command, whose receipt has nothing to wait for.
+    pub(crate) fn with_receipt(receipt: Option<&'a [u8]>) -> Self {
+        Self { receipt, commands: 1, ..Self::default() }
+    }
+
+    /// Nothing, until a queue is shorter.
+    #[cold]
+    pub(crate) fn held() -> Self {
+        Self { is_held: true, ..Self::default() }
+    }
+}
