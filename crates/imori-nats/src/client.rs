@@ -21,7 +21,7 @@ pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
 /// What a client has. Before login it has no rights at all.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
     pub(crate) connection: ConnectionId,
     pub(crate) identity: Identity,
@@ -33,7 +33,7 @@ pub(crate) struct Session {
     pub(crate) scratch: Vec<u8>,
 }
 
-impl Session {
+impl Client {
     pub(crate) fn new(settings: Arc<Settings>, connection: ConnectionId) -> Self {
         Self {
             settings,

@@ -17,7 +17,7 @@ use crate::settings::Settings;
 
 /// Writes the deliveries of a connection. The label of a reader is its sid.
 #[derive(Debug, Clone, Copy)]
-pub struct MessageEncoder {
+pub struct DeliveryEncoder {
     has_headers: bool,
     kind: EncoderKind,
     origins: Origins,
@@ -35,7 +35,7 @@ enum Form {
     Rendered,
 }
 
-impl MessageEncoder {
+impl DeliveryEncoder {
     /// An encoder for a client that reads header blocks, or does not.
     pub fn new(has_headers: bool, settings: &Settings) -> Self {
         let Settings { origins, encoder_kinds, header_readers, .. } = *settings;
@@ -77,7 +77,7 @@ impl MessageEncoder {
     }
 }
 
-impl Encoder for MessageEncoder {
+impl Encoder for DeliveryEncoder {
     fn is_choosy(&self) -> bool {
         true
     }
@@ -138,7 +138,7 @@ fn push_sizes(out: &mut Vec<u8>, block: Option<&[u8]>, body_len: usize) {
     out.extend_from_slice(block);
 }
 
-impl MessageEncoder {
+impl DeliveryEncoder {
     #[cold]
     fn push_foreign_reply(&self, out: &mut Vec<u8>, message: &MessageView<'_>) {
         let address = (self.header_readers)(message.head.origin).reply_address(message);

@@ -10,7 +10,7 @@ use crate::codec::error::DecodeError;
 
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Complaint {
+pub(crate) enum ProtocolError {
     UnknownOperation,
     ControlLineTooLong,
     PayloadTooLong,
@@ -31,7 +31,7 @@ pub(crate) enum Complaint {
     SubscribeViolation(Box<[u8]>, Option<Box<[u8]>>),
 }
 
-impl Complaint {
+impl ProtocolError {
     /// What stands in -ERR.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -108,7 +108,7 @@ impl Complaint {
     }
 }
 
-impl From<&DecodeError> for Complaint {
+impl From<&DecodeError> for ProtocolError {
     fn from(error: &DecodeError) -> Self {
         match error {
             DecodeError::UnknownOperation { .. } | DecodeError::PayloadNotTerminated { .. } => {

@@ -15,7 +15,7 @@ use imori_core::world::World;
 use crate::codec::version::Version;
 use crate::delivery::{AckSpan, label};
 use crate::limits::INBOX_LINES_MAX;
-use crate::protocol_error::{Complaint, RESOURCE_ERROR};
+use crate::protocol_error::{ProtocolError, RESOURCE_ERROR};
 use crate::settings::Settings;
 use crate::transactions::Transactions;
 
@@ -24,7 +24,7 @@ pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
 /// What a client has. Before login it has no rights at all.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
     pub(crate) connection: ConnectionId,
     pub(crate) identity: Identity,
@@ -60,7 +60,7 @@ pub(crate) struct Subscription {
     pub(crate) durable_queue: Option<Name>,
 }
 
-impl Session {
+impl Client {
     pub(crate) fn new(settings: Arc<Settings>, connection: ConnectionId) -> Self {
         Self {
             settings,
@@ -127,7 +127,7 @@ impl InboxLines {
     }
 }
 
-impl Session {
+impl Client {
     /// Makes sure that the inbox of this name exists and that its line is known.
     ///
     /// SECURITY AUTH-06: what others see of it is an address with 128 random bits, which nobody
@@ -138,7 +138,7 @@ impl Session {
         world: &W,
         written: &[u8],
         name: &[u8],
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProtocolError> {
         let refused = authorize(&self.identity, Action::Receive, self.vhost, Object::Inbox);
         refused.map_err(BrokerError::from)?;
         // Clients of 1.0 know no `subscription` header that they did not ask for.
@@ -149,7 +149,7 @@ impl Session {
         });
         let Some(address) = opened.flatten() else {
             let text = "this connection has as many inboxes as it may have; use one for several requests";
-            return Err(Complaint::last(RESOURCE_ERROR, text));
+            return Err(ProtocolError::last(RESOURCE_ERROR, text));
         };
         let line = [REPLY_LINE_START, &address.to_key(), b"\n"].concat();
         self.inboxes.remember(written, line);

@@ -15,7 +15,7 @@ use crate::codec::escape::Escaping;
 use crate::codec::number::{Counter, push_u64};
 use crate::codec::version::Version;
 use crate::header_block::{BlockForm, Form, PROPERTIES, headers, is_property, lines_of};
-use crate::protocol_error::{Complaint, push_error};
+use crate::protocol_error::{ProtocolError, push_error};
 use crate::settings::Settings;
 
 /// Bytes of the name of a session.
@@ -23,7 +23,7 @@ pub(crate) const SESSION_BYTES: usize = 12;
 
 /// Writes the deliveries of a connection.
 #[derive(Debug, Clone, Copy)]
-pub struct MessageEncoder {
+pub struct DeliveryEncoder {
     version: Version,
     kind: EncoderKind,
     escaping: Escaping,
@@ -34,7 +34,7 @@ pub struct MessageEncoder {
     counter: Counter,
 }
 
-impl MessageEncoder {
+impl DeliveryEncoder {
     /// An encoder of a version.
     pub fn new(version: Version, settings: &Settings) -> Self {
         let Settings { keeps_open_after_error, origins, encoder_kinds, header_readers, .. } = *settings;
@@ -119,7 +119,7 @@ pub(crate) fn parse_message_id(id: &[u8], session: &[u8]) -> Option<(u64, AckSpa
     Some((crate::codec::number::parse_u64(digits)?, span))
 }
 
-impl Encoder for MessageEncoder {
+impl Encoder for DeliveryEncoder {
     #[inline]
     fn deliver(
         &mut self,
@@ -146,10 +146,10 @@ impl Encoder for MessageEncoder {
 
     fn cancelled(&mut self, out: &mut Vec<u8>, label: &[u8], queue: &Name) -> AfterCancel {
         let reason = CutReason::QueueDeleted { queue: queue.clone() };
-        let complaint = Complaint::new("Server cancelled subscription", reason);
+        let error = ProtocolError::new("Server cancelled subscription", reason);
         let lines = label.strip_prefix(b"MESSAGE\n").unwrap_or_default();
         let lines_end = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        push_error(out, self.version, &complaint, None, lines.get(..lines_end).unwrap_or_default());
+        push_error(out, self.version, &error, None, lines.get(..lines_end).unwrap_or_default());
         if self.keeps_open_after_error { AfterCancel::GoOn } else { AfterCancel::End }
     }
 
@@ -160,11 +160,11 @@ impl Encoder for MessageEncoder {
             CutReason::ShuttingDown => "Server shutting down",
             CutReason::Fault => "Internal error",
         };
-        push_error(out, self.version, &Complaint::last(message, reason), None, b"");
+        push_error(out, self.version, &ProtocolError::last(message, reason), None, b"");
     }
 }
 
-impl MessageEncoder {
+impl DeliveryEncoder {
     /// Writes the headers of a message whose header block cannot be passed on as it is.
     ///
     /// A message that died does not expire again, so that its `expiration` is left out.
@@ -351,7 +351,7 @@ mod tests {
         };
         let mut out = Vec::new();
         let recipient = Recipient { session: SESSION_ID, label: b"label", number: 7, settles: false };
-        let mut encoder = MessageEncoder::new(version, &Settings::default());
+        let mut encoder = DeliveryEncoder::new(version, &Settings::default());
         encoder.deliver(&mut out, &recipient, &delivery, &mut SharedHeaders::for_receivers(1));
         let text = String::from_utf8(out).unwrap();
         text.strip_prefix("label7\nredelivered:false\ndestination:").unwrap().to_string()
@@ -387,7 +387,7 @@ mod tests {
         for (version, expected) in
             [(Version::V10, "a:\\xff\\nb:c\\n"), (Version::V11, "b:c\\n"), (Version::V12, "b:c\\n")]
         {
-            let encoder = MessageEncoder::new(version, &Settings::default());
+            let encoder = DeliveryEncoder::new(version, &Settings::default());
             let mut out = Vec::new();
             for (name, value) in headers(b"a:\xff\nb:c\n", Form::Trimmed) {
                 encoder.push_header(&mut out, &name, &value);
@@ -444,7 +444,7 @@ mod tests {
             let message = MessageView { head: &head, text: text.as_bytes(), body: b"" };
             let mut out = Vec::new();
             let settings = Settings { header_readers: |_| &Foreign, ..Settings::default() };
-            MessageEncoder::new(version, &settings).push_lines(&mut out, &message, false);
+            DeliveryEncoder::new(version, &settings).push_lines(&mut out, &message, false);
             assert_eq!(str::from_utf8(&out).unwrap(), expected, "{version} {text}");
         }
     }
@@ -483,7 +483,7 @@ mod tests {
     fn cancelled_subscription_is_named() {
         let mut out = Vec::new();
         let label = label(Some(b"7"), SESSION, AckSpan::One);
-        let mut encoder = MessageEncoder::new(Version::V12, &Settings::default());
+        let mut encoder = DeliveryEncoder::new(Version::V12, &Settings::default());
         assert_eq!(encoder.cancelled(&mut out, &label, &Name::from("q")), AfterCancel::End);
         let expected = "ERROR\nmessage:Server cancelled subscription\nsubscription:7\n\
              version:1.0,1.1,1.2\ncontent-type:text/plain\ncontent-length:52\n\n\

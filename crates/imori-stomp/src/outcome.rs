@@ -3,34 +3,34 @@
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
 
-/// What a receipt says besides that the frame was worked off.
+/// The contents of a receipt besides the id.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Says {
-    /// Nothing.
+pub(crate) enum ReceiptKind {
+    /// Only that the frame was worked off.
     #[default]
-    Nothing,
+    Plain,
     /// How safe the message is.
     Level,
     /// How many delayed messages were taken back, and how safely, if any.
     Cancelled(usize),
 }
 
-impl Says {
+impl ReceiptKind {
     /// Tells whether it says how safe something is.
     pub(crate) fn promises(self) -> bool {
-        !matches!(self, Says::Nothing | Says::Cancelled(0))
+        !matches!(self, ReceiptKind::Plain | ReceiptKind::Cancelled(0))
     }
 }
 
 /// What one frame came to.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Done<'a> {
+pub(crate) struct FrameOutcome<'a> {
     /// The receipt that is still to be given, as it came.
     pub(crate) receipt: Option<&'a [u8]>,
     /// What the receipt waits for, besides what those before it do.
     pub(crate) confirm: Confirm,
     /// What else the receipt says.
-    pub(crate) says: Says,
+    pub(crate) receipt_kind: ReceiptKind,
     /// Commands that it stands for.
     pub(crate) commands: usize,
     /// Deliveries that it caused, or may have.
@@ -41,7 +41,7 @@ pub(crate) struct Done<'a> {
     pub(crate) is_held: bool,
 }
 
-impl<'a> Done<'a> {
+impl<'a> FrameOutcome<'a> {
     /// One command, whose receipt has nothing to wait for.
     pub(crate) fn with_receipt(receipt: Option<&'a [u8]>) -> Self {
         Self { receipt, commands: 1, ..Self::default() }

@@ -10,7 +10,7 @@ use crate::codec::command::Command;
 use crate::codec::encode::FrameWriter;
 use crate::codec::number::push_u64;
 use crate::codec::version::Version;
-use crate::outcome::Says;
+use crate::outcome::ReceiptKind;
 
 // The words for errors of the broker, which RabbitMQ's users know.
 pub(crate) const ACCESS_REFUSED: &str = "access_refused";
@@ -20,7 +20,7 @@ pub(crate) const RESOURCE_ERROR: &str = "resource_error";
 
 /// What goes into an ERROR. It is one word large, so that it costs those nothing who have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Complaint(Box<Words>);
+pub(crate) struct ProtocolError(Box<Words>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Words {
@@ -29,7 +29,7 @@ struct Words {
     is_final: bool,
 }
 
-impl Complaint {
+impl ProtocolError {
     /// A complaint about one frame.
     #[cold]
     pub(crate) fn new(message: &'static str, text: impl Display) -> Self {
@@ -64,7 +64,7 @@ impl Complaint {
     }
 }
 
-impl From<BrokerError> for Complaint {
+impl From<BrokerError> for ProtocolError {
     /// As in RabbitMQ what the broker refuses ends the connection.
     #[cold]
     fn from(error: BrokerError) -> Self {
@@ -106,12 +106,12 @@ impl From<BrokerError> for Complaint {
 pub(crate) fn push_error(
     out: &mut Vec<u8>,
     version: Version,
-    complaint: &Complaint,
+    error: &ProtocolError,
     receipt: Option<&[u8]>,
     lines: &[u8],
 ) {
     let mut frame = FrameWriter::new(out, Command::Error, version);
-    frame.header("message", complaint.message().as_bytes());
+    frame.header("message", error.message().as_bytes());
     if let Some(receipt) = receipt {
         frame.lines(b"receipt-id:");
         frame.lines(receipt);
@@ -120,20 +120,20 @@ pub(crate) fn push_error(
     frame.lines(lines);
     frame.header("version", Version::SUPPORTED.as_bytes());
     frame.header("content-type", b"text/plain");
-    frame.body(complaint.text().as_bytes());
+    frame.body(error.text().as_bytes());
 }
 
 /// Appends a RECEIPT for a receipt header as it came: in the same version, so it needs no escape anew. That of a
 /// message says how safe the message is, that of a cancel what it found.
 #[inline]
-pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], says: Says, level: Level) {
+pub(crate) fn push_receipt(out: &mut Vec<u8>, receipt: &[u8], kind: ReceiptKind, level: Level) {
     out.extend_from_slice(b"RECEIPT\nreceipt-id:");
     out.extend_from_slice(receipt);
-    if let Says::Cancelled(count) = says {
+    if let ReceiptKind::Cancelled(count) = kind {
         out.extend_from_slice(b"\nimori-cancelled:");
         push_u64(out, count as u64);
     }
-    if says.promises() {
+    if kind.promises() {
         out.extend_from_slice(b"\nimori-level:");
         out.extend_from_slice(level.as_str().as_bytes());
     }

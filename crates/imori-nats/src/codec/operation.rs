@@ -32,7 +32,7 @@ pub struct Publish<'a> {
     pub payload: &'a [u8],
 }
 
-/// SUB: a wish for messages.
+/// SUB: asks for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscribe<'a> {
     /// What it hears: a subject with or without wildcards.

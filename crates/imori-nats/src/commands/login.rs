@@ -4,10 +4,10 @@ use imori_core::authorize::{Action, Object, authorize};
 use imori_core::login::{Credentials, Verdict};
 use imori_core::world::World;
 
-use crate::client::Session;
+use crate::client::Client;
 use crate::codec::connect::ConnectOptions;
-use crate::delivery::MessageEncoder;
-use crate::protocol_error::Complaint;
+use crate::delivery::DeliveryEncoder;
+use crate::protocol_error::ProtocolError;
 
 /// The newest protocol that a client may ask for.
 const PROTOCOL_MAX: i64 = 1;
@@ -15,35 +15,35 @@ const PROTOCOL_MAX: i64 = 1;
 /// Logs a client in with the options of its CONNECT, or with the usual ones where it sent none. A later CONNECT
 /// replaces what an earlier one said. False where `verify` gives no verdict yet.
 pub(crate) fn log_in<W: World>(
-    session: &mut Session,
+    client: &mut Client,
     world: &W,
     json: Option<&[u8]>,
     verify: impl FnOnce(Credentials) -> Option<Verdict>,
-) -> Result<bool, Complaint> {
+) -> Result<bool, ProtocolError> {
     let options = match json {
-        Some(json) => session.options.with(json).ok_or(Complaint::Malformed)?,
+        Some(json) => client.options.with(json).ok_or(ProtocolError::Malformed)?,
         None => ConnectOptions::default(),
     };
     let identity = match verify(credentials(&options)) {
         Some(Verdict::Granted(identity)) => identity,
         // The answer is the same for an unknown user, a wrong password and a guest from elsewhere
         // (SECURITY AUTH-09).
-        Some(Verdict::Refused | Verdict::Busy) => return Err(Complaint::AuthorizationViolation),
+        Some(Verdict::Refused | Verdict::Busy) => return Err(ProtocolError::AuthorizationViolation),
         None => return Ok(false),
     };
-    if authorize(&identity, Action::Enter, session.settings.vhost, Object::Vhost).is_err() {
-        return Err(Complaint::AuthorizationViolation);
+    if authorize(&identity, Action::Enter, client.settings.vhost, Object::Vhost).is_err() {
+        return Err(ProtocolError::AuthorizationViolation);
     }
     if !(0..=PROTOCOL_MAX).contains(&options.protocol) {
-        return Err(Complaint::InvalidClientProtocol);
+        return Err(ProtocolError::InvalidClientProtocol);
     }
     if options.no_responders && !options.headers {
-        return Err(Complaint::NoRespondersNeedHeaders);
+        return Err(ProtocolError::NoRespondersNeedHeaders);
     }
-    let encoder = MessageEncoder::new(options.headers, &session.settings);
-    world.with_outbound(session.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
-    session.identity = identity;
-    session.options = options;
+    let encoder = DeliveryEncoder::new(options.headers, &client.settings);
+    world.with_outbound(client.connection, |outbound| outbound.set_encoder(Box::new(encoder)));
+    client.identity = identity;
+    client.options = options;
     Ok(true)
 }
 

@@ -6,7 +6,7 @@ use imori_core::message::{Address, BODY_SHARED_MIN, Head};
 use imori_core::outbound::INBOX_PREFIX;
 
 use crate::address::{address, has_empty_token, is_literal};
-use crate::client::Session;
+use crate::client::Client;
 use crate::codec::operation::Publish;
 use crate::header_block::PLAIN;
 
@@ -16,24 +16,24 @@ const LINE_BYTES_MAX: usize = 512;
 /// Notes a message that was read and published; `bytes` are the whole operation. A message with more than a body is
 /// read each time: with a reply, headers, or an answer.
 #[inline]
-pub(crate) fn note(repeat: &mut Repeat, session: &Session, publish: &Publish<'_>, bytes: &[u8]) {
-    let is_plain = publish.headers.is_none() && publish.reply.is_none() && !session.options.verbose;
+pub(crate) fn note(repeat: &mut Repeat, client: &Client, publish: &Publish<'_>, bytes: &[u8]) {
+    let is_plain = publish.headers.is_none() && publish.reply.is_none() && !client.options.verbose;
     if !is_plain || publish.payload.len() >= BODY_SHARED_MIN {
         return;
     }
     let line_len = bytes.len().saturating_sub(publish.payload.len() + 2);
     let line = bytes.get(..line_len).unwrap_or_default();
     if line.len() <= LINE_BYTES_MAX {
-        repeat.note(line, || read(session, publish, line));
+        repeat.note(line, || read(client, publish, line));
     }
 }
 
 #[cold]
-fn read(session: &Session, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedHead> {
+fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedHead> {
     let (exchange, subject) = address(publish.subject);
     // A pedantic client is told of each wrong subject, nobody hears one with an empty token, and an
     // inbox has no route to remember.
-    let is_told = session.options.pedantic && !is_literal(publish.subject);
+    let is_told = client.options.pedantic && !is_literal(publish.subject);
     if is_told || has_empty_token(publish.subject) || subject.starts_with(INBOX_PREFIX) {
         return None;
     }
@@ -41,10 +41,10 @@ fn read(session: &Session, publish: &Publish<'_>, line: &[u8]) -> Option<Repeate
         head: line.to_vec(),
         body_len: publish.payload.len(),
         end: b"\r\n",
-        properties: Head::new(session.settings.origins.origin(PLAIN)),
+        properties: Head::new(client.settings.origins.origin(PLAIN)),
         text: Vec::new(),
         address: Address::new(&exchange, &subject),
-        not_to: (!session.options.echo).then_some(session.connection),
+        not_to: (!client.options.echo).then_some(client.connection),
         declares: false,
         repetition: Repetition::default(),
     })

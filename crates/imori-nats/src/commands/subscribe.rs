@@ -13,34 +13,34 @@ use imori_core::name::Name;
 use imori_core::route::{BindingKey, Syntax};
 use imori_core::world::World;
 
-use crate::client::{SESSION, Session};
+use crate::client::{Client, SESSION};
 use crate::codec::operation::{ClientOp, Subscribe, Unsubscribe};
-use crate::protocol_error::Complaint;
+use crate::protocol_error::ProtocolError;
 
 /// What stands for a subscription that is still to be made.
 const NOT_YET: ReaderId = ReaderId { slot: u32::MAX, generation: u32::MAX };
 
 /// Subscriptions that are still to be made, or to be ended; never both.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes {
-    list: Vec<Wish>,
+pub(crate) struct PendingSubscriptions {
+    list: Vec<PendingSubscription>,
     ends: Vec<ReaderId>,
 }
 
 #[derive(Debug)]
-struct Wish {
+struct PendingSubscription {
     key: BindingKey,
     group: Option<Name>,
     sid: Box<[u8]>,
 }
 
-impl Wishes {
+impl PendingSubscriptions {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty() && self.ends.is_empty()
     }
 
-    /// Says that an operation has to wait until they are fulfilled.
+    /// Says that an operation has to wait until the pending changes are made.
     #[inline]
     pub(crate) fn come_before(&self, op: &ClientOp<'_>) -> bool {
         match op {
@@ -52,30 +52,30 @@ impl Wishes {
 
     /// Says that what a sid stands for is still to be made.
     #[inline]
-    pub(crate) fn has(&self, session: &Session, sid: &[u8]) -> bool {
-        !self.is_empty() && session.sids.get(sid) == Some(NOT_YET)
+    pub(crate) fn has(&self, client: &Client, sid: &[u8]) -> bool {
+        !self.is_empty() && client.sids.get(sid) == Some(NOT_YET)
     }
 
-    /// Notes a wish. One for a sid that is in use counts for nothing, as in nats-server.
+    /// Notes a pending. One for a sid that is in use counts for nothing, as in nats-server.
     pub(crate) fn add<W: World>(
         &mut self,
-        session: &mut Session,
+        client: &mut Client,
         world: &W,
         subscribe: &Subscribe<'_>,
-    ) -> Result<(), Complaint> {
-        let is_full = session.sids.len() >= session.settings.subscription_count_max;
-        if is_full || session.sids.get(subscribe.sid).is_some() {
-            forget_exhausted(session, world);
+    ) -> Result<(), ProtocolError> {
+        let is_full = client.sids.len() >= client.settings.subscription_count_max;
+        if is_full || client.sids.get(subscribe.sid).is_some() {
+            forget_exhausted(client, world);
         }
-        if session.sids.get(subscribe.sid).is_some() {
+        if client.sids.get(subscribe.sid).is_some() {
             return Ok(());
         }
         // SECURITY LIM-10.
-        if session.sids.len() >= session.settings.subscription_count_max {
-            return Err(Complaint::TooManySubscriptions);
+        if client.sids.len() >= client.settings.subscription_count_max {
+            return Err(ProtocolError::TooManySubscriptions);
         }
-        session.sids.insert(subscribe.sid, NOT_YET);
-        self.list.push(Wish {
+        client.sids.insert(subscribe.sid, NOT_YET);
+        self.list.push(PendingSubscription {
             key: BindingKey::new(Syntax::Nats, subscribe.subject),
             group: subscribe.group.map(Name::new),
             sid: subscribe.sid.into(),
@@ -85,47 +85,47 @@ impl Wishes {
 
     /// Notes that a subscription ends, unless it goes on up to so many messages. One that is not there counts
     /// for nothing.
-    pub(crate) fn end<W: World>(&mut self, session: &mut Session, world: &W, unsubscribe: &Unsubscribe<'_>) {
+    pub(crate) fn end<W: World>(&mut self, client: &mut Client, world: &W, unsubscribe: &Unsubscribe<'_>) {
         if self.ends.is_empty() {
-            forget_exhausted(session, world);
+            forget_exhausted(client, world);
         }
-        let Some(reader) = session.sids.get(unsubscribe.sid) else { return };
+        let Some(reader) = client.sids.get(unsubscribe.sid) else { return };
         let max = unsubscribe.max.and_then(|max| u32::try_from(max).ok()).and_then(NonZeroU32::new);
-        if max.is_some_and(|max| broker::limit_deliveries(world, &session.actor(), reader, max)) {
+        if max.is_some_and(|max| broker::limit_deliveries(world, &client.actor(), reader, max)) {
             return;
         }
-        session.sids.remove(unsubscribe.sid);
+        client.sids.remove(unsubscribe.sid);
         self.ends.push(reader);
     }
 
     /// Makes or ends the subscriptions, and gives what each that was to be made came to, in their order.
-    pub(crate) fn fulfil<W: World>(
+    pub(crate) fn apply<W: World>(
         &mut self,
-        session: &mut Session,
+        client: &mut Client,
         world: &W,
-    ) -> Vec<Result<(), Complaint>> {
+    ) -> Vec<Result<(), ProtocolError>> {
         if !self.ends.is_empty() {
-            broker::cancel_all(world, &session.actor(), &mem::take(&mut self.ends));
+            broker::cancel_all(world, &client.actor(), &mem::take(&mut self.ends));
         }
         if self.list.is_empty() {
             return Vec::new();
         }
-        forget_exhausted(session, world);
-        let options = |wish: &Wish| {
-            let label = wish.sid.clone();
-            (wish.key.clone(), SubscribeOptions { session: SESSION, label, group: wish.group.clone() })
+        forget_exhausted(client, world);
+        let options = |pending: &PendingSubscription| {
+            let label = pending.sid.clone();
+            (pending.key.clone(), SubscribeOptions { session: SESSION, label, group: pending.group.clone() })
         };
-        let wishes = self.list.iter().map(options);
-        let made = broker::subscribe_all(world, &session.actor(), &session.exchange, wishes);
-        let results = self.list.drain(..).zip(made).map(|(wish, made)| match made {
+        let subscriptions = self.list.iter().map(options);
+        let made = broker::subscribe_all(world, &client.actor(), &client.exchange, subscriptions);
+        let results = self.list.drain(..).zip(made).map(|(pending, made)| match made {
             Ok(reader) => {
-                session.sids.insert(&wish.sid, reader);
+                client.sids.insert(&pending.sid, reader);
                 Ok(())
             }
             Err(error) => {
-                session.sids.remove(&wish.sid);
-                let group = wish.group.as_ref().map(Name::as_bytes);
-                Err(Complaint::of_subscribe(&error, wish.key.text.as_bytes(), group))
+                client.sids.remove(&pending.sid);
+                let group = pending.group.as_ref().map(Name::as_bytes);
+                Err(ProtocolError::of_subscribe(&error, pending.key.text.as_bytes(), group))
             }
         });
         results.collect()
@@ -133,9 +133,9 @@ impl Wishes {
 }
 
 /// Forgets the subscriptions that have had all that they may have.
-fn forget_exhausted<W: World>(session: &mut Session, world: &W) {
-    let exhausted = world.with_outbound(session.connection, |outbound| outbound.take_exhausted());
+fn forget_exhausted<W: World>(client: &mut Client, world: &W) {
+    let exhausted = world.with_outbound(client.connection, |outbound| outbound.take_exhausted());
     for sid in exhausted.unwrap_or_default() {
-        session.sids.remove(&sid);
+        client.sids.remove(&sid);
     }
 }

@@ -41,8 +41,8 @@ fn readers(origin: OriginId) -> &'static dyn HeaderReader {
     if origin == FOREIGN { &Foreign } else { header_reader(origin) }
 }
 
-fn encoder(has_headers: bool) -> MessageEncoder {
-    MessageEncoder::new(has_headers, &Settings { header_readers: readers, ..Settings::default() })
+fn encoder(has_headers: bool) -> DeliveryEncoder {
+    DeliveryEncoder::new(has_headers, &Settings { header_readers: readers, ..Settings::default() })
 }
 
 fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths: Option<Deaths>) -> String {

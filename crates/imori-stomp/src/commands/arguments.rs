@@ -10,7 +10,7 @@ use imori_core::queue::{DeadLetter, Overflow, QueueSettings};
 use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
 use crate::codec::number::parse_u64;
-use crate::protocol_error::{Complaint, PRECONDITION_FAILED};
+use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
 /// What the headers of a frame ask of a queue.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,14 +66,14 @@ impl Arguments {
         headers: &Headers<'_>,
         connection: ConnectionId,
         is_subscribe: bool,
-    ) -> Result<Self, Complaint> {
+    ) -> Result<Self, ProtocolError> {
         let durable = flag(headers, "durable")?;
         let persistent = if is_subscribe { flag(headers, "persistent")? } else { None };
         let auto_delete = flag(headers, "auto-delete")?;
         let exclusive = flag(headers, "exclusive")?;
         check_type(headers)?;
         let milliseconds = |name, min| {
-            Ok::<_, Complaint>(number(headers, name, min, MILLISECONDS_MAX)?.map(Duration::from_millis))
+            Ok::<_, ProtocolError>(number(headers, name, min, MILLISECONDS_MAX)?.map(Duration::from_millis))
         };
         let priority_max = number(headers, "x-max-priority", 1, PRIORITY_MAX)?;
         let delivery_limit = number(headers, "x-delivery-limit", 0, u64::from(u32::MAX))?;
@@ -111,7 +111,7 @@ pub(crate) fn number(
     name: &'static str,
     min: u64,
     max: u64,
-) -> Result<Option<u64>, Complaint> {
+) -> Result<Option<u64>, ProtocolError> {
     let Some(value) = headers.raw(name) else { return Ok(None) };
     match parse_u64(value) {
         Some(number) if (min..=max).contains(&number) => Ok(Some(number)),
@@ -120,28 +120,28 @@ pub(crate) fn number(
 }
 
 #[cold]
-pub(crate) fn bad_number(name: &str, value: &[u8], min: u64, max: u64) -> Complaint {
+pub(crate) fn bad_number(name: &str, value: &[u8], min: u64, max: u64) -> ProtocolError {
     let text = format_args!(
         "header `{name}` is `{}`; write a whole number between {min} and {max}",
         Excerpt::new(value)
     );
-    Complaint::new("Invalid header", text)
+    ProtocolError::new("Invalid header", text)
 }
 
 /// Reads `true` or `false`; none where the header is not there.
-pub(crate) fn flag(headers: &Headers<'_>, name: &'static str) -> Result<Option<bool>, Complaint> {
+pub(crate) fn flag(headers: &Headers<'_>, name: &'static str) -> Result<Option<bool>, ProtocolError> {
     match headers.raw(name) {
         None => Ok(None),
         Some(b"true") => Ok(Some(true)),
         Some(b"false") => Ok(Some(false)),
         Some(value) => {
             let text = format_args!("header `{name}` is `{}`; write `true` or `false`", Excerpt::new(value));
-            Err(Complaint::new("Invalid header", text))
+            Err(ProtocolError::new("Invalid header", text))
         }
     }
 }
 
-fn check_type(headers: &Headers<'_>) -> Result<(), Complaint> {
+fn check_type(headers: &Headers<'_>) -> Result<(), ProtocolError> {
     match headers.raw("x-queue-type") {
         None | Some(b"classic") => Ok(()),
         Some(other) => {
@@ -149,12 +149,12 @@ fn check_type(headers: &Headers<'_>) -> Result<(), Complaint> {
                 "queues of x-queue-type `{}` are not there yet; use `classic` or leave the header out",
                 Excerpt::new(other)
             );
-            Err(Complaint::last(PRECONDITION_FAILED, text))
+            Err(ProtocolError::last(PRECONDITION_FAILED, text))
         }
     }
 }
 
-fn overflow(headers: &Headers<'_>) -> Result<Overflow, Complaint> {
+fn overflow(headers: &Headers<'_>) -> Result<Overflow, ProtocolError> {
     match headers.raw("x-overflow") {
         None | Some(b"drop-head") => Ok(Overflow::DropHead),
         Some(b"reject-publish") => Ok(Overflow::RejectPublish),
@@ -164,25 +164,25 @@ fn overflow(headers: &Headers<'_>) -> Result<Overflow, Complaint> {
                 "header `x-overflow` is `{}`; write `drop-head`, `reject-publish` or `reject-publish-dlx`",
                 Excerpt::new(other)
             );
-            Err(Complaint::new("Invalid header", text))
+            Err(ProtocolError::new("Invalid header", text))
         }
     }
 }
 
 /// How safe a persistent message in the queue is when it is confirmed.
-fn level(headers: &Headers<'_>) -> Result<Option<Level>, Complaint> {
+fn level(headers: &Headers<'_>) -> Result<Option<Level>, ProtocolError> {
     let Some(value) = headers.raw("x-level") else { return Ok(None) };
     match Level::parse(value) {
         Some(level) => Ok(Some(level)),
         None => {
             let text =
                 format_args!("header `x-level` is `{}`; write `memory`, `os` or `disk`", Excerpt::new(value));
-            Err(Complaint::new("Invalid header", text))
+            Err(ProtocolError::new("Invalid header", text))
         }
     }
 }
 
-fn dead_letter(headers: &Headers<'_>) -> Result<Option<DeadLetter>, Complaint> {
+fn dead_letter(headers: &Headers<'_>) -> Result<Option<DeadLetter>, ProtocolError> {
     let routing_key = headers.value("x-dead-letter-routing-key").map(|key| Name::new(&key));
     match headers.value("x-dead-letter-exchange") {
         Some(exchange) => Ok(Some(DeadLetter { exchange: Name::new(&exchange), routing_key })),
@@ -190,7 +190,7 @@ fn dead_letter(headers: &Headers<'_>) -> Result<Option<DeadLetter>, Complaint> {
         None => {
             let text = "header `x-dead-letter-routing-key` needs `x-dead-letter-exchange`; add it, empty for the \
                         default exchange";
-            Err(Complaint::new("Invalid header", text))
+            Err(ProtocolError::new("Invalid header", text))
         }
     }
 }

@@ -10,27 +10,27 @@ use imori_core::login::{BUILT_IN_USER, Credentials, Verdict};
 use imori_core::name::Printable;
 use imori_core::world::World;
 
-use crate::client::{SESSION, Session};
+use crate::client::{Client, SESSION};
 use crate::codec::command::Command;
 use crate::codec::encode::FrameWriter;
 use crate::codec::frame::Frame;
 use crate::codec::version::Version;
 use crate::commands::subscribe::token;
-use crate::delivery::{MessageEncoder, SESSION_BYTES};
+use crate::delivery::{DeliveryEncoder, SESSION_BYTES};
 use crate::heart_beat::{Agreed, HeartBeat};
-use crate::protocol_error::Complaint;
+use crate::protocol_error::ProtocolError;
 use crate::settings::Settings;
 
 /// Logs a client in and answers CONNECTED; tells which heart-beats are agreed on. `None` where `verify` gives no
 /// verdict yet.
 pub(crate) fn log_in<W: World>(
-    session: &mut Session,
+    client: &mut Client,
     world: &W,
     frame: &Frame<'_>,
     verify: impl FnOnce(Credentials) -> Option<Verdict>,
-) -> Result<Option<Agreed>, Complaint> {
+) -> Result<Option<Agreed>, ProtocolError> {
     let version = Version::negotiate(frame.headers.raw("accept-version")).map_err(|_| {
-        Complaint::last("Version mismatch", format_args!("Supported versions are {}", Version::SUPPORTED))
+        ProtocolError::last("Version mismatch", format_args!("Supported versions are {}", Version::SUPPORTED))
     })?;
     let headers = if version == Version::V10 { frame.headers.trimmed() } else { frame.headers };
     let (login, passcode) = (headers.raw("login"), headers.raw("passcode"));
@@ -39,49 +39,49 @@ pub(crate) fn log_in<W: World>(
         Some(Verdict::Refused) => return Err(refused(login.unwrap_or(BUILT_IN_USER))),
         Some(Verdict::Busy) => {
             let text = "too many clients log in at once; connect again in a moment";
-            return Err(Complaint::last("Bad CONNECT", text));
+            return Err(ProtocolError::last("Bad CONNECT", text));
         }
         None => return Ok(None),
     };
-    let vhost = vhost(&session.settings, &identity, headers.raw("host"))?;
+    let vhost = vhost(&client.settings, &identity, headers.raw("host"))?;
     let offered = HeartBeat::parse(headers.raw("heart-beat"))
-        .map_err(|error| Complaint::last("Invalid heart-beat", error))?;
-    let agreed = session.settings.heart_beat.agree(offered);
+        .map_err(|error| ProtocolError::last("Invalid heart-beat", error))?;
+    let agreed = client.settings.heart_beat.agree(offered);
 
-    session.version = version;
-    session.identity = identity;
-    session.vhost = vhost;
-    session.name = token(&world.secret()).into_iter().take(SESSION_BYTES).collect();
-    let encoder = MessageEncoder::new(version, &session.settings);
-    world.with_outbound(session.connection, |outbound| {
+    client.version = version;
+    client.identity = identity;
+    client.vhost = vhost;
+    client.name = token(&world.secret()).into_iter().take(SESSION_BYTES).collect();
+    let encoder = DeliveryEncoder::new(version, &client.settings);
+    world.with_outbound(client.connection, |outbound| {
         outbound.set_encoder(Box::new(encoder));
-        outbound.answer(SESSION, Default::default(), |out| push_connected(out, session, agreed));
+        outbound.answer(SESSION, Default::default(), |out| push_connected(out, client, agreed));
     });
     Ok(Some(agreed))
 }
 
-fn push_connected(out: &mut Vec<u8>, session: &Session, agreed: Agreed) {
-    let mut frame = FrameWriter::new(out, Command::Connected, session.version);
-    frame.header("version", session.version.as_str().as_bytes());
-    frame.header("server", session.settings.server.as_bytes());
-    frame.header("session", &session.name);
+fn push_connected(out: &mut Vec<u8>, client: &Client, agreed: Agreed) {
+    let mut frame = FrameWriter::new(out, Command::Connected, client.version);
+    frame.header("version", client.version.as_str().as_bytes());
+    frame.header("server", client.settings.server.as_bytes());
+    frame.header("session", &client.name);
     frame.header("heart-beat", agreed.answer().to_string().as_bytes());
     frame.end();
 }
 
 /// The answer is the same for an unknown user, a wrong password and a guest from elsewhere (SECURITY AUTH-09).
 #[cold]
-fn refused(login: &[u8]) -> Complaint {
+fn refused(login: &[u8]) -> ProtocolError {
     let text = format_args!(
         "access refused for user `{}`; check `login` and `passcode`, and note that the built-in user may connect from \
          the broker's own machine only",
         Printable(login.get(..64).unwrap_or(login))
     );
-    Complaint::last("Bad CONNECT", text)
+    ProtocolError::last("Bad CONNECT", text)
 }
 
 /// Finds the vhost that `host` means (ARCHITECTURE, vhost selection).
-fn vhost(settings: &Settings, identity: &Identity, host: Option<&[u8]>) -> Result<VhostId, Complaint> {
+fn vhost(settings: &Settings, identity: &Identity, host: Option<&[u8]>) -> Result<VhostId, ProtocolError> {
     let named =
         |name: &[u8]| settings.vhosts.iter().find(|(vhost, _)| vhost.as_bytes() == name).map(|(_, id)| *id);
     let host = host.unwrap_or(b"/");
@@ -107,7 +107,7 @@ fn vhost(settings: &Settings, identity: &Identity, host: Option<&[u8]>) -> Resul
                 Printable(host.get(..64).unwrap_or(host)),
                 open.join(", ")
             );
-            Err(Complaint::last("Bad CONNECT", text))
+            Err(ProtocolError::last("Bad CONNECT", text))
         }
     }
 }
@@ -160,9 +160,9 @@ mod tests {
             let found = vhost(&settings, &Identity::guest(), host.map(str::as_bytes));
             assert_eq!(found.ok(), expected.map(VhostId), "{host:?}");
         }
-        let complaint = vhost(&settings, &Identity::guest(), Some(b"elsewhere")).unwrap_err();
+        let error = vhost(&settings, &Identity::guest(), Some(b"elsewhere")).unwrap_err();
         let expected = "there is no vhost `elsewhere`; send one of `/`, `tenant`, `localhost` in `host`, or leave it \
                         out for `/`";
-        assert_eq!(complaint.text(), expected);
+        assert_eq!(error.text(), expected);
     }
 }

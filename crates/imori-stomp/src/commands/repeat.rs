@@ -8,7 +8,7 @@ use imori_core::message::{Address, BODY_SHARED_MIN};
 use imori_core::world::World;
 
 use crate::address::Destination;
-use crate::client::Session;
+use crate::client::Client;
 use crate::codec::frame::Frame;
 use crate::codec::number::parse_u64;
 use crate::commands::send_headers::SendHeaders;
@@ -20,21 +20,21 @@ const HEAD_BYTES_MAX: usize = 1024;
 #[inline]
 pub(crate) fn note<W: World>(
     repeat: &mut Repeat,
-    session: &mut Session,
+    client: &mut Client,
     world: &W,
     frame: &Frame<'_>,
     bytes: &[u8],
 ) {
     let head = bytes.get(..bytes.len().saturating_sub(frame.body.len() + 1)).unwrap_or_default();
     if head.len() <= HEAD_BYTES_MAX {
-        repeat.note(head, || read(session, world, frame, head));
+        repeat.note(head, || read(client, world, frame, head));
     }
 }
 
 /// Reads a head that came again. `None` where the frame does more than publish: receipts, transactions, arguments,
 /// inboxes, cancels.
 #[cold]
-fn read<W: World>(session: &mut Session, world: &W, frame: &Frame<'_>, head: &[u8]) -> Option<RepeatedHead> {
+fn read<W: World>(client: &mut Client, world: &W, frame: &Frame<'_>, head: &[u8]) -> Option<RepeatedHead> {
     let headers = &frame.headers;
     let declared = headers.raw("content-length").and_then(parse_u64)?;
     let is_simple = !headers.is_escaped
@@ -43,12 +43,12 @@ fn read<W: World>(session: &mut Session, world: &W, frame: &Frame<'_>, head: &[u
     if !is_simple {
         return None;
     }
-    let mut scratch = mem::take(&mut session.scratch);
+    let mut scratch = mem::take(&mut client.scratch);
     scratch.clear();
     let mut read = SendHeaders::new();
-    let is_read = read.read(session, world, headers, &mut scratch).is_ok();
+    let is_read = read.read(client, world, headers, &mut scratch).is_ok();
     let text = read.text(&scratch).to_vec();
-    session.scratch = scratch;
+    client.scratch = scratch;
     if !is_read
         || read.receipt.is_some()
         || read.transaction.is_some()

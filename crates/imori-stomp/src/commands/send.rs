@@ -13,7 +13,7 @@ use imori_core::outbound::INBOX_PREFIX;
 use imori_core::world::World;
 
 use crate::address::{Destination, InvalidDestination};
-use crate::client::Session;
+use crate::client::Client;
 use crate::codec::command::Command;
 use crate::codec::error::Excerpt;
 use crate::codec::escape::unescape;
@@ -21,25 +21,25 @@ use crate::codec::frame::Frame;
 use crate::commands::arguments::Arguments;
 use crate::commands::send_headers::SendHeaders;
 use crate::limits::DECLARED_QUEUES_MAX;
-use crate::outcome::{Done, Says};
-use crate::protocol_error::Complaint;
+use crate::outcome::{FrameOutcome, ReceiptKind};
+use crate::protocol_error::ProtocolError;
 
 /// Publishes the message of a SEND, or lets it wait for its transaction.
 ///
 /// `shared` is the body in a buffer of its own, if it is large enough to be kept without a copy.
 #[inline]
 pub(crate) fn send<'a, W: World>(
-    session: &mut Session,
+    client: &mut Client,
     world: &W,
     frame: &Frame<'a>,
     shared: Option<&Bytes>,
-) -> Result<Done<'a>, Complaint> {
-    let mut scratch = mem::take(&mut session.scratch);
+) -> Result<FrameOutcome<'a>, ProtocolError> {
+    let mut scratch = mem::take(&mut client.scratch);
     scratch.clear();
     let mut read = SendHeaders::new();
-    read.read(session, world, &frame.headers, &mut scratch)?;
+    read.read(client, world, &frame.headers, &mut scratch)?;
     let Some(written) = read.destination else {
-        return Err(Complaint::missing_header(Command::Send, "destination"));
+        return Err(ProtocolError::missing_header(Command::Send, "destination"));
     };
     let written = if frame.headers.is_escaped { unescape(written) } else { Cow::Borrowed(written) };
     let destination = Destination::parse(&written).map_err(|error| invalid(&error))?;
@@ -49,32 +49,32 @@ pub(crate) fn send<'a, W: World>(
         None => Publication::new(head, text, frame.body),
     };
     if read.has_arguments {
-        declare_as_asked(session, world, frame, &destination)?;
+        declare_requested_queue(client, world, frame, &destination)?;
     }
     if let Some(message) = read.cancels {
-        let done = cancel(session, world, frame, &destination, message, &read);
-        session.scratch = scratch;
-        return done;
+        let outcome = cancel(client, world, frame, &destination, message, &read);
+        client.scratch = scratch;
+        return outcome;
     }
     if let Some(transaction) = read.transaction {
-        add_to_transaction(session, world, frame, transaction, &destination, &publication)?;
-        session.scratch = scratch;
-        return Ok(Done::with_receipt(read.receipt));
+        add_to_transaction(client, world, frame, transaction, &destination, &publication)?;
+        client.scratch = scratch;
+        return Ok(FrameOutcome::with_receipt(read.receipt));
     }
-    if world.gauge().pressing() > 0 && must_wait(session, world, &destination, &publication) {
-        session.scratch = scratch;
-        return Ok(Done::held());
+    if world.gauge().pressing() > 0 && must_wait(client, world, &destination, &publication) {
+        client.scratch = scratch;
+        return Ok(FrameOutcome::held());
     }
-    let report = publish(session, world, &destination, &publication)?;
-    session.scratch = scratch;
+    let report = publish(client, world, &destination, &publication)?;
+    client.scratch = scratch;
     if read.receipt.is_some()
         && let Some(queue) = report.refused_by
     {
         return Err(BrokerError::QueueFull(queue).into());
     }
-    Ok(Done {
+    Ok(FrameOutcome {
         receipt: read.receipt,
-        says: Says::Level,
+        receipt_kind: ReceiptKind::Level,
         confirm: report.confirm,
         commands: 1,
         receivers: report.receivers,
@@ -87,25 +87,25 @@ pub(crate) fn send<'a, W: World>(
 #[cold]
 #[inline(never)]
 fn must_wait<W: World>(
-    session: &Session,
+    client: &Client,
     world: &W,
     destination: &Destination<'_>,
     publication: &Publication<'_>,
 ) -> bool {
     destination.address().is_some_and(|(exchange, subject)| {
-        broker::must_wait_for_queue(world, &session.actor(), exchange, subject, &publication.view())
+        broker::must_wait_for_queue(world, &client.actor(), exchange, subject, &publication.view())
     })
 }
 
 #[inline]
 fn publish<W: World>(
-    session: &Session,
+    client: &Client,
     world: &W,
     destination: &Destination<'_>,
     publication: &Publication<'_>,
-) -> Result<PublishReport, Complaint> {
+) -> Result<PublishReport, ProtocolError> {
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
-    let actor = session.actor();
+    let actor = client.actor();
     let Destination::Queue(name) = destination else {
         // As in RabbitMQ a message vanishes that is sent to a queue which somebody else should have
         // made, or to an inbox that is gone; who sent it is not to blame.
@@ -117,7 +117,7 @@ fn publish<W: World>(
     match broker::publish_to_queue(world, &actor, exchange, subject, publication)? {
         Some(report) if report.receivers > 0 || report.refused_by.is_some() => Ok(report),
         // None was there, or it is being deleted.
-        Some(_) | None => make_and_send(session, world, name, publication),
+        Some(_) | None => make_and_send(client, world, name, publication),
     }
 }
 
@@ -125,13 +125,13 @@ fn publish<W: World>(
 /// nearly always so, costs no look-up of its own, and one that was deleted comes back.
 #[cold]
 fn make_and_send<W: World>(
-    session: &Session,
+    client: &Client,
     world: &W,
     name: &[u8],
     publication: &Publication<'_>,
-) -> Result<PublishReport, Complaint> {
-    let declared = make_sure(session, world, name)?;
-    let report = broker::publish(world, &session.actor(), b"", name, publication)?;
+) -> Result<PublishReport, ProtocolError> {
+    let declared = make_sure(client, world, name)?;
+    let report = broker::publish(world, &client.actor(), b"", name, publication)?;
     Ok(PublishReport { confirm: report.confirm.after(declared), ..report })
 }
 
@@ -142,9 +142,9 @@ fn declares(name: &[u8]) -> bool {
 
 /// Makes the queue of a `/queue/` destination if it is not there.
 /// Gives what has to be waited for until no crash undoes that.
-pub(crate) fn make_sure<W: World>(session: &Session, world: &W, name: &[u8]) -> Result<Confirm, Complaint> {
+pub(crate) fn make_sure<W: World>(client: &Client, world: &W, name: &[u8]) -> Result<Confirm, ProtocolError> {
     let settings = imori_core::queue::QueueSettings { is_durable: true, ..Default::default() };
-    match broker::declare_queue(world, &session.actor(), name, &settings, false) {
+    match broker::declare_queue(world, &client.actor(), name, &settings, false) {
         // It is there; whoever may read it, anybody may send to it.
         Ok(declared) => Ok(declared.confirm),
         Err(BrokerError::Locked(_)) => Ok(Confirm::NOW),
@@ -156,65 +156,65 @@ pub(crate) fn make_sure<W: World>(session: &Session, world: &W, name: &[u8]) -> 
 /// just before.
 #[cold]
 fn cancel<'a, W: World>(
-    session: &Session,
+    client: &Client,
     world: &W,
     frame: &Frame<'a>,
     destination: &Destination<'_>,
     message: &[u8],
     read: &SendHeaders<'a>,
-) -> Result<Done<'a>, Complaint> {
+) -> Result<FrameOutcome<'a>, ProtocolError> {
     let (Destination::Queue(queue) | Destination::AmqQueue(queue)) = destination else {
         let text = "header `x-cancel` takes a delayed message out of one queue; send it to `/queue/` and the queue's name";
-        return Err(Complaint::new("Invalid destination", text));
+        return Err(ProtocolError::new("Invalid destination", text));
     };
     if read.transaction.is_some() || !frame.body.is_empty() {
         let text = "a SEND with `x-cancel` takes a message back and sends none; leave out `transaction` and the body";
-        return Err(Complaint::new("Invalid header", text));
+        return Err(ProtocolError::new("Invalid header", text));
     }
     let message = if frame.headers.is_escaped { unescape(message) } else { Cow::Borrowed(message) };
-    let (count, confirm) = match broker::cancel_delayed(world, &session.actor(), queue, &message) {
+    let (count, confirm) = match broker::cancel_delayed(world, &client.actor(), queue, &message) {
         // Nothing waits in a queue that nobody has made.
         Err(BrokerError::NoQueue(_)) => (0, Confirm::NOW),
         cancelled => cancelled?,
     };
-    let says = Says::Cancelled(count);
-    Ok(Done { receipt: read.receipt, confirm, says, commands: 1, ..Done::default() })
+    let receipt_kind = ReceiptKind::Cancelled(count);
+    Ok(FrameOutcome { receipt: read.receipt, confirm, receipt_kind, commands: 1, ..FrameOutcome::default() })
 }
 
 /// Declares the queue with what the headers ask for, once a connection.
 #[cold]
-fn declare_as_asked<W: World>(
-    session: &mut Session,
+fn declare_requested_queue<W: World>(
+    client: &mut Client,
     world: &W,
     frame: &Frame<'_>,
     destination: &Destination<'_>,
-) -> Result<(), Complaint> {
+) -> Result<(), ProtocolError> {
     let Destination::Queue(name) = destination else { return Ok(()) };
-    if session.declared.iter().any(|declared| declared.as_bytes() == &**name) {
+    if client.declared.iter().any(|declared| declared.as_bytes() == &**name) {
         return Ok(());
     }
-    let asked = Arguments::read(&frame.headers, session.connection, false)?;
-    let declared = broker::declare_queue(world, &session.actor(), name, &asked.settings, true)?;
-    session.confirm(declared.confirm);
-    if session.declared.len() >= DECLARED_QUEUES_MAX {
-        session.declared.clear();
+    let arguments = Arguments::read(&frame.headers, client.connection, false)?;
+    let declared = broker::declare_queue(world, &client.actor(), name, &arguments.settings, true)?;
+    client.confirm(declared.confirm);
+    if client.declared.len() >= DECLARED_QUEUES_MAX {
+        client.declared.clear();
     }
-    session.declared.push(Name::new(name));
+    client.declared.push(Name::new(name));
     Ok(())
 }
 
 #[cold]
 fn add_to_transaction<W: World>(
-    session: &mut Session,
+    client: &mut Client,
     world: &W,
     frame: &Frame<'_>,
     transaction: &[u8],
     destination: &Destination<'_>,
     publication: &Publication<'_>,
-) -> Result<(), Complaint> {
+) -> Result<(), ProtocolError> {
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let name = if frame.headers.is_escaped { unescape(transaction) } else { Cow::Borrowed(transaction) };
-    let transaction = session.transactions.extend(&name, &session.settings.limits)?;
+    let transaction = client.transactions.extend(&name, &client.settings.limits)?;
     let address = Address::new(exchange, subject);
     if let Destination::Queue(queue) = destination
         && declares(queue)
@@ -226,17 +226,17 @@ fn add_to_transaction<W: World>(
 }
 
 #[cold]
-pub(crate) fn invalid(error: &InvalidDestination) -> Complaint {
+pub(crate) fn invalid(error: &InvalidDestination) -> ProtocolError {
     let message = match error {
         InvalidDestination::Unknown { .. } => "Unknown destination",
         _ => "Invalid destination",
     };
-    Complaint::new(message, error)
+    ProtocolError::new(message, error)
 }
 
 /// SECURITY AUTH-05: a `/temp-queue/` name means something to its own connection only, in `reply-to`.
 #[cold]
-pub(crate) fn temp_queue(destination: &Destination<'_>) -> Complaint {
+pub(crate) fn temp_queue(destination: &Destination<'_>) -> ProtocolError {
     let name = match destination {
         Destination::TempQueue(name) => Excerpt::new(name),
         _ => Excerpt::new(b""),
@@ -245,5 +245,5 @@ pub(crate) fn temp_queue(destination: &Destination<'_>) -> Complaint {
         "destination `/temp-queue/{name}` stands in `reply-to` only; send to the `reply-to` of the message that you \
          answer"
     );
-    Complaint::new("Invalid destination", text)
+    ProtocolError::new("Invalid destination", text)
 }

@@ -12,13 +12,13 @@ use imori_core::world::World;
 use memchr::memchr;
 
 use crate::address::Destination;
-use crate::client::{REPLY_LINE_START, Session};
+use crate::client::{Client, REPLY_LINE_START};
 use crate::codec::escape::{trim_spaces, unescape};
 use crate::codec::frame::Headers;
 use crate::codec::number::parse_u64;
 use crate::commands::arguments::{bad_number, is_argument};
 use crate::header_block::{BlockForm, PROPERTIES};
-use crate::protocol_error::{ACCESS_REFUSED, Complaint};
+use crate::protocol_error::{ACCESS_REFUSED, ProtocolError};
 
 /// Bytes of a header text: places in it are numbers of 16 bits.
 const TEXT_BYTES_MAX: usize = u16::MAX as usize;
@@ -186,14 +186,14 @@ impl<'a> SendHeaders<'a> {
     #[inline]
     pub(crate) fn read<W: World>(
         &mut self,
-        session: &mut Session,
+        client: &mut Client,
         world: &W,
         headers: &Headers<'a>,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProtocolError> {
         let block = headers.block;
-        let form = BlockForm::sent_in(session.version, headers.is_plain);
-        self.head.origin = session.settings.origins.origin(form as u8);
+        let form = BlockForm::sent_in(client.version, headers.is_plain);
+        self.head.origin = client.settings.origins.origin(form as u8);
         let mut text = Text { block, scratch, first: None, open: None, len: 0 };
         let mut seen = Seen::default();
         for span in headers.spans {
@@ -221,7 +221,7 @@ impl<'a> SendHeaders<'a> {
                 Field::Dropped => {}
                 Field::MessageId => return Err(message_id_refused()),
                 Field::ReplyTo if value.starts_with(b"/temp-queue/") => {
-                    let line = inbox_line(session, world, headers, value)?;
+                    let line = inbox_line(client, world, headers, value)?;
                     let at = text.replace(span.start, line);
                     let key_len = line.len() - REPLY_LINE_START.len() - 1;
                     self.set(Property::ReplyTo, at + REPLY_LINE_START.len(), key_len)?;
@@ -231,7 +231,7 @@ impl<'a> SendHeaders<'a> {
                 _ => {
                     text.keep(span.start);
                     let at = text.place(span.end - value.len());
-                    self.property(session, headers, field, value, at)?;
+                    self.property(client, headers, field, value, at)?;
                     continue;
                 }
             }
@@ -262,12 +262,12 @@ impl<'a> SendHeaders<'a> {
     #[inline]
     fn property(
         &mut self,
-        session: &Session,
+        client: &Client,
         headers: &Headers<'a>,
         field: Field,
         value: &'a [u8],
         at: usize,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProtocolError> {
         let number = |name, max: u64| {
             let number = parse_u64(value).filter(|number| *number <= max);
             number.ok_or_else(|| bad_number(name, value, 0, max))
@@ -277,7 +277,7 @@ impl<'a> SendHeaders<'a> {
             Field::Text(property) => return self.set(property, at, value.len()),
             Field::ReplyTo => return self.set(Property::ReplyTo, at, value.len()),
             Field::UserId => {
-                check_user(session, headers, value)?;
+                check_user(client, headers, value)?;
                 return self.set(Property::UserId, at, value.len());
             }
             Field::Persistent => head.is_persistent = value == b"true",
@@ -293,14 +293,14 @@ impl<'a> SendHeaders<'a> {
     }
 
     #[inline]
-    fn set(&mut self, property: Property, at: usize, len: usize) -> Result<(), Complaint> {
+    fn set(&mut self, property: Property, at: usize, len: usize) -> Result<(), ProtocolError> {
         self.head.set(property, Span::new(at, len).ok_or_else(too_long)?);
         Ok(())
     }
 
     /// Puts the values of properties that hold escapes, without these, behind the lines.
     #[cold]
-    fn unescape_properties(&mut self, scratch: &mut Vec<u8>) -> Result<(), Complaint> {
+    fn unescape_properties(&mut self, scratch: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if let Some(run) = self.run.take() {
             scratch.extend_from_slice(run);
         }
@@ -353,24 +353,24 @@ impl Seen {
 /// The line by which others answer to an inbox of this connection.
 #[inline]
 fn inbox_line<'s, W: World>(
-    session: &'s mut Session,
+    client: &'s mut Client,
     world: &W,
     headers: &Headers<'_>,
     written: &[u8],
-) -> Result<&'s [u8], Complaint> {
-    if session.inboxes.known(written).is_none() {
+) -> Result<&'s [u8], ProtocolError> {
+    if client.inboxes.known(written).is_none() {
         let value = if headers.is_escaped { unescape(written) } else { Cow::Borrowed(written) };
         match Destination::parse(&value) {
-            Ok(Destination::TempQueue(name)) => session.open_inbox(world, written, &name)?,
+            Ok(Destination::TempQueue(name)) => client.open_inbox(world, written, &name)?,
             Ok(_) => {}
-            Err(error) => return Err(Complaint::new("Invalid destination", error)),
+            Err(error) => return Err(ProtocolError::new("Invalid destination", error)),
         }
     }
-    Ok(session.inboxes.known(written).unwrap_or_default())
+    Ok(client.inboxes.known(written).unwrap_or_default())
 }
 
 /// How long a message is delayed; not at all by 0.
-fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, Complaint> {
+fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, ProtocolError> {
     let milliseconds = parse_u64(value).filter(|number| *number <= DELAY_MS_MAX);
     let Some(milliseconds) = milliseconds.and_then(|number| u32::try_from(number).ok()) else {
         return Err(bad_number(&String::from_utf8_lossy(name), value, 0, DELAY_MS_MAX));
@@ -379,28 +379,28 @@ fn delay(name: &[u8], value: &[u8]) -> Result<Option<NonZeroU32>, Complaint> {
 }
 
 /// SECURITY AUTH-08: nobody speaks for another.
-fn check_user(session: &Session, headers: &Headers<'_>, value: &[u8]) -> Result<(), Complaint> {
+fn check_user(client: &Client, headers: &Headers<'_>, value: &[u8]) -> Result<(), ProtocolError> {
     let value = if headers.is_escaped { unescape(value) } else { Cow::Borrowed(value) };
-    if *value == *session.identity.user.as_bytes() {
+    if *value == *client.identity.user.as_bytes() {
         return Ok(());
     }
-    let user = &session.identity.user;
+    let user = &client.identity.user;
     let text = format_args!(
         "header `user-id` is `{}` but this connection is logged in as `{user}`; send that or leave it out",
         crate::codec::error::Excerpt::new(&value)
     );
-    Err(Complaint::last(ACCESS_REFUSED, text))
+    Err(ProtocolError::last(ACCESS_REFUSED, text))
 }
 
 #[cold]
-fn message_id_refused() -> Complaint {
+fn message_id_refused() -> ProtocolError {
     let text = "header `message-id` is not allowed in SEND, as the broker makes it; use `amqp-message-id` for one of \
                 your own";
-    Complaint::new("Invalid header", text)
+    ProtocolError::new("Invalid header", text)
 }
 
 #[cold]
-fn too_long() -> Complaint {
+fn too_long() -> ProtocolError {
     let text = format_args!("headers that travel with a message are over {TEXT_BYTES_MAX} bytes; send fewer");
-    Complaint::new("Invalid header", text)
+    ProtocolError::new("Invalid header", text)
 }
