@@ -90,6 +90,12 @@ impl Simulation {
         self.shared.queues.each(|_, queue| has_delayed |= queue.delayed_len() > 0);
         self.take_room();
         self.drain()?;
+        if has_delayed {
+            // A due message that had no room in memory held up those that are due after it.
+            self.patience = LONG_REST;
+            self.rest("waiting for what was held up")?;
+            self.patience = REST;
+        }
         let waiting = self.drained();
         let expected = expected_charge(&self.model, &waiting);
         self.leave()?;
