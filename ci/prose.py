@@ -14,10 +14,10 @@ from pathlib import Path
 VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 
 # Crates whose doc comments name their subject; all of them in the end.
-NAMED_SUBJECTS = {"imori-sim", "imori-store", "imori-testkit"}
+NAMED_SUBJECTS = {"imori-sim", "imori-store"}
 
 # Crates with public types that are still called by a retired word.
-OLD_WORDS = {"imori-core", "imori-testkit"}
+OLD_WORDS: set[str] = set()
 
 # Folders that hold more files than a reader keeps in mind.
 FULL_FOLDERS = {

@@ -16,7 +16,7 @@ use imori_core::authorize::Identity;
 use imori_core::broker::{self, Actor, ConsumeOptions, SubscribeOptions};
 use imori_core::delivery::{Delivery, Outcome};
 use imori_core::id::ConnectionId;
-use imori_core::message::{Head, OriginId, Property, Publication, Span};
+use imori_core::message::{OriginId, Properties, Property, Publication, Span};
 use imori_core::name::Name;
 use imori_core::outbound::{
     AfterCancel, Credit, CutReason, Encoder, EncoderKind, EncoderKinds, Numbers, OutboundLimits, Recipient,
@@ -159,16 +159,16 @@ const LABEL: &[u8] = b"subscription:0\n";
 struct Stage {
     world: TestWorld,
     identity: Identity,
-    head: Head,
+    properties: Properties,
     spare: Vec<u8>,
 }
 
 impl Stage {
     fn new(connections: u32) -> Stage {
-        let mut head = Head::new(OriginId(1));
-        head.set(Property::ContentType, Span::new(38, 10).expect("it is short"));
+        let mut properties = Properties::new(OriginId(1));
+        properties.set(Property::ContentType, Span::new(38, 10).expect("it is short"));
         let identity = Identity::guest();
-        Stage { world: world(connections), identity, head, spare: Vec::with_capacity(1 << 17) }
+        Stage { world: world(connections), identity, properties, spare: Vec::with_capacity(1 << 17) }
     }
 
     fn actor(&self, slot: u32) -> Actor<'_> {
@@ -196,7 +196,7 @@ impl Stage {
     }
 
     fn publish(&self, exchange: &[u8], subject: &[u8], body: &[u8]) {
-        let publication = Publication::new(&self.head, TEXT, body);
+        let publication = Publication::new(&self.properties, TEXT, body);
         let report = broker::publish(&self.world, &self.actor(0), exchange, subject, &publication);
         assert!(report.is_ok_and(|report| report.receivers > 0));
     }

@@ -43,7 +43,7 @@ pub struct Delivery<'a> {
 
 /// The place of a message in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct QueuePosition {
     /// The queue.
     pub queue: QueueId,
     /// Its sequence number there.
@@ -52,7 +52,7 @@ pub struct Place {
 
 /// A message in a durable queue, by the record that brought it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Holding {
+pub struct RecordRef {
     /// The queue.
     pub queue: DurableQueueId,
     /// The message's record.
@@ -61,9 +61,9 @@ pub struct Holding {
 
 /// The deliveries of a message that is in a durable queue, as its records tell of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
+pub struct DeliveryCount {
     /// The message.
-    pub holding: Holding,
+    pub record_ref: RecordRef,
     /// Deliveries that failed, or will have failed if nothing else is heard.
     pub failures: u32,
     /// It was given out before.
@@ -73,7 +73,7 @@ pub struct Count {
     pub is_rejected: bool,
 }
 
-impl Count {
+impl DeliveryCount {
     /// Writes it into the envelope of its message.
     pub(crate) fn apply_to(&self, envelope: &mut Envelope) {
         envelope.failures = self.failures;
@@ -84,7 +84,7 @@ impl Count {
 
 /// The id of a message that a queue took, within a window of time in which it takes none of that id again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct DedupEntry {
     /// What the publisher calls the message.
     pub id: Arc<[u8]>,
     /// When it was accepted.

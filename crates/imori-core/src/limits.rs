@@ -98,15 +98,15 @@ pub const PAGED_BYTES_GOAL: usize = 16 << 20;
 /// Bytes of messages that a queue may have in memory above its share while pages of it are being written: two batches,
 /// so that the next is there when one is written, and one more may come meanwhile. More: those who publish to it wait
 /// until it is less, or nothing of it is being written.
-pub const PRESS_BYTES: usize = 2 * PAGED_BYTES_GOAL;
+pub const THROTTLE_BYTES: usize = 2 * PAGED_BYTES_GOAL;
 
 /// The same as a multiple of the share where that is small: a share is what a queue is worth, and ten thousand queues
 /// of 64 KiB are not to have 32 MiB each. Less than a few shares would make batches for which a sync is too much.
-pub const PRESS_SHARES: usize = 4;
+pub const THROTTLE_SHARES: usize = 4;
 
 /// Bytes of messages that died in a queue and stay there as the disk has no room for them elsewhere. More: nothing else
 /// dies there, and nothing is given out, until there is.
-pub const LINGERING_BYTES_MAX: usize = 1 << 20;
+pub const PENDING_DEAD_LETTER_BYTES_MAX: usize = 1 << 20;
 
 /// Counts of records that a queue needs in the journal, 16 bytes each. More: neighbours are counted together, and the
 /// journal is held for a part of the queue that is at most four times one through this.

@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
 use crate::confirm::Lsn;
-use crate::delivery::{Count, Holding, Seen};
+use crate::delivery::{DedupEntry, DeliveryCount, RecordRef};
 use crate::id::{DurableQueueId, QueueId, VhostId};
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::memory::Gauge;
@@ -20,7 +20,7 @@ use crate::name::Name;
 use crate::queue::{Arrival, GonePage, PageFacts, PagePlace, Queue, QueueSettings};
 use crate::record::{
     BindingDefinition, BindingTarget, Checkpoint, Definition, MessageRecord, RecordError, Row, Table,
-    decode_counts, decode_delayed_entry, decode_purge, decode_seen, decode_settle,
+    decode_counts, decode_dedup_entries, decode_delayed_entry, decode_purge, decode_settle,
 };
 use crate::restore_lost::LostQueues;
 use crate::restore_pages::{PagesOfQueue, RestoredPages, Waiting, put_in_order};
@@ -75,9 +75,9 @@ pub struct Restore {
     pages: RestoredPages,
     exchanges: Vec<(VhostId, Name, ExchangeKind, Settings)>,
     bindings: Vec<BindingDefinition>,
-    settled: HashSet<Holding, FixedState>,
-    counts: HashMap<Holding, Count, FixedState>,
-    seen: BTreeMap<DurableQueueId, Vec<(Seen, Lsn)>>,
+    settled: HashSet<RecordRef, FixedState>,
+    counts: HashMap<RecordRef, DeliveryCount, FixedState>,
+    seen: BTreeMap<DurableQueueId, Vec<(DedupEntry, Lsn)>>,
     /// If some were.
     lost: Option<LostQueues>,
 }
@@ -216,8 +216,8 @@ impl Restore {
     /// # Errors
     /// [`RecordError`].
     pub fn settle(&mut self, payload: &[u8]) -> Result<(), RecordError> {
-        decode_settle(payload, &mut |holding| {
-            self.settled.insert(holding);
+        decode_settle(payload, &mut |record_ref| {
+            self.settled.insert(record_ref);
         })
     }
 
@@ -236,7 +236,7 @@ impl Restore {
     /// [`RecordError`].
     pub fn count(&mut self, payload: &[u8]) -> Result<(), RecordError> {
         decode_counts(payload, &mut |count| {
-            self.counts.insert(count.holding, count);
+            self.counts.insert(count.record_ref, count);
         })
     }
 
@@ -297,10 +297,10 @@ impl Restore {
     /// # Errors
     /// [`RecordError`].
     pub fn seen(&mut self, lsn: Lsn, payload: &[u8]) -> Result<(), RecordError> {
-        decode_seen(payload, &mut |queue, seen| self.note_seen(queue, seen, lsn))
+        decode_dedup_entries(payload, &mut |queue, seen| self.note_seen(queue, seen, lsn))
     }
 
-    fn note_seen(&mut self, queue: DurableQueueId, seen: Seen, lsn: Lsn) {
+    fn note_seen(&mut self, queue: DurableQueueId, seen: DedupEntry, lsn: Lsn) {
         let settings = self.queues.get(&queue).map(|(queue, _)| queue.settings());
         let window = settings.and_then(|settings| settings.dedup_window);
         if window.is_some_and(|window| seen.time.after(window) > self.now) {
@@ -319,21 +319,21 @@ impl Restore {
             // Also where the queue is done with it.
             let id: Arc<[u8]> = Arc::from(id);
             for queue in &record.queues {
-                self.note_seen(*queue, Seen { id: Arc::clone(&id), time: record.time }, lsn);
+                self.note_seen(*queue, DedupEntry { id: Arc::clone(&id), time: record.time }, lsn);
             }
         }
         let waits = |queue: &DurableQueueId| {
-            let holding = Holding { queue: *queue, lsn };
-            !self.settled.contains(&holding) && !self.pages.has(&holding)
+            let record_ref = RecordRef { queue: *queue, lsn };
+            !self.settled.contains(&record_ref) && !self.pages.has(&record_ref)
         };
         let mut queues: Vec<DurableQueueId> = record.queues.iter().copied().filter(waits).collect();
         queues.retain(|queue| self.has_queue(*queue));
         if queues.is_empty() {
             return Ok(false);
         }
-        let is_delayed = record.head.delay_ms.is_some() && record.deaths.is_none();
+        let is_delayed = record.properties.delay_ms.is_some() && record.deaths.is_none();
         // Of those of which more is known there are few.
-        let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&Holding { queue: *queue, lsn });
+        let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&RecordRef { queue: *queue, lsn });
         let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);
         if let Some(file) = file.filter(|_| !is_delayed && !queues.iter().any(is_counted)) {
             for id in queues {
@@ -352,7 +352,7 @@ impl Restore {
         let arrival = Arrival { address: &address, deaths, lsn, now: record.time };
         for id in queues {
             let Some((queue, waiting)) = self.queues.get_mut(&id) else { continue };
-            let count = self.counts.get(&Holding { queue: id, lsn });
+            let count = self.counts.get(&RecordRef { queue: id, lsn });
             let found = queue.found(&publication, &arrival, count, lsn < self.doubtful_below);
             waiting.extend(found.into_iter().map(Waiting::Entry));
         }

@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 
 use crate::confirm::Lsn;
-use crate::delivery::{Count, Holding};
+use crate::delivery::{DeliveryCount, RecordRef};
 use crate::id::DurableQueueId;
 use crate::queue::{
     Entry, Found, FoundDelayed, FoundPage, GonePage, InJournal, PageFacts, PagePlace, PurgedPage, Ranges,
@@ -24,9 +24,9 @@ pub(crate) struct RestoredPages {
     settled: BTreeMap<PagePlace, Ranges>,
     doubtful_below: u32,
     /// Records that are in pages whose numbers were read.
-    listed: HashSet<Holding, FixedState>,
+    listed: HashSet<RecordRef, FixedState>,
     /// Records that are in pages of delayed messages, and where.
-    delayed: HashMap<Holding, PagePlace, FixedState>,
+    delayed: HashMap<RecordRef, PagePlace, FixedState>,
     gone: Vec<GonePage>,
     /// Pages that were purged.
     purged: BTreeSet<PagePlace>,
@@ -109,20 +109,20 @@ impl RestoredPages {
         &mut self,
         place: PagePlace,
         found: Vec<FoundDelayed>,
-        settled: &HashSet<Holding, FixedState>,
+        settled: &HashSet<RecordRef, FixedState>,
     ) {
         let Some(page) = self.pages.get_mut(&place) else { return };
         let mut live = 0;
         for FoundDelayed { lsn, .. } in &found {
-            let holding = Holding { queue: page.facts.queue, lsn: *lsn };
+            let record_ref = RecordRef { queue: page.facts.queue, lsn: *lsn };
             if page.settled.contains(lsn.0) {
                 continue;
             }
-            if settled.contains(&holding) || self.delayed.contains_key(&holding) {
+            if settled.contains(&record_ref) || self.delayed.contains_key(&record_ref) {
                 page.settled.insert(lsn.0);
                 continue;
             }
-            self.delayed.insert(holding, place);
+            self.delayed.insert(record_ref, place);
             live += 1;
         }
         (page.live, page.delayed) = (live, found);
@@ -134,13 +134,13 @@ impl RestoredPages {
     pub(crate) fn needing_lists(
         &mut self,
         floor: Lsn,
-        told: impl Iterator<Item = Holding>,
+        told: impl Iterator<Item = RecordRef>,
     ) -> Vec<PagePlace> {
         self.floor = floor;
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
         if !self.pages.is_empty() {
             // One that is ready since may be in a page of its priority too.
-            for Holding { queue, lsn } in told.chain(self.delayed.keys().copied()) {
+            for RecordRef { queue, lsn } in told.chain(self.delayed.keys().copied()) {
                 lsns.entry(queue).or_default().insert(lsn);
             }
         }
@@ -152,19 +152,19 @@ impl RestoredPages {
     }
 
     /// Takes the numbers of those entries of a page that verify.
-    pub(crate) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &HashSet<Holding, FixedState>) {
+    pub(crate) fn list(&mut self, place: PagePlace, lsns: &[Lsn], settled: &HashSet<RecordRef, FixedState>) {
         let Some(page) = self.pages.get_mut(&place) else { return };
         let queue = page.facts.queue;
         let is_purged = self.purged.contains(&place);
         let (mut live, mut moved) = (0, Vec::new());
         for lsn in lsns {
-            let holding = Holding { queue, lsn: *lsn };
-            let is_twice = !self.listed.insert(holding);
-            if is_twice || is_purged || settled.contains(&holding) {
+            let record_ref = RecordRef { queue, lsn: *lsn };
+            let is_twice = !self.listed.insert(record_ref);
+            if is_twice || is_purged || settled.contains(&record_ref) {
                 page.settled.insert(lsn.0);
             }
             live += u32::from(!page.settled.contains(lsn.0));
-            moved.extend(self.delayed.remove(&holding).map(|before| (before, *lsn)));
+            moved.extend(self.delayed.remove(&record_ref).map(|before| (before, *lsn)));
         }
         page.live = live;
         if !is_purged {
@@ -187,18 +187,18 @@ impl RestoredPages {
     }
 
     /// Tells whether a record is in a page.
-    pub(crate) fn has(&self, holding: &Holding) -> bool {
-        self.listed.contains(holding) || self.delayed.contains_key(holding)
+    pub(crate) fn has(&self, record_ref: &RecordRef) -> bool {
+        self.listed.contains(record_ref) || self.delayed.contains_key(record_ref)
     }
 
     /// What is known of the deliveries of messages that are in pages.
     pub(crate) fn counts(
         &self,
-        counts: &HashMap<Holding, Count, FixedState>,
-    ) -> BTreeMap<DurableQueueId, Vec<Count>> {
-        let mut of_queue: BTreeMap<DurableQueueId, Vec<Count>> = BTreeMap::new();
-        for count in counts.values().filter(|count| self.has(&count.holding)) {
-            of_queue.entry(count.holding.queue).or_default().push(*count);
+        counts: &HashMap<RecordRef, DeliveryCount, FixedState>,
+    ) -> BTreeMap<DurableQueueId, Vec<DeliveryCount>> {
+        let mut of_queue: BTreeMap<DurableQueueId, Vec<DeliveryCount>> = BTreeMap::new();
+        for count in counts.values().filter(|count| self.has(&count.record_ref)) {
+            of_queue.entry(count.record_ref.queue).or_default().push(*count);
         }
         of_queue
     }

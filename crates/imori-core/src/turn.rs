@@ -36,7 +36,7 @@ pub struct Budget {
     /// Changes of the routing table.
     changes: usize,
     /// A receiver who is behind.
-    pressed: Option<ConnectionId>,
+    slow_reader: Option<ConnectionId>,
 }
 
 impl Default for Budget {
@@ -45,7 +45,7 @@ impl Default for Budget {
             commands: TURN_COMMANDS_MAX,
             receivers: TURN_RECEIVERS_MAX,
             changes: TURN_CHANGES_MAX,
-            pressed: None,
+            slow_reader: None,
         }
     }
 }
@@ -64,15 +64,15 @@ impl Budget {
     /// What follows the turn. Who met a receiver that is behind waits for it now: once a turn, and not at
     /// each message, so that one that stopped cannot hold up a publisher for long.
     pub fn close(&mut self, next: Next) -> Next {
-        self.pressed.take().map_or(next, Next::Press)
+        self.slow_reader.take().map_or(next, Next::SlowReader)
     }
 
     /// Notes what was done: so many commands, which caused so many deliveries, and one of their receivers
     /// who is behind.
-    pub fn spend(&mut self, commands: usize, receivers: usize, pressed: Option<ConnectionId>) {
+    pub fn spend(&mut self, commands: usize, receivers: usize, slow_reader: Option<ConnectionId>) {
         self.commands = self.commands.saturating_sub(commands);
         self.receivers = self.receivers.saturating_sub(receivers);
-        self.pressed = pressed.or(self.pressed);
+        self.slow_reader = slow_reader.or(self.slow_reader);
     }
 
     /// Notes a command that changes the routing table.
@@ -108,7 +108,7 @@ pub enum Next {
     /// Give others a turn, then come back with what is left of the input.
     Again,
     /// Wait until this connection has room, but a few milliseconds at most, then come back.
-    Press(ConnectionId),
+    SlowReader(ConnectionId),
     /// Read nothing until the memory alarm ends.
     Parked,
     /// Read nothing until the verdict of a login is known, and tell it by

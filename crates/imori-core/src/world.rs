@@ -15,7 +15,7 @@ use crate::topology::Topology;
 
 /// Something worth counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
+pub enum Counter {
     /// A message was handed in.
     Published,
     /// A message found nobody.
@@ -33,7 +33,7 @@ pub enum Event {
     /// A fault in the broker's own code ended a connection.
     Fault,
     /// A publisher began to wait until a queue is shorter.
-    Pressed,
+    Throttled,
     /// A confirm left that promises [`Level::Memory`].
     ConfirmedMemory,
     /// A confirm left that promises [`Level::Os`].
@@ -42,30 +42,30 @@ pub enum Event {
     ConfirmedDisk,
 }
 
-impl Event {
+impl Counter {
     /// Every event.
-    pub const ALL: [Event; 12] = [
-        Event::Published,
-        Event::Unroutable,
-        Event::ReplyDropped,
-        Event::CutTooSlow,
-        Event::DeadLettered,
-        Event::DeadLetterDropped,
-        Event::NoForm,
-        Event::Fault,
-        Event::Pressed,
-        Event::ConfirmedMemory,
-        Event::ConfirmedOs,
-        Event::ConfirmedDisk,
+    pub const ALL: [Counter; 12] = [
+        Counter::Published,
+        Counter::Unroutable,
+        Counter::ReplyDropped,
+        Counter::CutTooSlow,
+        Counter::DeadLettered,
+        Counter::DeadLetterDropped,
+        Counter::NoForm,
+        Counter::Fault,
+        Counter::Throttled,
+        Counter::ConfirmedMemory,
+        Counter::ConfirmedOs,
+        Counter::ConfirmedDisk,
     ];
 
     /// What a confirm of this level counts as, once it has left.
     #[must_use]
-    pub fn confirmed(level: Level) -> Event {
+    pub fn confirmed(level: Level) -> Counter {
         match level {
-            Level::Memory => Event::ConfirmedMemory,
-            Level::Os => Event::ConfirmedOs,
-            Level::Disk => Event::ConfirmedDisk,
+            Level::Memory => Counter::ConfirmedMemory,
+            Level::Os => Counter::ConfirmedOs,
+            Level::Disk => Counter::ConfirmedDisk,
         }
     }
 }
@@ -100,12 +100,12 @@ pub trait World {
     fn gauge(&self) -> &Gauge;
 
     /// Counts.
-    fn count(&self, event: Event) {
-        self.count_many(event, 1);
+    fn count(&self, counter: Counter) {
+        self.count_many(counter, 1);
     }
 
     /// Counts something that happened so many times.
-    fn count_many(&self, event: Event, times: usize);
+    fn count_many(&self, counter: Counter, times: usize);
 
     /// Lends this cell's router, and the routing table as it is now.
     fn with_router<R>(&self, f: impl FnOnce(&mut Router, &Table) -> R) -> R;
@@ -165,7 +165,7 @@ pub trait World {
     fn resume(&self, publisher: ConnectionId);
 
     /// Lets a publisher go on that waited until a queue is shorter.
-    fn relieve(&self, publisher: ConnectionId);
+    fn unthrottle(&self, publisher: ConnectionId);
 
     /// The reader of header blocks of this origin.
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader;

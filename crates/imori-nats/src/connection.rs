@@ -338,7 +338,7 @@ impl Connection {
         }
         let sent = self.repeat.publish(world, &self.client.actor(), input, budget)?;
         self.decoder.pass_over();
-        budget.spend(sent.frames, sent.report.receivers, sent.report.pressed);
+        budget.spend(sent.frames, sent.report.receivers, sent.report.slow_reader);
         Some(sent.bytes)
     }
 
@@ -401,7 +401,7 @@ impl Connection {
         budget: &mut Budget,
     ) -> Performed {
         match publish(&mut self.client, world, op, shared) {
-            Ok(Some(report)) => budget.spend(1, report.receivers, report.pressed),
+            Ok(Some(report)) => budget.spend(1, report.receivers, report.slow_reader),
             Ok(None) => return Performed::Held,
             Err(error) => {
                 budget.spend(1, 0, None);

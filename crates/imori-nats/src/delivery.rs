@@ -44,7 +44,7 @@ impl DeliveryEncoder {
 
     #[inline]
     fn form(&self, delivery: &Delivery<'_>) -> Form {
-        match self.origins.form(delivery.message.head.origin) {
+        match self.origins.form(delivery.message.properties.origin) {
             _ if !self.has_headers => Form::Plain,
             Some(PLAIN) if delivery.deaths.is_none() => Form::Plain,
             Some(HEADERS) if delivery.deaths.is_none() => Form::Verbatim,
@@ -61,7 +61,7 @@ impl DeliveryEncoder {
     #[inline]
     fn push_shared(&self, out: &mut Vec<u8>, delivery: &Delivery<'_>, form: Form) {
         let message = &delivery.message;
-        if self.is_native(message.head.origin) {
+        if self.is_native(message.properties.origin) {
             if let Some(reply) = message.property(Property::ReplyTo) {
                 out.extend_from_slice(reply);
                 out.push(b' ');
@@ -85,7 +85,7 @@ impl Encoder for DeliveryEncoder {
     /// SECURITY XPI-01: a subject of another protocol could hold a line end.
     #[inline]
     fn has_form(&self, delivery: &Delivery<'_>) -> bool {
-        let is_checked = self.is_native(delivery.message.head.origin) && delivery.deaths.is_none();
+        let is_checked = self.is_native(delivery.message.properties.origin) && delivery.deaths.is_none();
         is_checked || is_expressible(delivery.address.subject())
     }
 
@@ -141,7 +141,7 @@ fn push_sizes(out: &mut Vec<u8>, block: Option<&[u8]>, body_len: usize) {
 impl DeliveryEncoder {
     #[cold]
     fn push_foreign_reply(&self, out: &mut Vec<u8>, message: &MessageView<'_>) {
-        let address = (self.header_readers)(message.head.origin).reply_address(message);
+        let address = (self.header_readers)(message.properties.origin).reply_address(message);
         if let Some(reply) = address.and_then(|(exchange, key)| subject(&exchange, &key)) {
             out.extend_from_slice(&reply);
             out.push(b' ');
@@ -153,16 +153,16 @@ impl DeliveryEncoder {
     fn rendered(&self, delivery: &Delivery<'_>) -> Vec<u8> {
         let message = &delivery.message;
         let mut out = VERSION_LINE.to_vec();
-        if self.origins.form(message.head.origin) == Some(HEADERS) {
+        if self.origins.form(message.properties.origin) == Some(HEADERS) {
             for (name, value) in Headers::new(block(message)) {
                 // A message that died does not expire again.
                 if name != b"expiration" && !is_of_deaths(name) {
                     push_header(&mut out, name, value);
                 }
             }
-        } else if !self.is_native(message.head.origin) {
+        } else if !self.is_native(message.properties.origin) {
             push_properties(&mut out, message, delivery.deaths.is_some());
-            let reader = (self.header_readers)(message.head.origin);
+            let reader = (self.header_readers)(message.properties.origin);
             reader.visit_headers(message.text, &mut |name, value| push_value(&mut out, &name, &value));
         }
         if let Some(deaths) = delivery.deaths {
@@ -179,11 +179,11 @@ fn push_properties(out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) 
             push_header(out, name.as_bytes(), value);
         }
     }
-    let head = message.head;
+    let properties = message.properties;
     for (name, number) in [
-        ("priority", head.priority.map(u64::from)),
-        ("expiration", head.expiration_ms.filter(|_| !is_dead).map(u64::from)),
-        ("timestamp", head.timestamp),
+        ("priority", properties.priority.map(u64::from)),
+        ("expiration", properties.expiration_ms.filter(|_| !is_dead).map(u64::from)),
+        ("timestamp", properties.timestamp),
     ] {
         if let Some(number) = number {
             push_header(out, name.as_bytes(), number.to_string().as_bytes());

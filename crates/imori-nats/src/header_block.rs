@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use imori_core::message::{
-    AddressParts, Head, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Property, Span, Value,
+    AddressParts, HeaderReader, MessageView, NoHeaders, OriginId, Origins, Properties, Property, Span, Value,
 };
 
 use crate::address::address;
@@ -48,15 +48,15 @@ pub(crate) fn read<'t>(
     origins: Origins,
     user: &[u8],
     scratch: &'t mut Vec<u8>,
-) -> (Head, &'t [u8]) {
+) -> (Properties, &'t [u8]) {
     let reply = publish.reply.unwrap_or_default();
     let Some(block) = publish.headers.filter(|block| !block.is_empty()) else {
-        let mut head = Head::new(origins.origin(PLAIN));
-        set(&mut head, Property::ReplyTo, 0, reply);
-        return (head, reply);
+        let mut properties = Properties::new(origins.origin(PLAIN));
+        set(&mut properties, Property::ReplyTo, 0, reply);
+        return (properties, reply);
     };
-    let mut head = Head::new(origins.origin(HEADERS));
-    set(&mut head, Property::ReplyTo, 0, reply);
+    let mut properties = Properties::new(origins.origin(HEADERS));
+    set(&mut properties, Property::ReplyTo, 0, reply);
     let mut seen = 0_u32;
     for (name, value) in Headers::new(block) {
         let at = reply.len() + (value.as_ptr().addr() - block.as_ptr().addr());
@@ -66,23 +66,25 @@ pub(crate) fn read<'t>(
             Field::Text(property) => {
                 let bit = 1 << property as u32;
                 if seen & bit == 0 {
-                    set(&mut head, property, at, value);
+                    set(&mut properties, property, at, value);
                 }
                 seen |= bit;
             }
-            Field::Priority => head.priority = head.priority.or_else(|| number(value)),
-            Field::Expiration => head.expiration_ms = head.expiration_ms.or_else(|| number(value)),
-            Field::Timestamp => head.timestamp = head.timestamp.or_else(|| parse_u64(value)),
+            Field::Priority => properties.priority = properties.priority.or_else(|| number(value)),
+            Field::Expiration => {
+                properties.expiration_ms = properties.expiration_ms.or_else(|| number(value))
+            }
+            Field::Timestamp => properties.timestamp = properties.timestamp.or_else(|| parse_u64(value)),
             Field::Forged | Field::User => {}
         }
     }
     if reply.is_empty() {
-        return (head, block);
+        return (properties, block);
     }
     scratch.clear();
     scratch.extend_from_slice(reply);
     scratch.extend_from_slice(block);
-    (head, scratch)
+    (properties, scratch)
 }
 
 /// The header block of a message that a NATS client sent.
@@ -130,9 +132,9 @@ fn field(name: &[u8]) -> Field {
 }
 
 /// Notes where a property is; past 64 KiB it has no place and is not one.
-fn set(head: &mut Head, property: Property, at: usize, value: &[u8]) {
+fn set(properties: &mut Properties, property: Property, at: usize, value: &[u8]) {
     if let Some(span) = Span::new(at, value.len()) {
-        head.set(property, span);
+        properties.set(property, span);
     }
 }
 
@@ -190,8 +192,8 @@ mod tests {
         for reply in [None, Some(&b"_INBOX.1"[..])] {
             let publish = Publish { subject: b"s", reply, headers: Some(block), payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
-            let message = MessageView { head: &head, text, body: b"" };
+            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let message = MessageView { properties: &properties, text, body: b"" };
             for (property, expected) in [
                 (Property::ReplyTo, reply),
                 (Property::CorrelationId, Some(&b"7"[..])),
@@ -201,10 +203,13 @@ mod tests {
             ] {
                 assert_eq!(message.property(property), expected, "{property:?}");
             }
-            assert_eq!((head.priority, head.expiration_ms, head.timestamp), (Some(9), Some(1000), Some(12)));
+            assert_eq!(
+                (properties.priority, properties.expiration_ms, properties.timestamp),
+                (Some(9), Some(1000), Some(12))
+            );
             assert_eq!(super::block(&message), block);
             let mut user = Vec::new();
-            header_reader(head.origin).visit_headers(text, &mut |name, value| user.push((name, value)));
+            header_reader(properties.origin).visit_headers(text, &mut |name, value| user.push((name, value)));
             let expected = [("A", "b"), ("A", "c")];
             let expected =
                 expected.map(|(name, value)| (Cow::from(name.as_bytes()), Value::text(value.as_bytes())));
@@ -218,8 +223,8 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: None, headers: Some(block.as_bytes()), payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
-            assert_eq!(head, Head::new(SOLE_ORIGINS.origin(HEADERS)));
+            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            assert_eq!(properties, Properties::new(SOLE_ORIGINS.origin(HEADERS)));
             assert_eq!(text, block.as_bytes());
         }
     }
@@ -232,9 +237,9 @@ mod tests {
             let publish =
                 Publish { subject: b"s", reply: Some(reply.as_bytes()), headers: None, payload: b"" };
             let mut scratch = Vec::new();
-            let (head, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
-            let message = MessageView { head: &head, text, body: b"" };
-            let found = header_reader(head.origin).reply_address(&message).unwrap();
+            let (properties, text) = read(&publish, SOLE_ORIGINS, b"me", &mut scratch);
+            let message = MessageView { properties: &properties, text, body: b"" };
+            let found = header_reader(properties.origin).reply_address(&message).unwrap();
             assert_eq!((&*found.0, &*found.1), (exchange.as_bytes(), key.as_bytes()), "{reply}");
         }
     }

@@ -24,7 +24,7 @@ use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
@@ -105,7 +105,7 @@ impl Cell {
 
     /// How many messages this cell took in.
     pub(crate) fn published(&self) -> u64 {
-        self.shared.cell(self.id).map_or(0, |handle| handle.counters.get(Event::Published))
+        self.shared.cell(self.id).map_or(0, |handle| handle.counters.get(Counter::Published))
     }
 
     /// A connection ends its turn: writes what was gathered, if that is a lot or old.
@@ -269,9 +269,9 @@ impl World for Cell {
         self.shared.memory.gauge()
     }
 
-    fn count_many(&self, event: Event, times: usize) {
+    fn count_many(&self, counter: Counter, times: usize) {
         if let Some(handle) = self.shared.cell(self.id) {
-            handle.counters.count(event, times as u64);
+            handle.counters.count(counter, times as u64);
         }
     }
 
@@ -368,8 +368,8 @@ impl World for Cell {
         give_signal(self, publisher, Signal::Resume);
     }
 
-    fn relieve(&self, publisher: ConnectionId) {
-        give_signal(self, publisher, Signal::Relieved);
+    fn unthrottle(&self, publisher: ConnectionId) {
+        give_signal(self, publisher, Signal::Unthrottled);
     }
 
     fn header_reader(&self, origin: OriginId) -> &dyn HeaderReader {

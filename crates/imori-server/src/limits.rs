@@ -24,7 +24,7 @@ pub(crate) const SPARE_BUFFERS_MAX: usize = 16;
 pub(crate) const SPARE_BUFFER_BYTES_MAX: usize = 512 * 1024;
 
 /// How long a publisher waits for a slow reader of a live subscription, in a turn.
-pub(crate) const PRESS_MAX: Duration = Duration::from_millis(5);
+pub(crate) const THROTTLE_MAX: Duration = Duration::from_millis(5);
 
 /// Threads that check logins which take longer than a turn may. More would take the cells' time: a password hash is work
 /// for a processor.

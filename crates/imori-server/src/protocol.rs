@@ -179,8 +179,8 @@ impl Protocol {
     }
 
     /// Replays what is parked, as the queue that it waited for is shorter, or gone.
-    pub fn relieved<W: World>(&mut self, world: &W) -> Next {
-        each!(self, inbound => inbound.relieved(world))
+    pub fn unthrottled<W: World>(&mut self, world: &W) -> Next {
+        each!(self, inbound => inbound.unthrottled(world))
     }
 
     /// Goes on with a login whose check took longer than a turn.

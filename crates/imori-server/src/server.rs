@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use imori_core::broker::queue_restored;
 use imori_core::restore::Awakening;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -158,12 +158,12 @@ impl Server {
             cells.map(|cell| cell.counters.get(event)).sum::<u64>()
         };
         info!(
-            published = counted(Event::Published),
-            unroutable = counted(Event::Unroutable),
-            replies_dropped = counted(Event::ReplyDropped),
-            dead_lettered = counted(Event::DeadLettered),
-            cut_too_slow = counted(Event::CutTooSlow),
-            faults = counted(Event::Fault),
+            published = counted(Counter::Published),
+            unroutable = counted(Counter::Unroutable),
+            replies_dropped = counted(Counter::ReplyDropped),
+            dead_lettered = counted(Counter::DeadLettered),
+            cut_too_slow = counted(Counter::CutTooSlow),
+            faults = counted(Counter::Fault),
             "stopped"
         );
         match unpoisoned(self.shared.fault.lock()).take() {

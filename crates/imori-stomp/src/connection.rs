@@ -14,7 +14,7 @@ use imori_core::outbound::{Encoder, Outbound, SessionId};
 use imori_core::room::Room;
 use imori_core::time::Time;
 use imori_core::turn::{Budget, ClientFacts, Next, Peer, Refusal};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 
 use crate::client::{Client, SESSION};
 use crate::codec::command::Command;
@@ -316,7 +316,7 @@ impl Connection {
             self.repeat.publish(world, &self.client.actor(), input, budget)?;
         self.decoder.pass_over();
         self.client.confirm(report.confirm);
-        budget.spend(frames, report.receivers, report.pressed);
+        budget.spend(frames, report.receivers, report.slow_reader);
         Some(bytes)
     }
 
@@ -340,7 +340,7 @@ impl Connection {
         match outcome {
             Ok(outcome) if outcome.is_held => return Performed::Held,
             Ok(outcome) => {
-                budget.spend(outcome.commands, outcome.receivers, outcome.pressed);
+                budget.spend(outcome.commands, outcome.receivers, outcome.slow_reader);
                 let confirm = self.client.confirm(outcome.confirm);
                 if let Some(receipt) = outcome.receipt {
                     self.give_receipt(world, receipt, confirm, outcome.receipt_kind);
@@ -418,7 +418,7 @@ impl Connection {
                 }
             });
             if given == Some(true) {
-                world.count(Event::confirmed(confirm.level));
+                world.count(Counter::confirmed(confirm.level));
             }
         } else {
             self.intake.parking.push(SESSION, Parked::Receipt(receipt.into()), world.gauge());

@@ -63,7 +63,7 @@ impl DeliveryEncoder {
         push_destination(self.escaping, out, address.exchange(), address.subject());
         out.push(b'\n');
         match delivery.deaths {
-            None if message.head.origin == self.origins.origin(BlockForm::Plain as u8) => {
+            None if message.properties.origin == self.origins.origin(BlockForm::Plain as u8) => {
                 out.extend_from_slice(message.text);
             }
             None => self.push_lines(out, message, false),
@@ -170,7 +170,7 @@ impl DeliveryEncoder {
     /// A message that died does not expire again, so that its `expiration` is left out.
     #[cold]
     fn push_lines(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
-        let Some(form) = self.origins.form(message.head.origin).and_then(Form::of) else {
+        let Some(form) = self.origins.form(message.properties.origin).and_then(Form::of) else {
             self.push_foreign(out, message, is_dead);
             return;
         };
@@ -210,7 +210,7 @@ impl DeliveryEncoder {
     /// Writes properties and user headers of a message that came by another protocol.
     #[cold]
     fn push_foreign(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
-        let reader = (self.header_readers)(message.head.origin);
+        let reader = (self.header_readers)(message.properties.origin);
         for (property, name) in PROPERTIES {
             if property == Property::ReplyTo {
                 if let Some((exchange, key)) = reader.reply_address(message) {
@@ -259,14 +259,14 @@ impl DeliveryEncoder {
 
     /// Writes the properties that are no text.
     fn push_numbers(&self, out: &mut Vec<u8>, message: &MessageView<'_>, is_dead: bool) {
-        let head = message.head;
-        if head.is_persistent {
+        let properties = message.properties;
+        if properties.is_persistent {
             out.extend_from_slice(b"persistent:true\n");
         }
         for (name, number) in [
-            ("priority", head.priority.map(u64::from)),
-            ("expiration", head.expiration_ms.filter(|_| !is_dead).map(u64::from)),
-            ("timestamp", head.timestamp),
+            ("priority", properties.priority.map(u64::from)),
+            ("expiration", properties.expiration_ms.filter(|_| !is_dead).map(u64::from)),
+            ("timestamp", properties.timestamp),
         ] {
             if let Some(number) = number {
                 push_number_header(out, name, number);
@@ -322,7 +322,7 @@ mod tests {
     use std::borrow::Cow;
 
     use imori_core::message::{
-        Address, AddressParts, AddressView, DeathReason, Head, HeaderReader, OriginId,
+        Address, AddressParts, AddressView, DeathReason, HeaderReader, OriginId, Properties,
     };
     use imori_core::time::Time;
 
@@ -337,10 +337,10 @@ mod tests {
     const V12_BLOCK: OriginId = SOLE_ORIGINS.origin(BlockForm::V12 as u8);
 
     fn encoded(version: Version, origin: OriginId, text: &str, deaths: Option<Deaths>) -> String {
-        let head = Head::new(origin);
+        let properties = Properties::new(origin);
         let address = Arc::new(Address::new(b"", b"q"));
         let deaths = deaths.map(Arc::new);
-        let message = MessageView { head: &head, text: text.as_bytes(), body: b"hi" };
+        let message = MessageView { properties: &properties, text: text.as_bytes(), body: b"hi" };
         let delivery = Delivery {
             message,
             address: &AddressView::new(&address),
@@ -439,9 +439,9 @@ mod tests {
                 "reply-to:/reply-queue/imori.inbox.A\npriority:4\nplain:value\nnumber:7\n",
             ),
         ] {
-            let mut head = Head::new(OriginId(200));
-            head.priority = Some(4);
-            let message = MessageView { head: &head, text: text.as_bytes(), body: b"" };
+            let mut properties = Properties::new(OriginId(200));
+            properties.priority = Some(4);
+            let message = MessageView { properties: &properties, text: text.as_bytes(), body: b"" };
             let mut out = Vec::new();
             let settings = Settings { header_readers: |_| &Foreign, ..Settings::default() };
             DeliveryEncoder::new(version, &settings).push_lines(&mut out, &message, false);

@@ -145,7 +145,7 @@ impl HeaderReader for StompHeaders {
 
     fn reply_address<'t>(&self, message: &MessageView<'t>) -> Option<AddressParts<'t>> {
         let written = message.property(Property::ReplyTo)?;
-        if message.head.replies_to_inbox {
+        if message.properties.replies_to_inbox {
             return Some((Cow::Borrowed(DEFAULT_EXCHANGE), Cow::Borrowed(written)));
         }
         let destination = Destination::parse(written).ok()?;
@@ -156,7 +156,7 @@ impl HeaderReader for StompHeaders {
 
 #[cfg(test)]
 mod tests {
-    use imori_core::message::{Head, Span};
+    use imori_core::message::{Properties, Span};
 
     use super::*;
 
@@ -189,9 +189,9 @@ mod tests {
             // Not of STOMP: the name of a queue.
             (OriginId::BROKER, "/queue/a", Some(("", "/queue/a"))),
         ] {
-            let mut head = Head::new(origin);
-            head.set(Property::ReplyTo, Span::new(0, written.len()).unwrap());
-            let message = MessageView { head: &head, text: written.as_bytes(), body: b"" };
+            let mut properties = Properties::new(origin);
+            properties.set(Property::ReplyTo, Span::new(0, written.len()).unwrap());
+            let message = MessageView { properties: &properties, text: written.as_bytes(), body: b"" };
             let found = header_reader(origin).reply_address(&message);
             let found = found.as_ref().map(|(exchange, key)| (&**exchange, &**key));
             let expected = expected.map(|(exchange, key)| (exchange.as_bytes(), key.as_bytes()));

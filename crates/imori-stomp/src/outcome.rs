@@ -36,7 +36,7 @@ pub(crate) struct FrameOutcome<'a> {
     /// Deliveries that it caused, or may have.
     pub(crate) receivers: usize,
     /// A receiver who is behind.
-    pub(crate) pressed: Option<ConnectionId>,
+    pub(crate) slow_reader: Option<ConnectionId>,
     /// Nothing was done: a queue is too long, and says when to try again.
     pub(crate) is_held: bool,
 }

@@ -22,7 +22,7 @@ pub fn disconnect<W: World>(world: &W, actor: &Actor<'_>) -> bool {
     };
     // The readers go first, so that nothing released is offered to them again.
     forget_readers(world, actor, &remains.readers);
-    resume_publishers(world, &remains.pressing);
+    resume_publishers(world, &remains.throttled);
     if !remains.is_all {
         return false;
     }

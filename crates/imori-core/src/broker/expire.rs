@@ -7,7 +7,7 @@ use crate::id::QueueId;
 use crate::restore::Awakening;
 use crate::world::World;
 
-/// To be called when a wake-up of a queue is due: buries what has expired, gives out what waited for its
+/// To be called when a wake-up of a queue is due: dead-letters what has expired, gives out what waited for its
 /// time, deletes the queue if it was idle too long.
 pub fn queue_woken<W: World>(world: &W, id: QueueId) {
     let now = world.now();

@@ -169,8 +169,8 @@ pub trait Inbound: Debug + Sized {
         self.intake().parking.bytes()
     }
 
-    /// Says that a frame waits for a queue, parked or still in the input. The world's `relieve` then says when
-    /// to call [`Inbound::relieved`].
+    /// Says that a frame waits for a queue, parked or still in the input. The world's `unthrottle` then says when
+    /// to call [`Inbound::unthrottled`].
     fn waits_for_queue(&self) -> bool {
         self.intake().parking.waits_for_queue()
     }
@@ -220,7 +220,7 @@ pub trait Inbound: Debug + Sized {
 
     /// Replays what is parked, as the queue that it waited for is shorter, or gone. The result means as much as that
     /// of [`Inbound::alarm_ended`].
-    fn relieved<W: World>(&mut self, world: &W) -> Next {
+    fn unthrottled<W: World>(&mut self, world: &W) -> Next {
         self.intake_mut().parking.queue_is_shorter();
         self.alarm_ended(world)
     }
@@ -290,7 +290,7 @@ pub enum Taken {
 pub enum Performed {
     /// The frame is done with.
     Done,
-    /// Nothing was done, as a queue is too long. The world's `relieve` says when to try again.
+    /// Nothing was done, as a queue is too long. The world's `unthrottle` says when to try again.
     Held,
 }
 

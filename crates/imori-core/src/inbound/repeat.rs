@@ -6,7 +6,7 @@
 
 use crate::broker::{self, Actor, PublishReport, Repetition};
 use crate::id::ConnectionId;
-use crate::message::{Address, Head, Publication};
+use crate::message::{Address, Properties, Publication};
 use crate::turn::Budget;
 use crate::world::World;
 
@@ -28,7 +28,7 @@ pub struct RepeatedHead {
     /// Bytes of the frame behind its body.
     pub end: &'static [u8],
     /// Properties of the message.
-    pub properties: Head,
+    pub properties: Properties,
     /// Header block of the message.
     pub text: Vec<u8>,
     /// Exchange and subject.
@@ -66,7 +66,7 @@ impl Repeat {
     ) -> Option<Repeated> {
         let known = self.known.as_mut()?;
         let (first, mut rest) = known.body(input)?;
-        if known.repetition.is_pressed(world) {
+        if known.repetition.is_throttled(world) {
             return None;
         }
         let (properties, text, not_to) = (&known.properties, &*known.text, known.not_to);

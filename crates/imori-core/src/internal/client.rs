@@ -75,7 +75,7 @@ impl Client {
         let (exchange, subject) = (to.exchange.as_bytes(), to.subject.as_bytes());
         let done = message.lend(|publication| {
             let view = publication.view();
-            if world.is_alarmed() || view.head.is_persistent && world.room().is_alarmed() {
+            if world.is_alarmed() || view.properties.is_persistent && world.room().is_alarmed() {
                 return Ok(None);
             }
             if broker::must_wait_for_queue(world, &self.actor(), exchange, subject, &view) {
@@ -173,7 +173,7 @@ impl Client {
         });
         let inbox = inbox.flatten().ok_or(BrokerError::NoInbox)?;
         let mut message = message.with(Property::ReplyTo, &inbox.to_key());
-        message.head.replies_to_inbox = true;
+        message.properties.replies_to_inbox = true;
         match self.publish(world, to, &message, None) {
             Ok(published) => Ok((published, request)),
             Err(error) => {

@@ -102,7 +102,7 @@ fn message<W: World>(world: &W, frame: &Bytes, fields: &[u8]) -> Option<Incoming
     let (failures, payload) = rest.split_first_chunk()?;
     let record = MessageRecord::decode(payload).ok()?;
     let view = record.view();
-    let reader = world.header_reader(record.head.origin);
+    let reader = world.header_reader(record.properties.origin);
     let reply_to = reader.reply_address(&view).map(|(exchange, subject)| Address::new(&exchange, &subject));
     let property = |property| view.property(property).map(<[u8]>::to_vec);
     Some(IncomingMessage {

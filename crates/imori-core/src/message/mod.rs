@@ -6,14 +6,14 @@
 mod publication;
 mod stored;
 mod view;
-mod head;
+mod properties;
 mod envelope;
 mod address;
 mod value;
 
 pub use address::{Address, AddressView, DEFAULT_EXCHANGE, TOPIC_EXCHANGE};
 pub use envelope::{Death, DeathReason, Deaths, Envelope};
-pub use head::{Head, OriginId, Origins, Property, Span};
+pub use properties::{OriginId, Origins, Properties, Property, Span};
 pub use publication::Publication;
 pub use stored::{BODY_SHARED_MIN, Message};
 pub use value::Value;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::head::Head;
+use super::properties::Properties;
 use super::stored::Message;
 use super::view::MessageView;
 use crate::id::ConnectionId;
@@ -25,14 +25,14 @@ pub struct Publication<'a> {
 
 impl<'a> Publication<'a> {
     /// A message in its sender's buffer.
-    pub fn new(head: &'a Head, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
-        let view = MessageView { head, text, body };
+    pub fn new(properties: &'a Properties, text: &'a [u8], body: &'a [u8]) -> Publication<'a> {
+        let view = MessageView { properties, text, body };
         Publication { view, shared_body: None, not_to: None, stored: OnceCell::new() }
     }
 
     /// A message whose large body has a buffer of its own, which can be kept without a copy.
-    pub fn with_shared_body(head: &'a Head, text: &'a [u8], body: &'a Bytes) -> Publication<'a> {
-        Publication { shared_body: Some(body), ..Publication::new(head, text, body) }
+    pub fn with_shared_body(properties: &'a Properties, text: &'a [u8], body: &'a Bytes) -> Publication<'a> {
+        Publication { shared_body: Some(body), ..Publication::new(properties, text, body) }
     }
 
     /// A message that is stored already.

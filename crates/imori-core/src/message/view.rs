@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use super::address::DEFAULT_EXCHANGE;
-use super::head::{Head, OriginId, Property};
+use super::properties::{OriginId, Properties, Property};
 use super::value::Value;
 
 /// A borrowed message.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageView<'a> {
     /// Properties that all protocols share.
-    pub head: &'a Head,
+    pub properties: &'a Properties,
     /// The origin's header block, in the origin's own form.
     pub text: &'a [u8],
     /// The body.
@@ -20,7 +20,7 @@ pub struct MessageView<'a> {
 impl<'a> MessageView<'a> {
     /// The value of a text property.
     pub fn property(&self, property: Property) -> Option<&'a [u8]> {
-        self.head.property(property, self.text)
+        self.properties.property(property, self.text)
     }
 }
 

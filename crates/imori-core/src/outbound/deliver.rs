@@ -11,7 +11,7 @@ use super::inbox::InboxAddress;
 use super::outbound::Outbound;
 use super::readers::{ReaderSpec, Source, Subscription};
 use super::session::Session;
-use crate::delivery::{About, Delivery, Place, Taken};
+use crate::delivery::{About, Delivery, QueuePosition, Taken};
 use crate::id::{QueueId, ReaderId, SessionId};
 use crate::message::{AddressView, Publication};
 use crate::route::pattern::is_reply;
@@ -26,7 +26,7 @@ pub enum Live {
     /// It is on its way.
     Taken,
     /// It is on its way, but its reader is behind: the publisher should slow down.
-    Pressed,
+    SlowReader,
     /// The first of the run are on their way, and with them the reader has had all that it may have: it
     /// gets nothing any more, and its subscription has to be taken out of the routing table.
     Exhausted {
@@ -157,7 +157,7 @@ impl Outbound {
             self.exhausted.push(id);
             return Live::Exhausted { taken: run.len(), subscription };
         }
-        if self.has_room() || self.spares(about) { Live::Taken } else { Live::Pressed }
+        if self.has_room() || self.spares(about) { Live::Taken } else { Live::SlowReader }
     }
 
     /// Writes the first messages of a run, as many as there is room for at once, and returns their number;
@@ -274,7 +274,7 @@ fn write_delivery(
     let mut alone = SharedHeaders::for_receivers(1);
     buffer.append(|out| encoder.deliver(out, &recipient, delivery, &mut alone));
     if spec.settles {
-        session.sent_unsettled(Place { queue, sequence: delivery.sequence }, id);
+        session.sent_unsettled(QueuePosition { queue, sequence: delivery.sequence }, id);
         Taken::Unsettled
     } else {
         session.sent(1);

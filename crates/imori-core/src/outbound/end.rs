@@ -18,7 +18,7 @@ pub struct Remains {
     /// Its readers and what they read.
     pub readers: Vec<(ReaderId, Source)>,
     /// Publishers that waited for the connection to have room.
-    pub pressing: Vec<ConnectionId>,
+    pub throttled: Vec<ConnectionId>,
     /// Nothing else is left.
     pub is_all: bool,
 }
@@ -83,7 +83,7 @@ impl Outbound {
         }
         let mut remains = Remains {
             readers: self.readers.take(readers_max),
-            pressing: mem::take(&mut self.pressing),
+            throttled: mem::take(&mut self.throttled),
             unsettled: Vec::new(),
             is_all: self.readers.len() == 0,
         };

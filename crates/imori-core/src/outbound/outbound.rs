@@ -81,7 +81,7 @@ pub struct Outbound {
     /// How often readers were told that there is room again.
     pub(super) rounds: usize,
     /// Publishers that wait until there is room.
-    pub(super) pressing: Vec<ConnectionId>,
+    pub(super) throttled: Vec<ConnectionId>,
     /// Unsent bytes that are charged to the gauge.
     pub(super) charged: usize,
     pub(super) is_touched: bool,
@@ -116,7 +116,7 @@ impl Outbound {
             waits_for_write: false,
             is_starved: false,
             rounds: 0,
-            pressing: Vec::new(),
+            throttled: Vec::new(),
             charged: 0,
             is_touched: false,
             ended: None,

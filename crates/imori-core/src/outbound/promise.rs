@@ -101,17 +101,17 @@ impl Outbound {
     pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
         let (mut given, mut wakes) = (Given::default(), Vec::new());
         self.journal = self.journal.max(journal);
-        let holding = self.sessions.take_holding();
-        for slot in &holding {
+        let record_ref = self.sessions.take_holding();
+        for slot in &record_ref {
             self.release(*slot, &mut wakes, &mut given);
         }
         if self.has_last_word() {
             // What was let go was too much, and nothing follows.
-            for slot in &holding {
+            for slot in &record_ref {
                 self.sessions.clear_answers_of(*slot);
             }
         }
-        self.sessions.put_back_holding(holding);
+        self.sessions.put_back_holding(record_ref);
         self.waits_for_write = self.sessions.wait_for_write(self.journal);
         (wakes, given)
     }

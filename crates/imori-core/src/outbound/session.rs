@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use super::answers::Answers;
 use super::readers::Record;
-use crate::delivery::Place;
+use crate::delivery::QueuePosition;
 use crate::id::ReaderId;
 use crate::id::SessionId;
 
@@ -16,7 +16,7 @@ pub struct Unsettled {
     /// Its number in the session.
     pub number: u64,
     /// Where it came from.
-    pub place: Place,
+    pub place: QueuePosition,
     /// Who has it.
     pub reader: ReaderId,
 }
@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// Notes that a delivery left that has to be settled.
-    pub(super) fn sent_unsettled(&mut self, place: Place, reader: ReaderId) {
+    pub(super) fn sent_unsettled(&mut self, place: QueuePosition, reader: ReaderId) {
         self.last_number += 1;
         let unsettled = Unsettled { number: self.last_number, place, reader };
         self.unsettled.push_back((self.last_number, Some(unsettled)));
@@ -213,8 +213,8 @@ mod tests {
     use super::*;
     use crate::id::QueueId;
 
-    fn place(sequence: u64) -> Place {
-        Place { queue: QueueId { slot: 0, generation: 0 }, sequence }
+    fn place(sequence: u64) -> QueuePosition {
+        QueuePosition { queue: QueueId { slot: 0, generation: 0 }, sequence }
     }
 
     fn reader(slot: u32) -> ReaderId {

@@ -88,14 +88,14 @@ impl Outbound {
             let first = self.rounds % wakes.len();
             wakes.rotate_left(first);
         }
-        (wakes, mem::take(&mut self.pressing))
+        (wakes, mem::take(&mut self.throttled))
     }
 
     /// Notes that `publisher` waits until there is room; false where there is room already.
-    pub fn press(&mut self, publisher: ConnectionId) -> bool {
+    pub fn throttle(&mut self, publisher: ConnectionId) -> bool {
         let has_room = self.is_ended() || self.has_room();
-        if !has_room && !self.pressing.contains(&publisher) {
-            self.pressing.push(publisher);
+        if !has_room && !self.throttled.contains(&publisher) {
+            self.throttled.push(publisher);
         }
         !has_room
     }
@@ -160,22 +160,22 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_who_presses_is_let_go_on() {
+    fn a_throttled_publisher_is_let_go_on() {
         let (one, two) = (ConnectionId { slot: 1, ..ME }, ConnectionId { slot: 2, ..ME });
         let mut stage = Stage::new();
         let reader = stage.subscribe("l");
-        assert!(!stage.outbound.press(one), "there is room");
-        assert_eq!(stage.send(reader, &long("x")), Live::Pressed);
-        assert!(stage.outbound.press(one) && stage.outbound.press(two) && stage.outbound.press(one));
+        assert!(!stage.outbound.throttle(one), "there is room");
+        assert_eq!(stage.send(reader, &long("x")), Live::SlowReader);
+        assert!(stage.outbound.throttle(one) && stage.outbound.throttle(two) && stage.outbound.throttle(one));
         assert_eq!(stage.outbound.written().1, []);
         stage.written();
         assert_eq!(stage.outbound.written().1, [one, two]);
         assert_eq!(stage.outbound.written().1, []);
 
         stage.send(reader, &long("x"));
-        assert!(stage.outbound.press(two));
-        assert_eq!(stage.outbound.close(9).pressing, [two], "also when it is gone");
-        assert!(!stage.outbound.press(one));
+        assert!(stage.outbound.throttle(two));
+        assert_eq!(stage.outbound.close(9).throttled, [two], "also when it is gone");
+        assert!(!stage.outbound.throttle(one));
     }
 
     #[test]

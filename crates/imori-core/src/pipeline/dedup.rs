@@ -10,8 +10,8 @@ use crate::confirm::{Confirm, Lsn};
 use crate::id::QueueId;
 use crate::limits::SEEN_BYTES_MAX;
 use crate::message::{Property, Publication};
-use crate::queue::{Arrival, Dead, Effects, Queue};
-use crate::record::{NewRecord, RecordKind, encode_seen};
+use crate::queue::{Arrival, DeadLetter, Effects, Queue};
+use crate::record::{NewRecord, RecordKind, encode_dedup_entries};
 use crate::room::Room;
 use crate::route::Route;
 use crate::time::Time;
@@ -25,7 +25,7 @@ pub(crate) fn enqueue_deduplicated<W: World>(
     route: &Route,
     batch: &Batch<'_>,
     reports: &mut Reports<'_>,
-    dead: &mut Vec<Dead>,
+    dead: &mut Vec<DeadLetter>,
 ) {
     let now = world.now();
     let mut effects = Effects::allowed(&world.room().allow_arrival());
@@ -115,6 +115,7 @@ pub fn renew_some_seen(
     if below.is_empty() {
         return false;
     }
-    dedup.renew(&below, append(NewRecord::new(RecordKind::Seen, encode_seen(durability.id, &below))));
+    dedup
+        .renew(&below, append(NewRecord::new(RecordKind::Seen, encode_dedup_entries(durability.id, &below))));
     true
 }

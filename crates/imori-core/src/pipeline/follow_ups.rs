@@ -10,7 +10,7 @@ use crate::world::World;
 pub(crate) struct FollowUps {
     pages: Vec<PageWork>,
     /// Publishers that waited for the queue and go on.
-    relieved: Vec<ConnectionId>,
+    unthrottled: Vec<ConnectionId>,
     wake_up: Option<Time>,
 }
 
@@ -22,14 +22,14 @@ impl FollowUps {
         let share = world.queue_memory_bytes();
         // Whether publishers wait hangs on what is being written.
         let pages = queue.page_work(now, share);
-        FollowUps { pages, relieved: queue.weigh(share), wake_up: queue.new_wake_up() }
+        FollowUps { pages, unthrottled: queue.weigh(share), wake_up: queue.new_wake_up() }
     }
 
     /// Does it; nothing is locked.
     #[inline]
     pub(crate) fn run<W: World>(self, world: &W, id: QueueId) {
         self.pages.into_iter().for_each(|work| world.page(id, work));
-        relieve(world, self.relieved);
+        unthrottle(world, self.unthrottled);
         if let Some(at) = self.wake_up {
             world.wake_queue_at(id, at);
         }
@@ -37,9 +37,9 @@ impl FollowUps {
 }
 
 /// Lets publishers go on who waited for a queue; nothing is locked.
-pub(crate) fn relieve<W: World>(world: &W, publishers: Vec<ConnectionId>) {
+pub(crate) fn unthrottle<W: World>(world: &W, publishers: Vec<ConnectionId>) {
     for publisher in publishers {
-        world.relieve(publisher);
+        world.unthrottle(publisher);
     }
 }
 

@@ -84,7 +84,7 @@ impl LockedPlan {
         address: &AddressView<'_>,
         now: Time,
     ) -> Option<NewRecord> {
-        let is_persistent = publication.view().head.is_persistent;
+        let is_persistent = publication.view().properties.is_persistent;
         let takers = self.takers.iter().filter(|_| is_persistent);
         self.durability = DurabilityPlan::among(takers.filter_map(|id| Some(kept_by(queues.find(*id)?))));
         let kept = &self.durability.queues;

@@ -31,12 +31,12 @@ impl<'r> Plan<'r> {
         let Some(first) = batch.messages.first() else { return none };
         let view = first.view();
         let has_id = view.property(Property::MessageId).is_some();
-        if route.queues.is_empty() || !view.head.is_persistent && !has_id {
+        if route.queues.is_empty() || !view.properties.is_persistent && !has_id {
             return none;
         }
         let durability = durability_of(world, route);
         let is_for_dedup = has_id && durability.has_dedup;
-        let is_kept = view.head.is_persistent && !durability.queues.is_empty();
+        let is_kept = view.properties.is_persistent && !durability.queues.is_empty();
         Plan { durability: is_kept.then_some(durability), is_for_dedup }
     }
 

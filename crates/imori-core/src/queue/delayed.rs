@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::size_of;
 
 use super::entry::Entry;
-use super::level::Front;
 use super::pages::{DuePlace, PageId, PagePlace, Pages};
+use super::priority_lane::Front;
 use crate::confirm::Lsn;
 use crate::message::Property;
 use crate::time::Time;
@@ -265,12 +265,12 @@ mod tests {
 
     use super::*;
     use crate::memory::Gauge;
-    use crate::message::{Address, Envelope, Head, Message, MessageView, OriginId, Span};
+    use crate::message::{Address, Envelope, Message, MessageView, OriginId, Properties, Span};
 
     fn entry(sequence: u64, name: &str, body: &str) -> Entry {
-        let mut head = Head::new(OriginId::BROKER);
-        head.set(Property::MessageId, Span::new(0, name.len()).expect("it is short"));
-        let view = MessageView { head: &head, text: name.as_bytes(), body: body.as_bytes() };
+        let mut properties = Properties::new(OriginId::BROKER);
+        properties.set(Property::MessageId, Span::new(0, name.len()).expect("it is short"));
+        let view = MessageView { properties: &properties, text: name.as_bytes(), body: body.as_bytes() };
         let envelope = Envelope {
             address: Arc::new(Address::new(b"", b"q")),
             sequence,

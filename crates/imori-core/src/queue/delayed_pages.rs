@@ -146,12 +146,12 @@ impl Queue {
                 count.apply_to(&mut entry.envelope);
             }
             entry.page = Some(id);
-            let doom = self.doom(&entry.envelope);
+            let death_reason = self.death_reason(&entry.envelope);
             let taken = self.with_delayed(|delayed, _| {
                 if delayed.is_shelved(place, id) {
                     delayed.unshelve(place, entry);
                 }
-                doom.and_then(|reason| Some((delayed.take(place)?, reason)))
+                death_reason.and_then(|reason| Some((delayed.take(place)?, reason)))
             });
             failed.extend(taken.flatten());
         }

@@ -16,7 +16,7 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) {
-        self.bury_lingering(now, effects);
+        self.send_pending_dead_letters(now, effects);
         self.ripen(now, effects);
         self.expire(now, effects);
         while !self.is_held_up() && self.consumers.next().is_some() {
@@ -31,7 +31,7 @@ impl Queue {
             match self.offer_in_turn(&entry.delivery(&entry.address()), offer) {
                 Some(Taken::Settled) => {
                     self.leave(&entry);
-                    effects.settled.extend(self.holding(entry.envelope.lsn));
+                    effects.settled.extend(self.record_ref(entry.envelope.lsn));
                 }
                 Some(Taken::Unsettled) => {
                     self.note_given_out(&entry, effects);
@@ -100,7 +100,7 @@ impl Queue {
 mod tests {
     use super::super::publish::Published;
     use super::super::settings::QueueSettings;
-    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, head_with, reader};
+    use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, properties_with, reader};
     use crate::delivery::Outcome;
 
     #[test]
@@ -156,12 +156,12 @@ mod tests {
     #[test]
     fn an_expired_message_is_not_given_out() {
         let mut stage = Stage::new(dead_lettering());
-        stage.publish_with("a", &head_with(None, Some(5)), None).unwrap();
+        stage.publish_with("a", &properties_with(None, Some(5)), None).unwrap();
         stage.publish("b").unwrap();
         stage.now = stage.now.after(SECOND);
         stage.consume(1, 0, UNLIMITED);
         assert_eq!(stage.bodies(), "b");
-        assert_eq!(stage.buried(), "a:expired");
+        assert_eq!(stage.dead_lettered(), "a:expired");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::entry::Entry;
 use super::pages::{GonePage, PageId, PagePlace, PageSource};
 use super::ranges::Ranges;
 use crate::confirm::Lsn;
-use crate::delivery::Count;
+use crate::delivery::DeliveryCount;
 use crate::time::Time;
 
 /// What a queue asks of the disk.
@@ -81,5 +81,5 @@ pub struct Tally {
     /// Durable pages that went since the last one.
     pub gone: Vec<GonePage>,
     /// What is known of the deliveries of messages whose records may go.
-    pub counts: Vec<Count>,
+    pub counts: Vec<DeliveryCount>,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::pages::PageId;
 use crate::delivery::Delivery;
-use crate::message::{AddressView, Envelope, Head, Message, MessageView};
+use crate::message::{AddressView, Envelope, Message, MessageView, Properties};
 use crate::time::Time;
 
 /// Bytes of an entry of a page besides the headers and the body: its own head, that of the record, an address.
@@ -34,8 +34,13 @@ impl Entry {
 
     /// When a message expires that may wait from then on: by what its publisher said, which held for the queue it
     /// was sent to, as a dead letter would be lost by it; and by what its queue says.
-    pub(crate) fn deadline(head: &Head, is_dead: bool, ttl: Option<Duration>, from: Time) -> Option<Time> {
-        let expiration_ms = head.expiration_ms.filter(|_| !is_dead);
+    pub(crate) fn deadline(
+        properties: &Properties,
+        is_dead: bool,
+        ttl: Option<Duration>,
+        from: Time,
+    ) -> Option<Time> {
+        let expiration_ms = properties.expiration_ms.filter(|_| !is_dead);
         let expiration = expiration_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let ttl = [ttl, expiration].into_iter().flatten().min();
         ttl.map(|ttl| from.after(ttl)).filter(|deadline| *deadline < Time::NEVER)

@@ -32,7 +32,7 @@ impl Queue {
         give: &mut impl FnMut(&Delivery<'_>, usize) -> Taken,
         effects: &mut Effects,
     ) -> Got {
-        self.bury_lingering(now, effects);
+        self.send_pending_dead_letters(now, effects);
         self.ripen(now, effects);
         self.expire(now, effects);
         while !self.is_held_up()
@@ -46,7 +46,7 @@ impl Queue {
             match give(&entry.delivery(&entry.address()), left) {
                 Taken::Settled => {
                     self.leave(&entry);
-                    effects.settled.extend(self.holding(entry.envelope.lsn));
+                    effects.settled.extend(self.record_ref(entry.envelope.lsn));
                 }
                 Taken::Unsettled => {
                     self.note_given_out(&entry, effects);

@@ -7,8 +7,8 @@
 use super::draft::PageDraft;
 use super::entry::Entry;
 use super::in_journal::{Gathered, InJournal, JournalRead};
-use super::level::{PagePart, Part};
 use super::pages::PageId;
+use super::priority_lane::{PagePart, Part};
 use super::queue::Queue;
 use crate::confirm::Lsn;
 use crate::message::MessageView;
@@ -28,7 +28,7 @@ impl Queue {
         let message = InJournal {
             lsn,
             file,
-            priority: self.priority_of(view.head),
+            priority: self.priority_of(view.properties),
             memory: Entry::memory_of(view),
             body_bytes: view.body.len() as u64,
         };

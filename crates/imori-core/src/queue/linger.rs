@@ -1,4 +1,4 @@
-//! A message dies, and lingers where a full disk has no room for it elsewhere.
+//! A message dies, and stays as a pending dead letter while a full disk has no room for it elsewhere.
 //!
 //! One that moves is written anew, and the place that it had is free only after that. So it takes room for as long as
 //! there is enough of it for what gives room back. Without, it is out to nobody: its record says that it is here, and
@@ -6,9 +6,9 @@
 
 use super::entry::Entry;
 use super::leave::Effects;
-use super::lingering::Lingering;
+use super::lingering::PendingDeadLetters;
 use super::queue::Queue;
-use crate::limits::{LINGERING_BYTES_MAX, RECORD_SLACK_BYTES};
+use crate::limits::{PENDING_DEAD_LETTER_BYTES_MAX, RECORD_SLACK_BYTES};
 use crate::message::{DeathReason, Deaths, Envelope};
 use crate::time::Time;
 
@@ -19,68 +19,70 @@ const MOVED_BYTES: usize = 4096;
 const DEATH_BYTES: usize = 128;
 
 impl Queue {
-    /// Lets an entry go that is neither ready nor out any more: it is buried, as soon as there is room for that.
+    /// Lets an entry go that is neither ready nor out any more: it is dead-lettered as soon as there is room for that.
     pub(super) fn die(&mut self, mut entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
         // It has a record here, or may get one where it goes.
         let is_kept =
-            || self.holding(entry.envelope.lsn).is_some() || entry.message.view().head.is_persistent;
+            || self.record_ref(entry.envelope.lsn).is_some() || entry.message.view().properties.is_persistent;
         let moves = self.settings().dead_letter.is_some() && is_kept();
-        // Nothing overtakes what lingers.
-        if !moves || self.lingering.is_none() && effects.take_room(moved_bytes(&entry)) {
+        // Nothing overtakes the pending dead letters.
+        if !moves || self.pending_dead_letters.is_none() && effects.take_room(moved_bytes(&entry)) {
             self.leave(&entry);
-            self.bury(&entry, reason, now, effects);
+            self.dead_letter(&entry, reason, now, effects);
             return;
         }
         if reason == DeathReason::Rejected {
             entry.envelope.is_rejected = true;
         }
-        if self.doom(&entry.envelope).is_some() {
-            effects.lingering.extend(self.count(&entry, entry.envelope.failures));
+        if self.death_reason(&entry.envelope).is_some() {
+            effects.pending_dead_letters.extend(self.count(&entry, entry.envelope.failures));
         }
         let sequence = entry.envelope.sequence;
-        let lingering = self.lingering.get_or_insert_with(|| Box::new(Lingering::new(now)));
-        lingering.add(sequence, reason, entry.memory());
+        let pending = self.pending_dead_letters.get_or_insert_with(|| Box::new(PendingDeadLetters::new(now)));
+        pending.add(sequence, reason, entry.memory());
         self.unsettled.insert(sequence, entry);
         self.charge_room();
     }
 
-    /// Buries what lingers, as far as there is room.
-    pub fn bury_lingering(&mut self, now: Time, effects: &mut Effects) {
-        let Some(mut lingering) = self.lingering.take() else { return };
-        while let Some((sequence, reason)) = lingering.first() {
+    /// Dead-letters the pending dead letters, as far as there is room.
+    pub fn send_pending_dead_letters(&mut self, now: Time, effects: &mut Effects) {
+        let Some(mut pending) = self.pending_dead_letters.take() else { return };
+        while let Some((sequence, reason)) = pending.first() {
             let bytes = self.unsettled.get(&sequence).map_or(0, moved_bytes);
             if !effects.take_room(bytes) {
-                lingering.tried(now);
-                self.lingering = Some(lingering);
+                pending.tried(now);
+                self.pending_dead_letters = Some(pending);
                 return;
             }
             let entry = self.unsettled.remove(&sequence);
-            lingering.remove(sequence, entry.as_ref().map_or(0, Entry::memory));
+            pending.remove(sequence, entry.as_ref().map_or(0, Entry::memory));
             if let Some(entry) = entry {
                 self.give_back_room();
                 self.leave(&entry);
-                self.bury(&entry, reason, now, effects);
+                self.dead_letter(&entry, reason, now, effects);
             }
         }
     }
 
-    /// Tells whether so much lingers that nothing else dies, and nothing is given out that could.
+    /// Tells whether the pending dead letters are at their limit: nothing else dies then, and nothing is given out that could.
     pub(super) fn is_held_up(&self) -> bool {
-        self.lingering.as_ref().is_some_and(|lingering| lingering.memory() >= LINGERING_BYTES_MAX)
+        self.pending_dead_letters
+            .as_ref()
+            .is_some_and(|pending| pending.memory() >= PENDING_DEAD_LETTER_BYTES_MAX)
     }
 
     /// Tells whether this message died and is still here.
-    pub(super) fn lingers(&self, entry: &Entry) -> bool {
-        self.lingering.as_ref().is_some_and(|lingering| lingering.has(entry.envelope.sequence))
+    pub(super) fn is_pending_dead_letter(&self, entry: &Entry) -> bool {
+        self.pending_dead_letters.as_ref().is_some_and(|pending| pending.has(entry.envelope.sequence))
     }
 
     /// Tells why a message is not given out again, if that is so.
-    pub(super) fn doom(&self, envelope: &Envelope) -> Option<DeathReason> {
-        self.doom_after(envelope, envelope.failures)
+    pub(super) fn death_reason(&self, envelope: &Envelope) -> Option<DeathReason> {
+        self.death_reason_after(envelope, envelope.failures)
     }
 
     /// Tells why a message would not be given out again after so many failures, if that is so.
-    pub(super) fn doom_after(&self, envelope: &Envelope, failures: u32) -> Option<DeathReason> {
+    pub(super) fn death_reason_after(&self, envelope: &Envelope, failures: u32) -> Option<DeathReason> {
         if envelope.is_rejected {
             return Some(DeathReason::Rejected);
         }

@@ -6,22 +6,22 @@ use std::time::Duration;
 use crate::message::DeathReason;
 use crate::time::Time;
 
-/// How long a queue waits before it tries again to let go what lingers.
+/// How long a queue waits before it tries its pending dead letters again.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
 /// Messages that died, by the sequence numbers of their deliveries: those that came first go first.
 #[derive(Debug)]
-pub(super) struct Lingering {
+pub(super) struct PendingDeadLetters {
     of: BTreeMap<u64, DeathReason>,
     /// Bytes of memory that they keep.
     memory: usize,
     retry: Time,
 }
 
-impl Lingering {
+impl PendingDeadLetters {
     /// None yet, from now on.
-    pub(super) fn new(now: Time) -> Lingering {
-        Lingering { of: BTreeMap::new(), memory: 0, retry: now.after(RETRY_AFTER) }
+    pub(super) fn new(now: Time) -> PendingDeadLetters {
+        PendingDeadLetters { of: BTreeMap::new(), memory: 0, retry: now.after(RETRY_AFTER) }
     }
 
     pub(super) fn add(&mut self, sequence: u64, reason: DeathReason, memory: usize) {
@@ -70,26 +70,26 @@ mod tests {
 
     #[test]
     fn those_that_came_first_go_first_and_give_their_memory_back() {
-        let mut lingering = Lingering::new(Time(0));
+        let mut pending = PendingDeadLetters::new(Time(0));
         for (sequence, memory) in [(7, 70), (3, 30), (5, 50)] {
-            lingering.add(sequence, DeathReason::Rejected, memory);
+            pending.add(sequence, DeathReason::Rejected, memory);
         }
         // It is not one of them.
-        lingering.remove(4, 40);
-        let is_there = |lingering: &Lingering| [3, 4, 5, 7].map(|sequence| lingering.has(sequence));
-        assert_eq!((lingering.memory(), is_there(&lingering)), (150, [true, false, true, true]));
-        lingering.remove(3, 30);
-        assert_eq!(lingering.first(), Some((5, DeathReason::Rejected)));
-        assert_eq!((lingering.memory(), is_there(&lingering)), (120, [false, false, true, true]));
+        pending.remove(4, 40);
+        let is_there = |pending: &PendingDeadLetters| [3, 4, 5, 7].map(|sequence| pending.has(sequence));
+        assert_eq!((pending.memory(), is_there(&pending)), (150, [true, false, true, true]));
+        pending.remove(3, 30);
+        assert_eq!(pending.first(), Some((5, DeathReason::Rejected)));
+        assert_eq!((pending.memory(), is_there(&pending)), (120, [false, false, true, true]));
     }
 
     #[test]
     fn a_queue_tries_again_after_a_while_and_not_for_each_command_before() {
         let after = |ms| Time(0).after(Duration::from_millis(ms));
-        let mut lingering = Lingering::new(Time(0));
+        let mut pending = PendingDeadLetters::new(Time(0));
         for (tried, retry) in [(0, 50), (49, 50), (50, 100), (70, 100), (130, 180)] {
-            lingering.tried(after(tried));
-            assert_eq!(lingering.retry(), after(retry), "tried after {tried} ms");
+            pending.tried(after(tried));
+            assert_eq!(pending.retry(), after(retry), "tried after {tried} ms");
         }
     }
 }

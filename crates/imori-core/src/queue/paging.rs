@@ -6,15 +6,15 @@ use super::draft::{PageDraft, PageWork, Tally};
 use super::entry::Entry;
 use super::in_journal::{Gathered, InJournal};
 use super::leave::Effects;
-use super::level::{PagePart, Part};
 use super::pages::{GonePage, PageFacts, PageId, PagePlace, PageSource, Pages};
 use super::position::{first_position, restored_position};
+use super::priority_lane::{PagePart, Part};
 use super::queue::Queue;
 use super::ranges::Ranges;
 use super::run::Run;
 use super::settings::Overflow;
 use crate::confirm::Lsn;
-use crate::delivery::Count;
+use crate::delivery::DeliveryCount;
 use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
 use crate::time::Time;
 
@@ -187,7 +187,7 @@ impl Queue {
             envelope.priority = priority;
             entry.page = page_of;
             self.gauge.add(Entry::CHARGE);
-            match self.doom(&entry.envelope) {
+            match self.death_reason(&entry.envelope) {
                 Some(reason) => failed.push((entry, reason)),
                 None => run.push_back(entry),
             }
@@ -242,7 +242,7 @@ impl Queue {
         let Queue { ready, unsettled, pages, .. } = self;
         let mut spill =
             Spill { pages, end, left: count, bytes: 0, bytes_max, drafts: Vec::new(), open: None };
-        let levels = ready.levels().count();
+        let levels = ready.lanes().count();
         let mut of_level: Vec<Vec<&mut Entry>> = (0..levels).map(|_| Vec::new()).collect();
         for entry in unsettled.values_mut() {
             let at = levels.checked_sub(1 + usize::from(entry.envelope.priority));
@@ -250,7 +250,7 @@ impl Queue {
                 of_level.push(entry);
             }
         }
-        for (level, mut out) in ready.levels_mut().zip(of_level) {
+        for (level, mut out) in ready.lanes_mut().zip(of_level) {
             out.extend(level.released.values_mut());
             out.sort_unstable_by_key(|entry| entry.envelope.sequence);
             out.into_iter().for_each(|entry| spill.visit(entry));
@@ -279,15 +279,15 @@ impl Queue {
     pub fn tally(&mut self) -> Tally {
         let gone = self.pages.take_gone();
         let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
-        let mut counts: Vec<Count> = self.counts.values().copied().collect();
+        let mut counts: Vec<DeliveryCount> = self.counts.values().copied().collect();
         let limit = self.settings().delivery_limit;
         let is_kept = |entry: &&Entry| {
             entry.page.and_then(|page| self.pages.get(page)).is_some_and(|page| page.is_kept())
         };
         // Of those that are out it is not known yet whether they fail.
-        let of_out = |entry: &Entry| u32::from(limit.is_some() && !self.lingers(entry));
+        let of_out = |entry: &Entry| u32::from(limit.is_some() && !self.is_pending_dead_letter(entry));
         let out = self.unsettled.values().map(|entry| (entry, of_out(entry)));
-        let released = self.ready.levels().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
+        let released = self.ready.lanes().flat_map(|level| level.released.values()).map(|entry| (entry, 0));
         for (entry, failures) in out.chain(released).filter(|(entry, _)| is_kept(entry)) {
             let failures = entry.envelope.failures.saturating_add(failures);
             let envelope = &entry.envelope;
@@ -360,7 +360,7 @@ impl Queue {
                     position = restored_position(entry.envelope.lsn, position, end);
                     entry.position = position;
                     self.gauge.add(Entry::CHARGE);
-                    if self.doom(&entry.envelope).is_none() {
+                    if self.death_reason(&entry.envelope).is_none() {
                         run.push_back(entry);
                     } else {
                         self.unsettled.insert(sequence, entry);
@@ -371,7 +371,7 @@ impl Queue {
         }
         self.restore_gathered(priority, &mut gathered, doubtful_below);
         self.ready.restore(priority, Part::Memory(run));
-        if let Some(level) = self.ready.level(priority) {
+        if let Some(level) = self.ready.lane(priority) {
             level.position = level.position.max(position);
         }
         self.charge_room();
@@ -380,7 +380,7 @@ impl Queue {
 
     /// The position of what comes now: behind all of its priority that came before, whatever its record.
     pub(super) fn next_position(&mut self, priority: u8, lsn: Lsn) -> u64 {
-        let Some(level) = self.ready.level(priority) else { return 0 };
+        let Some(level) = self.ready.lane(priority) else { return 0 };
         if lsn != Lsn::NONE {
             level.position = first_position(lsn).max(level.position + 1);
         }
@@ -388,8 +388,8 @@ impl Queue {
     }
 
     /// Takes what is known of the deliveries of messages that are in pages.
-    pub(crate) fn restore_counts(&mut self, counts: impl Iterator<Item = Count>) {
-        self.counts.extend(counts.map(|count| (count.holding.lsn, count)));
+    pub(crate) fn restore_counts(&mut self, counts: impl Iterator<Item = DeliveryCount>) {
+        self.counts.extend(counts.map(|count| (count.record_ref.lsn, count)));
     }
 
     /// Tells whether it has records of persistent messages.

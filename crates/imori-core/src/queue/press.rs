@@ -1,23 +1,23 @@
 //! Those who wait until a queue is shorter, and from where on they do.
 
 use crate::id::ConnectionId;
-use crate::limits::{PRESS_BYTES, PRESS_SHARES};
+use crate::limits::{THROTTLE_BYTES, THROTTLE_SHARES};
 use crate::memory::Gauge;
 
-/// A press while it lasts.
+/// A throttle while it lasts: the publishers that wait for a queue.
 #[derive(Debug)]
-pub(super) struct Press {
+pub(super) struct Throttle {
     /// In the order in which they came.
     waiting: Vec<ConnectionId>,
     /// It is counted here.
     gauge: Gauge,
 }
 
-impl Press {
+impl Throttle {
     /// One for which nobody waits yet.
-    pub(super) fn begin(gauge: Gauge) -> Press {
-        gauge.note_press(true);
-        Press { waiting: Vec::new(), gauge }
+    pub(super) fn begin(gauge: Gauge) -> Throttle {
+        gauge.note_throttle(true);
+        Throttle { waiting: Vec::new(), gauge }
     }
 
     /// Lets a publisher wait.
@@ -33,13 +33,13 @@ impl Press {
     }
 }
 
-impl Drop for Press {
+impl Drop for Throttle {
     fn drop(&mut self) {
-        self.gauge.note_press(false);
+        self.gauge.note_throttle(false);
     }
 }
 
 /// Bytes of memory above which a queue with such a share has its publishers wait.
-pub(super) fn pressed_above(share: usize) -> usize {
-    share.saturating_add(PRESS_BYTES.min(share.saturating_mul(PRESS_SHARES)))
+pub(super) fn throttled_above(share: usize) -> usize {
+    share.saturating_add(THROTTLE_BYTES.min(share.saturating_mul(THROTTLE_SHARES)))
 }

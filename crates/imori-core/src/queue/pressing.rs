@@ -2,41 +2,41 @@
 //!
 //! ```text
 //!            too much in memory, and pages are being written
-//!   at rest ────────────────────────────────────────────────► pressing
+//!   at rest ────────────────────────────────────────────────► throttling
 //!      ▲                                                          │
 //!      └── little enough, or nothing is being written, or gone ───┘ those who wait go on
 //! ```
 //!
-//! Each page that is being written is answered for, and with each answer the queue is weighed: so a press ends, also
+//! Each page that is being written is answered for, and with each answer the queue is weighed: so throttling ends, also
 //! where nothing can be written. Then the alarms of memory and disk see to publishers.
 
-use super::press::{Press, pressed_above};
+use super::press::{Throttle, throttled_above};
 use super::queue::Queue;
 use crate::id::ConnectionId;
 
 impl Queue {
     /// Tells whether its publishers wait.
-    pub fn is_pressing(&self) -> bool {
-        self.press.is_some()
+    pub fn is_throttling(&self) -> bool {
+        self.throttle.is_some()
     }
 
     /// Notes that a publisher waits until it is shorter; false where nobody has to.
-    pub fn press(&mut self, publisher: ConnectionId) -> bool {
-        let Some(press) = &mut self.press else { return false };
-        press.add(publisher);
+    pub fn throttle(&mut self, publisher: ConnectionId) -> bool {
+        let Some(throttle) = &mut self.throttle else { return false };
+        throttle.add(publisher);
         true
     }
 
-    /// Begins or ends to press, if it may keep so many bytes of memory; gives those who waited and go on. To be called
+    /// Begins or ends throttling, if it may keep so many bytes of memory; gives those who waited and go on. To be called
     /// after each [`Queue::page_work`].
     pub fn weigh(&mut self, share: usize) -> Vec<ConnectionId> {
         let is_under_way = self.writing + self.copying > 0;
-        if is_under_way && self.ready.memory() + self.delayed_memory() > pressed_above(share) {
-            self.press.get_or_insert_with(|| Box::new(Press::begin(self.gauge.clone())));
+        if is_under_way && self.ready.memory() + self.delayed_memory() > throttled_above(share) {
+            self.throttle.get_or_insert_with(|| Box::new(Throttle::begin(self.gauge.clone())));
             return self.go_on_asking(Vec::new());
         }
-        let relieved = self.relieve();
-        self.go_on_asking(relieved)
+        let unthrottled = self.unthrottle();
+        self.go_on_asking(unthrottled)
     }
 
     /// Adds those who wait for one message of the queue and can be answered.
@@ -47,9 +47,9 @@ impl Queue {
         go_on
     }
 
-    /// Presses nobody any longer; gives those who waited.
-    pub fn relieve(&mut self) -> Vec<ConnectionId> {
-        self.press.take().map_or_else(Vec::new, |press| press.end())
+    /// Throttles nobody any longer; gives those who waited.
+    pub fn unthrottle(&mut self) -> Vec<ConnectionId> {
+        self.throttle.take().map_or_else(Vec::new, |throttle| throttle.end())
     }
 }
 

@@ -5,8 +5,8 @@
 //! journal has none of its records any more, so that a start can tell which of those the queue is done with.
 
 use super::leave::Effects;
-use super::level::{PagePart, Part};
 use super::pages::{GonePage, PurgedPage};
+use super::priority_lane::{PagePart, Part};
 use super::queue::Queue;
 use super::ready::Ready;
 use crate::confirm::Lsn;
@@ -18,7 +18,7 @@ impl Queue {
         self.ripen(now, effects);
         let purged = self.ready.len();
         let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
-        for level in ready.levels_mut() {
+        for level in ready.lanes_mut() {
             let released = std::mem::take(&mut level.released).into_values();
             let mut entries: Vec<_> = released.collect();
             for part in std::mem::take(&mut level.parts) {
@@ -29,7 +29,7 @@ impl Queue {
             }
             for entry in entries {
                 self.leave(&entry);
-                effects.settled.extend(self.holding(entry.envelope.lsn));
+                effects.settled.extend(self.record_ref(entry.envelope.lsn));
             }
         }
         if self.pages.is_empty() {
@@ -37,7 +37,7 @@ impl Queue {
             self.counts.clear();
         }
         // Positions go on rising: pages are put in order by them.
-        for (level, before) in self.ready.levels_mut().zip(ready.levels()) {
+        for (level, before) in self.ready.lanes_mut().zip(ready.lanes()) {
             level.position = before.position;
         }
         purged
@@ -51,7 +51,7 @@ impl Queue {
                 self.unspilled.remove(*lsn);
                 self.counts.remove(lsn);
             }
-            effects.settled.extend(lsns.iter().filter_map(|lsn| self.holding(*lsn)));
+            effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
             return self.pages.let_go(part.id, part.len);
         }
         let durability = self.durability.filter(|_| page.is_durable);
@@ -67,7 +67,7 @@ impl Queue {
                 if !is_placed {
                     self.pages.let_go(part.id, part.len);
                 }
-                effects.settled.extend(lsns.iter().filter_map(|lsn| self.holding(*lsn)));
+                effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));
             }
             (Some(durability), None) => match self.pages.purge(durability.id, part.id) {
                 Some(purged) => effects.purged.push(purged),

@@ -8,7 +8,7 @@
 //!                           ▼                                ▼ delivery limit
 //!                       dead letter, or gone ◄───────────────┘
 //!
-//! On a full disk what dies is unsettled for a while, and nobody has it (`linger.rs`).
+//! On a full disk a dead letter stays unsettled for a while, and nobody has it (`linger.rs`).
 //! ```
 
 use std::mem::size_of;
@@ -20,14 +20,14 @@ use super::consumers::{ConsumeRefusal, Consumers};
 use super::dedup::Dedup;
 use super::delayed::Delayed;
 use super::entry::Entry;
-use super::lingering::Lingering;
+use super::lingering::PendingDeadLetters;
 use super::pages::Pages;
-use super::press::Press;
+use super::press::Throttle;
 use super::ready::Ready;
 use super::settings::QueueSettings;
 use super::unspilled::Unspilled;
 use crate::confirm::{Level, Lsn};
-use crate::delivery::{Count, Holding};
+use crate::delivery::{DeliveryCount, RecordRef};
 use crate::id::{ConnectionId, DurableQueueId, Reader, VhostId};
 use crate::limits::DEDUP_BYTES_MAX;
 use crate::memory::Gauge;
@@ -62,7 +62,7 @@ pub struct Queue {
     pub(super) ready: Ready,
     pub(super) unsettled: HashMap<u64, Entry, FixedState>,
     /// Those of them that died and are here for want of room.
-    pub(super) lingering: Option<Box<Lingering>>,
+    pub(super) pending_dead_letters: Option<Box<PendingDeadLetters>>,
     /// What of it is on disk in pages.
     pub(super) pages: Pages,
     /// Pages that are being written of entries that are in memory no more.
@@ -70,7 +70,7 @@ pub struct Queue {
     /// Pages that are being written of entries that it has elsewhere too.
     pub(super) copying: usize,
     /// Those who wait until it is shorter, if its publishers do.
-    pub(super) press: Option<Box<Press>>,
+    pub(super) throttle: Option<Box<Throttle>>,
     /// Those who asked for one message and wait for a page; few queues have such.
     #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
     pub(super) askers: Option<Box<Vec<ConnectionId>>>,
@@ -79,7 +79,7 @@ pub struct Queue {
     /// The records of messages that are in no page.
     pub(super) unspilled: Unspilled,
     /// What is known of the deliveries of messages that nobody has read since the start.
-    pub(super) counts: HashMap<Lsn, Count, FixedState>,
+    pub(super) counts: HashMap<Lsn, DeliveryCount, FixedState>,
     pub(super) consumers: Consumers,
     pub(super) is_retired: bool,
     pub(super) next_sequence: u64,
@@ -104,11 +104,11 @@ impl Queue {
                 .dedup_window
                 .map(|window| Box::new(Dedup::new(window, DEDUP_BYTES_MAX, gauge.clone()))),
             unsettled: HashMap::default(),
-            lingering: None,
+            pending_dead_letters: None,
             pages: Pages::default(),
             writing: 0,
             copying: 0,
-            press: None,
+            throttle: None,
             askers: None,
             page_retry: None,
             unspilled: Unspilled::default(),
@@ -165,8 +165,8 @@ impl Queue {
     }
 
     /// How many of these died, and are here for want of room where the dead go.
-    pub fn lingering_len(&self) -> usize {
-        self.lingering.as_ref().map_or(0, |lingering| lingering.len())
+    pub fn pending_dead_letters_len(&self) -> usize {
+        self.pending_dead_letters.as_ref().map_or(0, |pending| pending.len())
     }
 
     /// How many consumers it has.
@@ -247,9 +247,9 @@ impl Queue {
         let messages = self.ready.fronts().filter_map(|entry| entry.envelope.deadline).min();
         let due = self.delayed.as_ref().and_then(|delayed| delayed.next_due());
         let forgotten = self.dedup.as_ref().and_then(|dedup| dedup.end());
-        // None of them dies before what lingers.
+        // None of them dies before the pending dead letters.
         let messages = messages.filter(|_| !self.is_held_up());
-        let retry = self.lingering.as_ref().map(|lingering| lingering.retry());
+        let retry = self.pending_dead_letters.as_ref().map(|pending| pending.retry());
         let wants = [messages, due, forgotten, self.idle_deadline(), retry];
         let next = wants.into_iter().flatten().min()?;
         if self.wake_up.is_some_and(|asked| asked <= next) {
@@ -270,21 +270,21 @@ impl Queue {
 
     fn idle_deadline(&self) -> Option<Time> {
         // What died and is still here goes first.
-        let is_unused = self.consumers.is_empty() && self.lingering.is_none();
+        let is_unused = self.consumers.is_empty() && self.pending_dead_letters.is_none();
         let expires = self.settings.expires.filter(|_| is_unused)?;
         Some(self.last_used.after(expires)).filter(|deadline| *deadline < Time::NEVER)
     }
 
     /// What its store knows a message by, if that has a record in this queue.
-    pub(super) fn holding(&self, lsn: Lsn) -> Option<Holding> {
+    pub(super) fn record_ref(&self, lsn: Lsn) -> Option<RecordRef> {
         let Durability { id, .. } = self.durability.filter(|_| lsn != Lsn::NONE)?;
-        Some(Holding { queue: id, lsn })
+        Some(RecordRef { queue: id, lsn })
     }
 
-    pub(super) fn count(&self, entry: &Entry, failures: u32) -> Option<Count> {
-        let holding = self.holding(entry.envelope.lsn)?;
+    pub(super) fn count(&self, entry: &Entry, failures: u32) -> Option<DeliveryCount> {
+        let record_ref = self.record_ref(entry.envelope.lsn)?;
         let is_rejected = entry.envelope.is_rejected;
-        Some(Count { holding, failures, is_redelivered: true, is_rejected })
+        Some(DeliveryCount { record_ref, failures, is_redelivered: true, is_rejected })
     }
 }
 

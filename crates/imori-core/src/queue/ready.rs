@@ -1,15 +1,15 @@
 //! The messages that wait to be given out, in order, in memory or on disk.
 
 use super::entry::Entry;
-use super::level::{Front, Level, PagePart, Part};
 use super::pages::{PageId, PageSource, Pages};
+use super::priority_lane::{Front, PagePart, Part, PriorityLane};
 use super::run::Run;
 
 /// Waiting messages: the highest priority first, then by sequence number.
 #[derive(Debug)]
 pub(super) struct Ready {
     /// One a priority, the highest first.
-    levels: Vec<Level>,
+    lanes: Vec<PriorityLane>,
     len: usize,
     body_bytes: u64,
     /// Those that are in memory, and the bytes that they keep there.
@@ -19,9 +19,9 @@ pub(super) struct Ready {
 
 impl Ready {
     pub(super) fn new(priority_max: Option<u8>) -> Ready {
-        let levels = usize::from(priority_max.unwrap_or(0)) + 1;
-        let levels = (0..levels).map(|_| Level::default()).collect();
-        Ready { levels, len: 0, body_bytes: 0, len_in_memory: 0, memory: 0 }
+        let lanes = usize::from(priority_max.unwrap_or(0)) + 1;
+        let lanes = (0..lanes).map(|_| PriorityLane::default()).collect();
+        Ready { lanes, len: 0, body_bytes: 0, len_in_memory: 0, memory: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -34,7 +34,7 @@ impl Ready {
 
     /// Tells whether the first message is in memory.
     pub(super) fn has_front(&self) -> bool {
-        let mut fronts = self.levels.iter().map(Level::front);
+        let mut fronts = self.lanes.iter().map(PriorityLane::front);
         fronts
             .find(|front| !matches!(front, Front::Nothing))
             .is_some_and(|front| matches!(front, Front::Entry(_)))
@@ -56,22 +56,22 @@ impl Ready {
 
     pub(super) fn push(&mut self, entry: Entry) {
         self.count(&entry);
-        if let Some(level) = self.level(entry.envelope.priority) {
-            level.push(entry);
+        if let Some(lane) = self.lane(entry.envelope.priority) {
+            lane.push(entry);
         }
     }
 
     /// Puts a message back to where it was taken from.
     pub(super) fn put_back(&mut self, entry: Entry) {
         self.count(&entry);
-        if let Some(level) = self.level(entry.envelope.priority) {
-            level.released.insert(entry.envelope.sequence, entry);
+        if let Some(lane) = self.lane(entry.envelope.priority) {
+            lane.released.insert(entry.envelope.sequence, entry);
         }
     }
 
     /// Takes the message that is next, unless that has to be read first.
     pub(super) fn pop(&mut self) -> Option<Entry> {
-        let entry = first(self.levels.iter_mut().map(Level::pop))?;
+        let entry = first(self.lanes.iter_mut().map(PriorityLane::pop))?;
         self.uncount(&entry);
         Some(entry)
     }
@@ -79,20 +79,20 @@ impl Ready {
     /// Takes the message that goes first when there are too many, the oldest of the lowest priority, unless that
     /// has to be read first.
     pub(super) fn pop_to_drop(&mut self) -> Option<Entry> {
-        let entry = first(self.levels.iter_mut().rev().map(Level::pop))?;
+        let entry = first(self.lanes.iter_mut().rev().map(PriorityLane::pop))?;
         self.uncount(&entry);
         Some(entry)
     }
 
     /// The front message of each priority, as far as it is in memory.
     pub(super) fn fronts(&self) -> impl Iterator<Item = &Entry> {
-        self.levels.iter().filter_map(|level| entry_of(level.front()))
+        self.lanes.iter().filter_map(|lane| entry_of(lane.front()))
     }
 
     /// Takes a front message that `is_due`, if there is one.
     pub(super) fn pop_if(&mut self, is_due: impl Fn(&Entry) -> bool) -> Option<Entry> {
-        let level = self.levels.iter_mut().find(|level| entry_of(level.front()).is_some_and(&is_due))?;
-        let entry = entry_of(level.pop())?;
+        let lane = self.lanes.iter_mut().find(|lane| entry_of(lane.front()).is_some_and(&is_due))?;
+        let entry = entry_of(lane.pop())?;
         self.uncount(&entry);
         Some(entry)
     }
@@ -105,20 +105,20 @@ impl Ready {
         (keep, keep_below, goal, least): (usize, usize, usize, usize),
         paged: impl FnOnce(u8, Run) -> (Vec<PagePart>, Run),
     ) {
-        let top = self.levels.iter().position(|level| !matches!(level.front(), Front::Nothing));
+        let top = self.lanes.iter().position(|lane| !matches!(lane.front(), Front::Nothing));
         let keep_of = |at| if Some(at) == top { keep } else { keep_below };
-        let cuttable = |(at, level): (usize, &Level)| {
-            let (memory, keep) = level.cuttable(keep_of(at));
+        let cuttable = |(at, lane): (usize, &PriorityLane)| {
+            let (memory, keep) = lane.cuttable(keep_of(at));
             (memory, at, keep)
         };
-        let Some((memory, at, keep)) = self.levels.iter().enumerate().map(cuttable).max() else { return };
+        let Some((memory, at, keep)) = self.lanes.iter().enumerate().map(cuttable).max() else { return };
         if memory < least.max(1) {
             return;
         }
-        let priority = u8::try_from(self.levels.len() - 1 - at).unwrap_or(u8::MAX);
-        let Some(level) = self.levels.get_mut(at) else { return };
+        let priority = u8::try_from(self.lanes.len() - 1 - at).unwrap_or(u8::MAX);
+        let Some(lane) = self.lanes.get_mut(at) else { return };
         let mut change = (0, 0);
-        level.cut(keep, goal, |run| {
+        lane.cut(keep, goal, |run| {
             let (len, memory) = (run.len(), run.memory());
             let (pages, rest) = paged(priority, run);
             change = (len - rest.len(), memory - rest.memory());
@@ -133,8 +133,8 @@ impl Ready {
     pub(super) fn ask(&mut self, ahead: usize, pages: &Pages) -> Vec<(PageId, PageSource)> {
         let mut asked = Vec::new();
         let mut goal = ahead;
-        for level in self.levels.iter_mut().filter(|level| !matches!(level.front(), Front::Nothing)) {
-            level.ask(goal, pages, &mut asked);
+        for lane in self.lanes.iter_mut().filter(|lane| !matches!(lane.front(), Front::Nothing)) {
+            lane.ask(goal, pages, &mut asked);
             goal = 1;
         }
         asked
@@ -142,12 +142,12 @@ impl Ready {
 
     /// The part of a page that is on disk alone.
     pub(super) fn part(&self, priority: u8, id: PageId) -> Option<&PagePart> {
-        self.levels.get(self.at(priority)?)?.part(id)
+        self.lanes.get(self.at(priority)?)?.part(id)
     }
 
     /// Notes that a page is not being read.
     pub(super) fn forget_asked(&mut self, priority: u8, id: PageId) {
-        if let Some(part) = self.level(priority).and_then(|level| level.part_mut(id)) {
+        if let Some(part) = self.lane(priority).and_then(|lane| lane.part_mut(id)) {
             part.is_asked = false;
         }
     }
@@ -159,8 +159,8 @@ impl Ready {
         self.len_in_memory += run.len();
         self.memory += run.memory();
         self.body_bytes = self.body_bytes + run.iter().map(Entry::body_bytes).sum::<u64>() - part.body_bytes;
-        if let Some(level) = self.level(priority) {
-            level.replace(id, run);
+        if let Some(lane) = self.lane(priority) {
+            lane.replace(id, run);
         }
     }
 
@@ -178,27 +178,27 @@ impl Ready {
                 self.body_bytes += page.body_bytes;
             }
         }
-        let Some(level) = self.level(priority) else { return };
+        let Some(lane) = self.lane(priority) else { return };
         match part {
-            Part::Memory(run) => level.append(run),
-            page => level.parts.push_back(page),
+            Part::Memory(run) => lane.append(run),
+            page => lane.parts.push_back(page),
         }
     }
 
     /// Each priority, the highest first.
-    pub(super) fn levels_mut(&mut self) -> impl Iterator<Item = &mut Level> {
-        self.levels.iter_mut()
+    pub(super) fn lanes_mut(&mut self) -> impl Iterator<Item = &mut PriorityLane> {
+        self.lanes.iter_mut()
     }
 
     /// Each priority, the highest first.
-    pub(super) fn levels(&self) -> impl Iterator<Item = &Level> {
-        self.levels.iter()
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &PriorityLane> {
+        self.lanes.iter()
     }
 
     /// For how many messages there is room without growing.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
-        let parts = self.levels.iter().flat_map(|level| &level.parts);
+        let parts = self.lanes.iter().flat_map(|lane| &lane.parts);
         parts.map(|part| if let Part::Memory(run) = part { run.capacity() } else { 0 }).sum()
     }
 
@@ -216,13 +216,13 @@ impl Ready {
         self.body_bytes -= entry.body_bytes();
     }
 
-    pub(super) fn level(&mut self, priority: u8) -> Option<&mut Level> {
+    pub(super) fn lane(&mut self, priority: u8) -> Option<&mut PriorityLane> {
         let at = self.at(priority)?;
-        self.levels.get_mut(at)
+        self.lanes.get_mut(at)
     }
 
     fn at(&self, priority: u8) -> Option<usize> {
-        self.levels.len().checked_sub(1 + usize::from(priority))
+        self.lanes.len().checked_sub(1 + usize::from(priority))
     }
 }
 

@@ -3,8 +3,8 @@
 use super::delayed::{Delayed, TakenOut};
 use super::entry::Entry;
 use super::leave::Effects;
-use super::level::Front;
 use super::pages::Pages;
+use super::priority_lane::Front;
 use super::queue::Queue;
 use super::settings::Overflow;
 use crate::time::Time;
@@ -21,7 +21,7 @@ impl Queue {
         self.ripen(now, effects);
         let mut cancelled = 0;
         while let Some(taken) = self.with_delayed(|delayed, _| delayed.pop_named(name, now)).flatten() {
-            effects.settled.extend(self.holding(taken.lsn()));
+            effects.settled.extend(self.record_ref(taken.lsn()));
             self.drop_delayed(taken);
             cancelled += 1;
         }

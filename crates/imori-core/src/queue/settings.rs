@@ -8,7 +8,7 @@ use crate::name::Name;
 
 /// Where a queue's rejected, expired and overflowing messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct DeadLetterTarget {
     /// The exchange they are published to.
     pub exchange: Name,
     /// The routing key they get; their own where there is none.
@@ -47,7 +47,7 @@ pub struct QueueSettings {
     /// What happens beyond that.
     pub overflow: Overflow,
     /// Where messages go that are not accepted.
-    pub dead_letter: Option<DeadLetter>,
+    pub dead_letter: Option<DeadLetterTarget>,
     /// The highest priority it tells apart; without it there are none.
     pub priority_max: Option<u8>,
     /// How many deliveries of a message may fail before it is dead-lettered.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::entry::Entry;
-use super::leave::{Dead, Effects};
+use super::leave::{DeadLetter, Effects};
 use super::publish::{Arrival, Published, QueueFull};
 use super::queue::Queue;
-use super::settings::{DeadLetter, QueueSettings};
+use super::settings::{DeadLetterTarget, QueueSettings};
 use crate::confirm::Lsn;
 use crate::delivery::{Delivery, Outcome, Taken};
 use crate::id::{ConnectionId, Reader, ReaderId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Deaths, Envelope, Head, Message, OriginId, Publication};
+use crate::message::{Address, AddressView, Deaths, Envelope, Message, OriginId, Properties, Publication};
 use crate::name::Name;
 use crate::time::Time;
 
@@ -47,13 +47,13 @@ pub(super) fn reader(slot: u32) -> Reader {
 }
 
 pub(super) fn dead_lettering() -> QueueSettings {
-    let target = DeadLetter { exchange: Name::from("dlx"), routing_key: None };
+    let target = DeadLetterTarget { exchange: Name::from("dlx"), routing_key: None };
     QueueSettings { dead_letter: Some(target), ..QueueSettings::default() }
 }
 
 /// A message that is in no queue yet.
 pub(crate) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
-    let message = Message::store(&Publication::new(&head(), b"", body).view(), None, &Gauge::default());
+    let message = Message::store(&Publication::new(&properties(), b"", body).view(), None, &Gauge::default());
     let envelope = Envelope {
         address: Arc::new(Address::new(b"", b"q")),
         sequence: 0,
@@ -68,14 +68,14 @@ pub(crate) fn entry(lsn: Lsn, body: &[u8]) -> Entry {
     Entry::new(message, envelope)
 }
 
-pub(super) fn head() -> Head {
-    Head::new(OriginId::BROKER)
+pub(super) fn properties() -> Properties {
+    Properties::new(OriginId::BROKER)
 }
 
-pub(super) fn head_with(priority: Option<u8>, expiration_ms: Option<u32>) -> Head {
-    let mut head = head();
-    (head.priority, head.expiration_ms) = (priority, expiration_ms);
-    head
+pub(super) fn properties_with(priority: Option<u8>, expiration_ms: Option<u32>) -> Properties {
+    let mut properties = properties();
+    (properties.priority, properties.expiration_ms) = (priority, expiration_ms);
+    properties
 }
 
 impl Stage {
@@ -112,19 +112,19 @@ impl Stage {
     }
 
     pub(super) fn publish(&mut self, body: &str) -> Result<Published, QueueFull> {
-        self.publish_with(body, &head(), None)
+        self.publish_with(body, &properties(), None)
     }
 
     pub(super) fn publish_with(
         &mut self,
         body: &str,
-        head: &Head,
+        properties: &Properties,
         deaths: Option<&Arc<Deaths>>,
     ) -> Result<Published, QueueFull> {
         let Stage { queue, credit, settles, given, effects, .. } = self;
         let address = Arc::new(Address::new(b"", b"q"));
         let arrival = Arrival { address: &AddressView::new(&address), deaths, lsn: Lsn::NONE, now: self.now };
-        let publication = Publication::new(head, b"", body.as_bytes());
+        let publication = Publication::new(properties, b"", body.as_bytes());
         queue.publish(&publication, &arrival, &mut taking(credit, *settles, given), effects)
     }
 
@@ -155,14 +155,14 @@ impl Stage {
         bodies.join(" ")
     }
 
-    /// The bodies buried since the last call, each with the reason of its last death.
-    pub(super) fn buried(&mut self) -> String {
-        let buried: Vec<String> = self.effects.dead.drain(..).map(|dead| shown(&dead)).collect();
-        buried.join(" ")
+    /// The bodies dead-lettered since the last call, each with the reason of its last death.
+    pub(super) fn dead_lettered(&mut self) -> String {
+        let dead_lettered: Vec<String> = self.effects.dead.drain(..).map(|dead| shown(&dead)).collect();
+        dead_lettered.join(" ")
     }
 }
 
-pub(super) fn shown(dead: &Dead) -> String {
+pub(super) fn shown(dead: &DeadLetter) -> String {
     let reason = dead.deaths.iter().next().map_or("?", |death| death.reason.as_str());
     format!("{}:{reason}", String::from_utf8_lossy(dead.message.view().body))
 }

@@ -8,12 +8,13 @@ mod checkpoint;
 mod message;
 mod settle;
 mod purge;
-mod seen;
+mod dedup_entry;
 mod definition;
 mod ranges;
 mod fields;
 
 pub use checkpoint::{Checkpoint, SegmentState};
+pub use dedup_entry::{decode_dedup_entries, encode_dedup_entries};
 pub use definition::{BindingDefinition, BindingTarget, Definition, Row, RowsGone, Table};
 pub use fields::RecordError;
 pub(crate) use message::push_message;
@@ -21,7 +22,6 @@ pub use message::{MessageRecord, encode_message, message_bytes_max};
 pub(crate) use page::decode_delayed_entry;
 pub use page::{PageEntry, decode_journal_entry, decode_page_entry, encode_page};
 pub use purge::{decode_purge, purge_records};
-pub use seen::{decode_seen, encode_seen};
 pub use settle::{
     count_records, counts_bytes_max, decode_counts, decode_settle, encode_counts, encode_settle,
     settle_records, settles_bytes_max,

@@ -96,7 +96,7 @@ pub fn decode_journal_entry(
         address: Arc::new(record.address),
         sequence: 0,
         lsn,
-        deadline: Entry::deadline(&record.head, record.deaths.is_some(), message_ttl, record.time),
+        deadline: Entry::deadline(&record.properties, record.deaths.is_some(), message_ttl, record.time),
         deaths: record.deaths,
         failures: 0,
         is_redelivered: false,
@@ -167,14 +167,14 @@ fn push_entry(out: &mut Vec<u8>, entry: &Entry, due: Option<Time>) {
 mod tests {
     use super::super::message::encode_message;
     use super::*;
-    use crate::message::{Head, MessageView, OriginId};
+    use crate::message::{MessageView, OriginId, Properties};
 
     /// The bytes before the message, in version 3.
     const PLAIN: [u8; 22] = [3, 3, 2, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
 
     fn message() -> Vec<u8> {
-        let head = Head::new(OriginId::BROKER);
-        let view = MessageView { head: &head, text: b"", body: b"body" };
+        let properties = Properties::new(OriginId::BROKER);
+        let view = MessageView { properties: &properties, text: b"", body: b"body" };
         let address = Arc::new(crate::message::Address::new(b"x", b"k"));
         encode_message(&view, &AddressView::new(&address), None, &[], Time(0))
     }

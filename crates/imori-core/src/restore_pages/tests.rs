@@ -95,7 +95,7 @@ fn what_waited_behind_a_page_comes_back_behind_it() {
 
 #[test]
 fn a_page_whose_list_shows_that_all_is_settled_is_given_up() {
-    let holding = |lsn: &u64| Holding { queue: DurableQueueId(1), lsn: Lsn(*lsn) };
+    let record_ref = |lsn: &u64| RecordRef { queue: DurableQueueId(1), lsn: Lsn(*lsn) };
     // What stands in a page and verifies, what of that is settled; what is left.
     for (in_page, settled, live) in [
         (&[4, 5, 6][..], &[][..], Some(3)),
@@ -107,7 +107,7 @@ fn a_page_whose_list_shows_that_all_is_settled_is_given_up() {
         for is_delayed in [false, true] {
             let mut pages = RestoredPages::default();
             pages.add(page(4), true);
-            let settled = settled.iter().map(holding).collect();
+            let settled = settled.iter().map(record_ref).collect();
             if is_delayed {
                 let delayed = |lsn: &u64| FoundDelayed {
                     lsn: Lsn(*lsn),

@@ -5,7 +5,7 @@ use std::mem;
 use bytes::Bytes;
 use imori_core::authorize::{Action, Object, authorize};
 use imori_core::broker::{self, PublishReport};
-use imori_core::message::{Head, Publication, TOPIC_EXCHANGE};
+use imori_core::message::{Properties, Publication, TOPIC_EXCHANGE};
 use imori_core::world::World;
 
 use crate::address::{address, has_empty_token, is_literal};
@@ -28,10 +28,11 @@ pub(crate) fn publish<W: World>(
         return Err(ProtocolError::HeadersNotSupported);
     }
     let mut scratch = mem::take(&mut client.scratch);
-    let (head, text) = read(publish, client.settings.origins, client.identity.user.as_bytes(), &mut scratch);
+    let (properties, text) =
+        read(publish, client.settings.origins, client.identity.user.as_bytes(), &mut scratch);
     let publication = match shared {
-        Some(body) => Publication::with_shared_body(&head, text, body),
-        None => Publication::new(&head, text, publish.payload),
+        Some(body) => Publication::with_shared_body(&properties, text, body),
+        None => Publication::new(&properties, text, publish.payload),
     };
     let done = if must_wait(client, world, publish.subject, &publication) {
         Ok(None)
@@ -45,7 +46,7 @@ pub(crate) fn publish<W: World>(
 /// Tells whether a queue is too long that would get it.
 #[inline]
 fn must_wait<W: World>(client: &Client, world: &W, subject: &[u8], publication: &Publication<'_>) -> bool {
-    if world.gauge().pressing() == 0 || has_empty_token(subject) {
+    if world.gauge().throttling() == 0 || has_empty_token(subject) {
         return false;
     }
     let (exchange, key) = address(subject);
@@ -102,8 +103,8 @@ fn send<W: World>(
 /// Answers a request that nobody hears, where its own sender listens for the reply.
 #[cold]
 fn tell_that_nobody_hears<W: World>(client: &Client, world: &W, reply: &[u8]) {
-    let head = Head::new(client.settings.origins.origin(HEADERS));
-    let status = Publication::new(&head, NO_RESPONDERS, b"");
+    let properties = Properties::new(client.settings.origins.origin(HEADERS));
+    let status = Publication::new(&properties, NO_RESPONDERS, b"");
     // Nobody can hear a reply subject that has no route either.
     let _ = broker::notify(world, &client.actor(), TOPIC_EXCHANGE, reply, &status);
 }

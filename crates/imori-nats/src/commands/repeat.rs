@@ -2,7 +2,7 @@
 
 use imori_core::broker::Repetition;
 use imori_core::inbound::{Repeat, RepeatedHead};
-use imori_core::message::{Address, BODY_SHARED_MIN, Head};
+use imori_core::message::{Address, BODY_SHARED_MIN, Properties};
 use imori_core::outbound::INBOX_PREFIX;
 
 use crate::address::{address, has_empty_token, is_literal};
@@ -41,7 +41,7 @@ fn read(client: &Client, publish: &Publish<'_>, line: &[u8]) -> Option<RepeatedH
         head: line.to_vec(),
         body_len: publish.payload.len(),
         end: b"\r\n",
-        properties: Head::new(client.settings.origins.origin(PLAIN)),
+        properties: Properties::new(client.settings.origins.origin(PLAIN)),
         text: Vec::new(),
         address: Address::new(&exchange, &subject),
         not_to: (!client.options.echo).then_some(client.connection),

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use imori_core::message::{Address, AddressParts, AddressView, DeathReason, Head, HeaderReader, Span};
+use imori_core::message::{Address, AddressParts, AddressView, DeathReason, HeaderReader, Properties, Span};
 use imori_core::time::Time;
 
 use super::*;
@@ -46,15 +46,15 @@ fn encoder(has_headers: bool) -> DeliveryEncoder {
 }
 
 fn encoded(has_headers: bool, origin: OriginId, reply: &str, block: &str, deaths: Option<Deaths>) -> String {
-    let mut head = Head::new(origin);
-    head.set(Property::ReplyTo, Span::new(0, reply.len()).unwrap());
+    let mut properties = Properties::new(origin);
+    properties.set(Property::ReplyTo, Span::new(0, reply.len()).unwrap());
     let text = [reply, block].concat();
     if origin == FOREIGN {
-        head.priority = Some(4);
-        head.expiration_ms = Some(1000);
+        properties.priority = Some(4);
+        properties.expiration_ms = Some(1000);
     }
     let (address, deaths) = (Arc::new(Address::new(b"amq.topic", b"a.b")), deaths.map(Arc::new));
-    let message = MessageView { head: &head, text: text.as_bytes(), body: b"hi" };
+    let message = MessageView { properties: &properties, text: text.as_bytes(), body: b"hi" };
     let delivery = Delivery {
         message,
         address: &AddressView::new(&address),
@@ -141,8 +141,8 @@ fn what_has_no_form_is_known() {
         // Its sender could not have sent another.
         (PLAIN_BLOCK, b"a\0", true),
     ] {
-        let (head, address) = (Head::new(origin), Arc::new(Address::new(b"amq.topic", subject)));
-        let message = MessageView { head: &head, text: b"", body: b"" };
+        let (properties, address) = (Properties::new(origin), Arc::new(Address::new(b"amq.topic", subject)));
+        let message = MessageView { properties: &properties, text: b"", body: b"" };
         let delivery = Delivery {
             message,
             address: &AddressView::new(&address),

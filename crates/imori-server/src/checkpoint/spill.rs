@@ -130,12 +130,12 @@ fn give_up<H: CheckpointHost>(host: &H, drafts: impl IntoIterator<Item = Owned>)
 
 /// Tells a queue what became of a page, for which its publishers may have waited; false where it is gone.
 fn tell<H: CheckpointHost>(host: &H, key: QueueId, tell: impl FnOnce(&mut Queue)) -> bool {
-    let is_pressing = host.with_queue(key, |queue| {
+    let is_throttling = host.with_queue(key, |queue| {
         tell(queue);
-        queue.is_pressing()
+        queue.is_throttling()
     });
-    if is_pressing == Some(true) {
+    if is_throttling == Some(true) {
         host.weigh(key);
     }
-    is_pressing.is_some()
+    is_throttling.is_some()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use imori_core::id::VhostId;
 use imori_core::name::Name;
 use imori_core::time::Time;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 
 use super::process::CpuMeter;
 use crate::shared::{CellHandle, Shared};
@@ -122,8 +122,8 @@ impl Monitored {
         self.shared.cells.get().into_iter().flatten()
     }
 
-    pub(super) fn counted(&self, event: Event) -> u64 {
-        self.cells().map(|cell| cell.counters.get(event)).sum()
+    pub(super) fn counted(&self, counter: Counter) -> u64 {
+        self.cells().map(|cell| cell.counters.get(counter)).sum()
     }
 
     pub(super) fn now(&self) -> Time {

@@ -2,7 +2,7 @@
 
 use imori_core::confirm::Level;
 use imori_core::id::VhostId;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use serde::Serialize;
 
 use super::monitored::Monitored;
@@ -193,7 +193,7 @@ impl Storez<'_> {
             lag_us: micros(cell.pulse.latest().max(cell.pulse.lag(now, cell.load.is_parked()))),
             busy_percent: cell.load.busy_percent(),
         });
-        let confirmed = |level| monitored.counted(Event::confirmed(level));
+        let confirmed = |level| monitored.counted(Counter::confirmed(level));
         Storez {
             server_id: &monitored.server_id,
             now: timestamp(now),
@@ -203,7 +203,7 @@ impl Storez<'_> {
                 memory: shared.memory.is_alarmed(),
                 disk: shared.memory.is_disk_alarmed(),
                 disk_space: shared.journal.is_space_low(),
-                queues: shared.memory.gauge().pressing(),
+                queues: shared.memory.gauge().throttling(),
             },
             confirms: Confirms {
                 memory: confirmed(Level::Memory),
@@ -289,7 +289,7 @@ fn queues(monitored: &Monitored, page: Page) -> (usize, Vec<Queue>) {
                         delayed: queue.delayed_len(),
                         unsettled: queue.unsettled_len(),
                         consumers: queue.consumers_len(),
-                        pressing: queue.is_pressing(),
+                        pressing: queue.is_throttling(),
                     },
                 )
             }))

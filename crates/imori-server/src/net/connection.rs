@@ -11,7 +11,7 @@ use imori_core::id::ConnectionId;
 use imori_core::outbound::{Mute, Outbound};
 use imori_core::time::Time;
 use imori_core::turn::{ClientFacts, Peer};
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use tokio::net::TcpStream;
 use tracing::{debug, error, warn};
 
@@ -238,7 +238,7 @@ impl Drop for Served {
     fn drop(&mut self) {
         Cell::current(|cell| {
             if self.is_in_turn {
-                cell.count(Event::Fault);
+                cell.count(Counter::Fault);
                 error!(source = %self.ids.source, "a fault ended a connection; see the panic before");
             }
             if let Stage::Speaking(task) = &mut self.stage {

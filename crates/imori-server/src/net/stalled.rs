@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use imori_core::id::ConnectionId;
 use imori_core::outbound::{CutReason, Outbound};
 use imori_core::time::Time;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use tokio::time::sleep;
 
 use crate::cell::Cell;
@@ -50,7 +50,7 @@ impl Stalled {
                 _ => cell.now(),
             };
             if cell.now().since(since) >= STALL_MAX {
-                cell.count(Event::CutTooSlow);
+                cell.count(Counter::CutTooSlow);
                 cell.with_outbound(id, |outbound| {
                     outbound
                         .cut(CutReason::Stalled { unsent: outbound.unsent(), seconds: STALL_MAX.as_secs() });

@@ -280,7 +280,9 @@ mod tests {
     use std::sync::Arc;
 
     use imori_core::id::VhostId;
-    use imori_core::message::{Address, AddressView, Head, Message, MessageView, OriginId, Publication};
+    use imori_core::message::{
+        Address, AddressView, Message, MessageView, OriginId, Properties, Publication,
+    };
     use imori_core::name::Name;
     use imori_core::queue::{Arrival, Effects, Queue, QueueSettings};
     use imori_core::time::Time;
@@ -349,9 +351,9 @@ mod tests {
             Queue::new(VhostId(0), Name::from("q"), QueueSettings::default(), gauge.clone(), Time(0));
         queue.make_durable(DurableQueueId(1));
         let address = Arc::new(Address::new(b"", b"q"));
-        let head = Head::new(OriginId::BROKER);
+        let properties = Properties::new(OriginId::BROKER);
         for number in 1..=20 {
-            let view = MessageView { head: &head, text: b"", body: b"body" };
+            let view = MessageView { properties: &properties, text: b"", body: b"body" };
             let message = Message::store(&view, None, &gauge);
             let address = &AddressView::new(&address);
             let arrival = Arrival { address, deaths: None, lsn: lsn(number), now: Time(0) };

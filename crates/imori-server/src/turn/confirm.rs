@@ -2,7 +2,7 @@
 
 use imori_core::broker::wake_consumers;
 use imori_core::confirm::Progress;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 
 use super::host::Host;
 use super::lend::with_outbound;
@@ -29,7 +29,7 @@ pub fn release_confirms<H: Host>(host: &H, journal: Progress) {
         });
         let (waits, wakes, given) = told.unwrap_or_default();
         for (level, count) in given.by_level() {
-            host.count_many(Event::confirmed(level), count);
+            host.count_many(Counter::confirmed(level), count);
         }
         match waits {
             true => host.cell_scratch().note_awaiting_on(id),

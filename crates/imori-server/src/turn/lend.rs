@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use imori_core::id::ConnectionId;
 use imori_core::outbound::Outbound;
-use imori_core::world::Event;
+use imori_core::world::Counter;
 use tracing::error;
 
 use super::host::Host;
@@ -48,7 +48,7 @@ fn lend<H: Host, R>(
     let Ok(result) = catch_unwind(AssertUnwindSafe(|| f(outbound))) else {
         let id = outbound.id();
         link.signal(Signal::Broken);
-        host.count(Event::Fault);
+        host.count(Counter::Fault);
         error!(connection = ?id, "a fault ended a connection; see the panic before");
         return (None, false);
     };

@@ -23,7 +23,7 @@ pub enum Signal {
     /// The broker begins to stop.
     Stopping = 128,
     /// A queue that it publishes to is shorter, or gone.
-    Relieved = 256,
+    Unthrottled = 256,
     /// The verdict of its login is in its link.
     Verified = 512,
 }

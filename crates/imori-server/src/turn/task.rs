@@ -12,7 +12,7 @@ use super::flush::{flush, flush_of_others};
 use super::host::{Host, Transport};
 use super::input::{Input, Read};
 use super::signal::{Signal, Signals};
-use crate::limits::{LINGER_MAX, PRESS_MAX};
+use crate::limits::{LINGER_MAX, THROTTLE_MAX};
 use crate::protocol::Protocol;
 
 /// A connection, from its cell's point of view.
@@ -44,11 +44,11 @@ enum Detachment {
 /// What the task is doing.
 ///
 /// ```text
-///                  Again            Press
-///            ┌──── Working ◄───┐  ┌──────► Pressed ── Resume, or time is up ─► Working
+///                  Again            SlowReader
+///            ┌──── Working ◄───┐  ┌──────► Throttled ─ Resume, or time is up ─► Working
 ///   worked   ▼                 │  │
 ///   off    Open ───────────────┴──┤ Parked
-///            │                    └──────► Parked ── AlarmEnded, Relieved ─► what was parked leads on
+///            │                    └──────► Parked ── AlarmEnded, Unthrottled ─► what was parked leads on
 ///            │                                       (also without the peer, if it waits for the disk)
 ///            │ Verify
 ///            ├─────────► Verifying ── Verified ─► Working
@@ -66,7 +66,7 @@ enum State {
     /// Frames that were read wait for another turn.
     Working,
     /// Waiting until a reader that is behind has room, or for so long at most.
-    Pressed(Time),
+    Throttled(Time),
     /// Not read until the memory alarm ends, or a queue is shorter.
     Parked,
     /// Not read until the verdict of its login is there.
@@ -141,7 +141,7 @@ impl Task {
                 State::Open => {
                     if ready!(self.poll_read(host, transport)) == Step::Over {
                         if self.protocol.waits_for_queue() || self.outlives(host) {
-                            // What it sent before it closed its side is published first, as without a press.
+                            // What it sent before it closed its side is published first, as without throttling.
                             self.state = State::Parked;
                             continue;
                         }
@@ -155,7 +155,7 @@ impl Task {
                     let next = self.input.work(host, &mut self.protocol);
                     self.follow(host, transport, next);
                 }
-                State::Pressed(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
+                State::Throttled(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
                 State::Parked if self.detachment.is_some() => return Poll::Pending,
                 State::Parked => {
                     ready!(transport.poll_gone());
@@ -169,7 +169,7 @@ impl Task {
                     return Poll::Ready(());
                 }
                 State::Lingering(_) => return poll_closed(host, transport),
-                State::Pressed(_) | State::Draining(_) => return Poll::Pending,
+                State::Throttled(_) | State::Draining(_) => return Poll::Pending,
             }
             if self.state == State::Working {
                 transport.come_back();
@@ -246,8 +246,8 @@ impl Task {
                 self.follow(host, transport, next);
                 return Step::Again;
             }
-            if self.signals.take(Signal::Relieved) {
-                let next = self.protocol.relieved(host);
+            if self.signals.take(Signal::Unthrottled) {
+                let next = self.protocol.unthrottled(host);
                 self.follow(host, transport, next);
                 return Step::Again;
             }
@@ -300,7 +300,7 @@ impl Task {
     /// Waits for the next deadline, and sees to it when it has passed.
     fn meet_deadline<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Step {
         let deadline = match self.state {
-            State::Draining(at) | State::Lingering(at) | State::Pressed(at) => Some(at),
+            State::Draining(at) | State::Lingering(at) | State::Throttled(at) => Some(at),
             // Nobody is there who could be late.
             State::Open | State::Working | State::Parked | State::Verifying if self.detachment.is_some() => {
                 None
@@ -316,7 +316,7 @@ impl Task {
         }
         match self.state {
             State::Draining(_) | State::Lingering(_) => return Step::Over,
-            State::Pressed(_) => self.state = State::Working,
+            State::Throttled(_) => self.state = State::Working,
             State::Open | State::Working | State::Parked | State::Verifying => {
                 let next = self.protocol.tick(host);
                 if next == Next::Close {
@@ -356,7 +356,7 @@ impl Task {
         match next {
             Next::More { .. } => self.state = State::Open,
             Next::Again => self.state = State::Working,
-            Next::Press(reader) => self.press(host, reader),
+            Next::SlowReader(reader) => self.throttle(host, reader),
             Next::Parked => self.state = State::Parked,
             Next::Verify => self.state = State::Verifying,
             Next::Close => {
@@ -380,11 +380,11 @@ impl Task {
     }
 
     /// Waits for a reader that is behind, unless it has caught up.
-    fn press<H: Host>(&mut self, host: &H, reader: ConnectionId) {
+    fn throttle<H: Host>(&mut self, host: &H, reader: ConnectionId) {
         // What an earlier reader said too late is not said of this one.
         self.signals.take(Signal::Resume);
-        let waits = host.with_outbound(reader, |outbound| outbound.press(self.id)).unwrap_or(false);
-        self.state = if waits { State::Pressed(host.now().after(PRESS_MAX)) } else { State::Working };
+        let waits = host.with_outbound(reader, |outbound| outbound.throttle(self.id)).unwrap_or(false);
+        self.state = if waits { State::Throttled(host.now().after(THROTTLE_MAX)) } else { State::Working };
     }
 
     fn is_ending(&self) -> bool {

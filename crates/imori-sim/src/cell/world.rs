@@ -17,7 +17,7 @@ use imori_core::record::{Appended, MessageRecord, NewRecord, RecordKind, decode_
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;
 use imori_core::topology::Topology;
-use imori_core::world::{Event, World};
+use imori_core::world::{Counter, World};
 use imori_server::config::ProtocolName;
 use imori_server::login::{Authenticator, BuiltInUser};
 use imori_server::protocol_numbers::header_reader;
@@ -142,7 +142,7 @@ impl<'a> CellWorld<'a> {
         for (index, record) in records.iter().enumerate() {
             let read = MessageRecord::decode(&record.payload).ok();
             let read = read.filter(|_| record.kind == RecordKind::Message);
-            if read.is_some_and(|read| read.view().head.delay_ms.is_some()) {
+            if read.is_some_and(|read| read.view().properties.delay_ms.is_some()) {
                 self.shared.delayed.borrow_mut().insert(appended.first.plus(index));
             }
         }
@@ -151,8 +151,8 @@ impl<'a> CellWorld<'a> {
     fn is_of_delayed(&self, settles: &[NewRecord]) -> bool {
         let mut is_of_delayed = false;
         for settle in settles {
-            let read = decode_settle(&settle.payload, &mut |holding| {
-                is_of_delayed |= self.shared.delayed.borrow().contains(&holding.lsn);
+            let read = decode_settle(&settle.payload, &mut |record_ref| {
+                is_of_delayed |= self.shared.delayed.borrow().contains(&record_ref.lsn);
             });
             read.expect("the core wrote it");
         }
@@ -233,10 +233,10 @@ impl World for CellWorld<'_> {
         self.shared.memory.gauge()
     }
 
-    fn count_many(&self, event: Event, times: usize) {
-        let say = || format!("cell {} counts {event:?} {times} times", self.id);
-        self.shared.trace.note(&[event as u64, times as u64], say);
-        if event == Event::Fault {
+    fn count_many(&self, counter: Counter, times: usize) {
+        let say = || format!("cell {} counts {counter:?} {times} times", self.id);
+        self.shared.trace.note(&[counter as u64, times as u64], say);
+        if counter == Counter::Fault {
             self.shared.violate(Property::Panic, || String::from("a fault ended a connection"));
         }
     }
@@ -400,8 +400,10 @@ impl World for CellWorld<'_> {
     }
 
     fn wake_queue_at(&self, id: QueueId, at: Time) {
-        let is_retry =
-            || self.with_queue(id, |queue| queue.lingering_len() > 0).is_some_and(|lingers| lingers);
+        let is_retry = || {
+            self.with_queue(id, |queue| queue.pending_dead_letters_len() > 0)
+                .is_some_and(|is_pending_dead_letter| is_pending_dead_letter)
+        };
         let is_lost = self.shared.has(Bug::LostTimer) || self.shared.has(Bug::LostRetry) && is_retry();
         if !is_lost {
             self.state().timers.borrow_mut().push(Reverse((at, id)));
@@ -434,9 +436,9 @@ impl World for CellWorld<'_> {
         give_signal(self, publisher, Signal::Resume);
     }
 
-    fn relieve(&self, publisher: ConnectionId) {
+    fn unthrottle(&self, publisher: ConnectionId) {
         if !self.shared.has(Bug::LostUnthrottle) {
-            give_signal(self, publisher, Signal::Relieved);
+            give_signal(self, publisher, Signal::Unthrottled);
         }
     }
 

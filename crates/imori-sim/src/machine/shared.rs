@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use imori_core::confirm::Lsn;
-use imori_core::delivery::Holding;
+use imori_core::delivery::RecordRef;
 use imori_core::id::{ConnectionId, QueueId, VhostId};
 use imori_core::login::Login;
 use imori_core::outbound::OutboundLimits;
@@ -168,12 +168,12 @@ pub(crate) struct Shared {
     pub(crate) reserve: Reserve,
     /// Bytes that dead letters may take at once while the disk is behind; none while it is not.
     pub(crate) behind_bytes: Cell<Option<usize>>,
-    /// When something died and lingered last.
+    /// When a dead letter was pending last.
     pub(crate) dead_letters_pended_at: Cell<Option<u64>>,
     /// Ends of the broker meanwhile.
     pub(crate) ends_with_pending: Cell<u64>,
     /// Rejected messages that wait for room, or did, for a bug.
-    pub(crate) rejected: RefCell<BTreeSet<Holding>>,
+    pub(crate) rejected: RefCell<BTreeSet<RecordRef>>,
     /// Threads that wait for records before they write pages have waited for too long.
     pub(crate) gives_up: Cell<bool>,
 }

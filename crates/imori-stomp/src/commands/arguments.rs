@@ -5,7 +5,7 @@ use std::time::Duration;
 use imori_core::confirm::Level;
 use imori_core::id::ConnectionId;
 use imori_core::name::Name;
-use imori_core::queue::{DeadLetter, Overflow, QueueSettings};
+use imori_core::queue::{DeadLetterTarget, Overflow, QueueSettings};
 
 use crate::codec::error::Excerpt;
 use crate::codec::frame::Headers;
@@ -182,10 +182,10 @@ fn level(headers: &Headers<'_>) -> Result<Option<Level>, ProtocolError> {
     }
 }
 
-fn dead_letter(headers: &Headers<'_>) -> Result<Option<DeadLetter>, ProtocolError> {
+fn dead_letter(headers: &Headers<'_>) -> Result<Option<DeadLetterTarget>, ProtocolError> {
     let routing_key = headers.value("x-dead-letter-routing-key").map(|key| Name::new(&key));
     match headers.value("x-dead-letter-exchange") {
-        Some(exchange) => Ok(Some(DeadLetter { exchange: Name::new(&exchange), routing_key })),
+        Some(exchange) => Ok(Some(DeadLetterTarget { exchange: Name::new(&exchange), routing_key })),
         None if routing_key.is_none() => Ok(None),
         None => {
             let text = "header `x-dead-letter-routing-key` needs `x-dead-letter-exchange`; add it, empty for the \

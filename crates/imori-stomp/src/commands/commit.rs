@@ -50,7 +50,7 @@ pub(crate) fn commit<'a, W: World>(
         confirm: report.confirm.after(confirm),
         commands: 1 + steps.len(),
         receivers: report.receivers,
-        pressed: report.pressed,
+        slow_reader: report.slow_reader,
         is_held: false,
     })
 }

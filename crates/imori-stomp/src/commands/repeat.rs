@@ -54,7 +54,7 @@ fn read<W: World>(client: &mut Client, world: &W, frame: &Frame<'_>, head: &[u8]
         || read.transaction.is_some()
         || read.cancels.is_some()
         || read.has_arguments
-        || read.head.replies_to_inbox
+        || read.properties.replies_to_inbox
     {
         return None;
     }
@@ -65,7 +65,7 @@ fn read<W: World>(client: &mut Client, world: &W, frame: &Frame<'_>, head: &[u8]
         head: head.to_vec(),
         body_len: frame.body.len(),
         end: b"\0",
-        properties: read.head,
+        properties: read.properties,
         text,
         address: Address::new(exchange, subject),
         not_to: None,

@@ -43,10 +43,10 @@ pub(crate) fn send<'a, W: World>(
     };
     let written = if frame.headers.is_escaped { unescape(written) } else { Cow::Borrowed(written) };
     let destination = Destination::parse(&written).map_err(|error| invalid(&error))?;
-    let (head, text) = (&read.head, read.text(&scratch));
+    let (properties, text) = (&read.properties, read.text(&scratch));
     let publication = match shared {
-        Some(body) => Publication::with_shared_body(head, text, body),
-        None => Publication::new(head, text, frame.body),
+        Some(body) => Publication::with_shared_body(properties, text, body),
+        None => Publication::new(properties, text, frame.body),
     };
     if read.has_arguments {
         declare_requested_queue(client, world, frame, &destination)?;
@@ -61,7 +61,7 @@ pub(crate) fn send<'a, W: World>(
         client.scratch = scratch;
         return Ok(FrameOutcome::with_receipt(read.receipt));
     }
-    if world.gauge().pressing() > 0 && must_wait(client, world, &destination, &publication) {
+    if world.gauge().throttling() > 0 && must_wait(client, world, &destination, &publication) {
         client.scratch = scratch;
         return Ok(FrameOutcome::held());
     }
@@ -78,7 +78,7 @@ pub(crate) fn send<'a, W: World>(
         confirm: report.confirm,
         commands: 1,
         receivers: report.receivers,
-        pressed: report.pressed,
+        slow_reader: report.slow_reader,
         is_held: false,
     })
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::num::NonZeroU32;
 
 use imori_core::limits::DELAY_MS_MAX;
-use imori_core::message::{Head, OriginId, Property, Span};
+use imori_core::message::{OriginId, Properties, Property, Span};
 use imori_core::world::World;
 use memchr::memchr;
 
@@ -31,7 +31,7 @@ pub(crate) struct SendHeaders<'a> {
     pub(crate) transaction: Option<&'a [u8]>,
     /// The name of the delayed message that is taken back; then none is sent.
     pub(crate) cancels: Option<&'a [u8]>,
-    pub(crate) head: Head,
+    pub(crate) properties: Properties,
     /// Some header says how the queue is declared.
     pub(crate) has_arguments: bool,
     /// The header text where it is one run of the block; else it is in the scratch buffer.
@@ -176,7 +176,7 @@ impl<'a> SendHeaders<'a> {
             receipt: None,
             transaction: None,
             cancels: None,
-            head: Head::new(OriginId::BROKER),
+            properties: Properties::new(OriginId::BROKER),
             has_arguments: false,
             run: None,
         }
@@ -193,7 +193,7 @@ impl<'a> SendHeaders<'a> {
     ) -> Result<(), ProtocolError> {
         let block = headers.block;
         let form = BlockForm::sent_in(client.version, headers.is_plain);
-        self.head.origin = client.settings.origins.origin(form as u8);
+        self.properties.origin = client.settings.origins.origin(form as u8);
         let mut text = Text { block, scratch, first: None, open: None, len: 0 };
         let mut seen = Seen::default();
         for span in headers.spans {
@@ -217,7 +217,7 @@ impl<'a> SendHeaders<'a> {
                 Field::Transaction => self.transaction = Some(value),
                 Field::Cancel => self.cancels = Some(value),
                 // It would delay the message again where somebody sends it on.
-                Field::Delay => self.head.delay_ms = delay(name, value)?,
+                Field::Delay => self.properties.delay_ms = delay(name, value)?,
                 Field::Dropped => {}
                 Field::MessageId => return Err(message_id_refused()),
                 Field::ReplyTo if value.starts_with(b"/temp-queue/") => {
@@ -225,7 +225,7 @@ impl<'a> SendHeaders<'a> {
                     let at = text.replace(span.start, line);
                     let key_len = line.len() - REPLY_LINE_START.len() - 1;
                     self.set(Property::ReplyTo, at + REPLY_LINE_START.len(), key_len)?;
-                    self.head.replies_to_inbox = true;
+                    self.properties.replies_to_inbox = true;
                     continue;
                 }
                 _ => {
@@ -272,7 +272,7 @@ impl<'a> SendHeaders<'a> {
             let number = parse_u64(value).filter(|number| *number <= max);
             number.ok_or_else(|| bad_number(name, value, 0, max))
         };
-        let head = &mut self.head;
+        let properties = &mut self.properties;
         match field {
             Field::Text(property) => return self.set(property, at, value.len()),
             Field::ReplyTo => return self.set(Property::ReplyTo, at, value.len()),
@@ -280,12 +280,14 @@ impl<'a> SendHeaders<'a> {
                 check_user(client, headers, value)?;
                 return self.set(Property::UserId, at, value.len());
             }
-            Field::Persistent => head.is_persistent = value == b"true",
-            Field::Priority => head.priority = u8::try_from(number("priority", u64::from(u8::MAX))?).ok(),
-            Field::Expiration => {
-                head.expiration_ms = u32::try_from(number("expiration", u64::from(u32::MAX))?).ok();
+            Field::Persistent => properties.is_persistent = value == b"true",
+            Field::Priority => {
+                properties.priority = u8::try_from(number("priority", u64::from(u8::MAX))?).ok()
             }
-            Field::Timestamp => head.timestamp = Some(number("timestamp", u64::MAX)?),
+            Field::Expiration => {
+                properties.expiration_ms = u32::try_from(number("expiration", u64::from(u32::MAX))?).ok();
+            }
+            Field::Timestamp => properties.timestamp = Some(number("timestamp", u64::MAX)?),
             Field::Argument => self.has_arguments = true,
             _ => {}
         }
@@ -294,7 +296,7 @@ impl<'a> SendHeaders<'a> {
 
     #[inline]
     fn set(&mut self, property: Property, at: usize, len: usize) -> Result<(), ProtocolError> {
-        self.head.set(property, Span::new(at, len).ok_or_else(too_long)?);
+        self.properties.set(property, Span::new(at, len).ok_or_else(too_long)?);
         Ok(())
     }
 
@@ -306,7 +308,7 @@ impl<'a> SendHeaders<'a> {
         }
         let mut has_separator = false;
         for (property, _) in PROPERTIES {
-            let value = match self.head.property(property, scratch) {
+            let value = match self.properties.property(property, scratch) {
                 Some(value) if memchr(b'\\', value).is_some() => unescape(value).into_owned(),
                 _ => continue,
             };

@@ -9,10 +9,10 @@ use super::super::ranges::Ranges;
 use super::super::settings::QueueSettings;
 use super::super::test_stage::dead_lettering;
 use super::*;
-use crate::delivery::{Count, Delivery, Holding, Taken};
+use crate::delivery::{Delivery, DeliveryCount, RecordRef, Taken};
 use crate::id::{ConnectionId, DurableQueueId, Reader, ReaderId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::message::{Address, AddressView, OriginId, Properties, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
 
@@ -34,12 +34,12 @@ fn queue_with(settings: QueueSettings, lsns: impl IntoIterator<Item = u64>) -> (
     let mut queue = Queue::new(VhostId(0), Name::from("q"), settings, Gauge::default(), NOW);
     queue.make_durable(DurableQueueId(1));
     for lsn in lsns {
-        let mut head = Head::new(OriginId::BROKER);
-        (head.is_persistent, head.delay_ms) = (true, NonZeroU32::new(60_000));
+        let mut properties = Properties::new(OriginId::BROKER);
+        (properties.is_persistent, properties.delay_ms) = (true, NonZeroU32::new(60_000));
         let address = Arc::new(Address::new(b"", b"q"));
         let address = AddressView::new(&address);
         let arrival = Arrival { address: &address, deaths: None, lsn: Lsn(lsn), now: NOW };
-        queue.enqueue(&Publication::new(&head, b"", &[b'x'; 300]), &arrival, &mut Effects::default());
+        queue.enqueue(&Publication::new(&properties, b"", &[b'x'; 300]), &arrival, &mut Effects::default());
     }
     let one = queue.delayed_memory() / queue.delayed_len().max(1);
     (queue, one)
@@ -174,17 +174,21 @@ fn what_is_known_of_deliveries_holds_for_what_was_delayed() {
     ] {
         let settings = QueueSettings { is_durable: true, delivery_limit: limit, ..dead_lettering() };
         let (mut queue, id, entries) = on_disk(settings, 1..=3);
-        let holding = Holding { queue: DurableQueueId(1), lsn: Lsn(2) };
+        let record_ref = RecordRef { queue: DurableQueueId(1), lsn: Lsn(2) };
         queue.restore_counts(
-            [Count { holding, failures, is_redelivered: true, is_rejected: false }].into_iter(),
+            [DeliveryCount { record_ref, failures, is_redelivered: true, is_rejected: false }].into_iter(),
         );
         let mut effects = Effects::default();
         assert_eq!(queue.page_read(id, entries, NOW, &mut effects), 0);
         let given = given(&mut queue, DUE, &mut effects);
         assert_eq!(given, expected, "{failures} of {limit:?}");
-        let buried: Vec<u64> =
-            effects.dead.iter().filter_map(|dead| dead.holding).map(|holding| holding.lsn.0).collect();
-        assert_eq!(buried, dead, "{failures} of {limit:?}");
+        let dead_lettered: Vec<u64> = effects
+            .dead
+            .iter()
+            .filter_map(|dead| dead.record_ref)
+            .map(|record_ref| record_ref.lsn.0)
+            .collect();
+        assert_eq!(dead_lettered, dead, "{failures} of {limit:?}");
         assert_eq!(queue.pages_len(), 0, "nobody needs it");
     }
 }
@@ -195,9 +199,10 @@ fn what_was_given_out_before_it_was_written_is_known_to_be_so() {
         let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
         let (mut queue, id, mut entries) = on_disk(settings, 1..=2);
         entries[0].envelope.is_redelivered = is_redelivered;
-        let holding = Holding { queue: DurableQueueId(1), lsn: Lsn(1) };
+        let record_ref = RecordRef { queue: DurableQueueId(1), lsn: Lsn(1) };
         queue.restore_counts(
-            [Count { holding, failures: 0, is_redelivered: false, is_rejected: false }].into_iter(),
+            [DeliveryCount { record_ref, failures: 0, is_redelivered: false, is_rejected: false }]
+                .into_iter(),
         );
         assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
         assert_eq!(given(&mut queue, DUE, &mut Effects::default()), [(0, is_redelivered), (0, false)]);

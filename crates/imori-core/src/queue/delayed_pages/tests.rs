@@ -15,7 +15,7 @@ use super::*;
 use crate::delivery::{Delivery, Outcome, Taken};
 use crate::id::Reader;
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Head, OriginId, Property, Publication, Span};
+use crate::message::{Address, AddressView, OriginId, Properties, Property, Publication, Span};
 use crate::queue::Arrival;
 use crate::record::{RecordKind, encode_counts, encode_message, encode_settle};
 use crate::restore::Leaving;
@@ -89,12 +89,13 @@ impl Bench {
     ) {
         let number = self.sent.len();
         let body = format!("{number:>len$}");
-        let mut head = Head::new(OriginId::BROKER);
-        (head.is_persistent, head.priority, head.delay_ms) = (is_persistent, Some(priority), delay_ms);
+        let mut properties = Properties::new(OriginId::BROKER);
+        (properties.is_persistent, properties.priority, properties.delay_ms) =
+            (is_persistent, Some(priority), delay_ms);
         if !name.is_empty() {
-            head.set(Property::MessageId, Span::new(0, name.len()).expect("it is short"));
+            properties.set(Property::MessageId, Span::new(0, name.len()).expect("it is short"));
         }
-        let publication = Publication::new(&head, name.as_bytes(), body.as_bytes());
+        let publication = Publication::new(&properties, name.as_bytes(), body.as_bytes());
         let address = Arc::new(Address::new(b"", b"q"));
         let address = AddressView::new(&address);
         let lsn = match is_persistent {

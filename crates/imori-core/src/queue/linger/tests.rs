@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::settings::QueueSettings;
-use super::super::test_stage::{SECOND, Stage, UNLIMITED, dead_lettering, entry, head, head_with};
+use super::super::test_stage::{
+    SECOND, Stage, UNLIMITED, dead_lettering, entry, properties, properties_with,
+};
 use super::*;
 use crate::confirm::Lsn;
-use crate::delivery::{Count, Outcome};
+use crate::delivery::{DeliveryCount, Outcome};
 use crate::id::DurableQueueId;
-use crate::message::{Address, AddressView, Head, Publication};
+use crate::message::{Address, AddressView, Properties, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
 
@@ -24,11 +26,11 @@ fn durable(settings: QueueSettings) -> Stage {
     stage
 }
 
-fn publish(stage: &mut Stage, lsn: u64, head: &Head, body: &[u8]) {
+fn publish(stage: &mut Stage, lsn: u64, properties: &Properties, body: &[u8]) {
     let address = Address::new(b"", b"q");
     let address = &AddressView::passing(&address.exchange, b"q");
     let arrival = Arrival { address, deaths: None, lsn: Lsn(lsn), now: stage.now };
-    stage.queue.enqueue(&Publication::new(head, b"", body), &arrival, &mut stage.effects);
+    stage.queue.enqueue(&Publication::new(properties, b"", body), &arrival, &mut stage.effects);
     stage.deliver();
 }
 
@@ -39,11 +41,11 @@ fn room(stage: &mut Stage, bytes: Option<usize>) -> String {
     assert!(stage.queue.new_wake_up().is_none_or(|at| at <= stage.now));
     stage.queue.woken(stage.now);
     stage.deliver();
-    stage.buried()
+    stage.dead_lettered()
 }
 
 #[test]
-fn what_dies_without_room_lingers_and_goes_in_its_order() {
+fn dead_letters_without_room_are_pending_and_go_in_their_order() {
     let limited = QueueSettings { delivery_limit: Some(0), ..dead_lettering() };
     for (settings, outcome, reason, (failures, is_rejected)) in [
         (dead_lettering(), Outcome::Reject, "rejected", (0, true)),
@@ -51,17 +53,22 @@ fn what_dies_without_room_lingers_and_goes_in_its_order() {
     ] {
         let mut stage = durable(settings);
         for (lsn, body) in [(1, b"a"), (2, b"b"), (3, b"c")] {
-            publish(&mut stage, lsn, &head(), body);
+            publish(&mut stage, lsn, &properties(), body);
         }
         for sequence in [2, 1, 3] {
             assert!(stage.settle(sequence, outcome));
         }
-        assert_eq!((stage.buried(), stage.queue.unsettled_len()), (String::new(), 3), "{reason}");
+        assert_eq!((stage.dead_lettered(), stage.queue.unsettled_len()), (String::new(), 3), "{reason}");
         assert_eq!(stage.queue.floor(), Some(Lsn(1)), "their records are needed");
-        let known: Vec<_> = stage.effects.lingering.iter().map(|count| count.holding.lsn.0).collect();
+        let known: Vec<_> =
+            stage.effects.pending_dead_letters.iter().map(|count| count.record_ref.lsn.0).collect();
         assert_eq!(known, [2, 1, 3], "that is not forgotten");
-        let is_told = |count: &Count| (count.failures, count.is_rejected) == (failures, is_rejected);
-        assert!(stage.effects.lingering.iter().all(is_told), "{:?}", stage.effects.lingering);
+        let is_told = |count: &DeliveryCount| (count.failures, count.is_rejected) == (failures, is_rejected);
+        assert!(
+            stage.effects.pending_dead_letters.iter().all(is_told),
+            "{:?}",
+            stage.effects.pending_dead_letters
+        );
         assert_eq!(room(&mut stage, Some(2 * ONE)), format!("a:{reason} b:{reason}"));
         assert_eq!(stage.queue.floor(), Some(Lsn(3)));
         assert_eq!(room(&mut stage, Some(ONE - 1)), "");
@@ -72,20 +79,22 @@ fn what_dies_without_room_lingers_and_goes_in_its_order() {
 
 #[test]
 fn what_goes_nowhere_or_has_no_record_needs_no_room() {
-    for (settings, lsn, buried) in [(QueueSettings::default(), 1, ""), (dead_lettering(), 0, "a:rejected")] {
+    for (settings, lsn, dead_lettered) in
+        [(QueueSettings::default(), 1, ""), (dead_lettering(), 0, "a:rejected")]
+    {
         let mut stage = durable(settings);
-        publish(&mut stage, lsn, &head(), b"a");
+        publish(&mut stage, lsn, &properties(), b"a");
         stage.settle(1, Outcome::Reject);
-        assert_eq!((stage.buried().as_str(), stage.queue.unsettled_len()), (buried, 0));
+        assert_eq!((stage.dead_lettered().as_str(), stage.queue.unsettled_len()), (dead_lettered, 0));
         assert_eq!(stage.effects.settled.len(), usize::from(lsn == 1));
     }
 }
 
 #[test]
-fn nothing_overtakes_what_lingers() {
+fn nothing_overtakes_pending_dead_letters() {
     let mut stage = durable(dead_lettering());
     for lsn in 1..=2 {
-        publish(&mut stage, lsn, &head(), b"a");
+        publish(&mut stage, lsn, &properties(), b"a");
     }
     stage.settle(1, Outcome::Reject);
     stage.effects = Effects::default();
@@ -98,44 +107,49 @@ fn nothing_overtakes_what_lingers() {
             .effects
             .dead
             .iter()
-            .map(|dead| dead.holding.expect("it has a record").lsn.0)
+            .map(|dead| dead.record_ref.expect("it has a record").lsn.0)
             .collect::<Vec<_>>(),
         [1, 2]
     );
 }
 
 #[test]
-fn a_queue_in_which_too_much_lingers_gives_out_nothing_until_there_is_room() {
+fn a_queue_with_too_many_pending_dead_letters_gives_out_nothing_until_there_is_room() {
     let mut stage = Stage::new(dead_lettering());
     stage.queue.make_durable(DurableQueueId(7));
     stage.effects = Effects::within(0);
-    let body = vec![7; LINGERING_BYTES_MAX / 4];
+    let body = vec![7; PENDING_DEAD_LETTER_BYTES_MAX / 4];
     for lsn in 1..=8 {
-        publish(&mut stage, lsn, &head_with(None, Some(1_000)), &body);
+        publish(&mut stage, lsn, &properties_with(None, Some(1_000)), &body);
     }
-    publish(&mut stage, 9, &head(), b"last");
+    publish(&mut stage, 9, &properties(), b"last");
     stage.now = stage.now.after(SECOND);
     stage.consume(1, 0, UNLIMITED);
     assert_eq!((stage.queue.unsettled_len(), stage.queue.ready_len()), (4, 5), "as many as there may be");
     assert!(stage.given.is_empty());
-    let buried = room(&mut stage, None);
-    assert_eq!((buried.matches("expired").count(), stage.given.len()), (8, 1), "{}", stage.given.len());
+    let dead_lettered = room(&mut stage, None);
+    assert_eq!(
+        (dead_lettered.matches("expired").count(), stage.given.len()),
+        (8, 1),
+        "{}",
+        stage.given.len()
+    );
 }
 
 #[test]
 fn what_was_rejected_is_rejected_after_a_restart_too() {
-    let doom = |stage: &Stage, failures, is_rejected| {
+    let death_reason = |stage: &Stage, failures, is_rejected| {
         let envelope = Envelope { failures, is_rejected, ..entry(Lsn(1), b"").envelope };
-        stage.queue.doom(&envelope)
+        stage.queue.death_reason(&envelope)
     };
     let stage = durable(QueueSettings { delivery_limit: Some(u32::MAX), ..dead_lettering() });
-    let reasons = [0, 1, u32::MAX].map(|failures| doom(&stage, failures, false));
+    let reasons = [0, 1, u32::MAX].map(|failures| death_reason(&stage, failures, false));
     assert_eq!(reasons, [None, None, None], "no number of failures is a rejection");
-    assert_eq!(doom(&stage, 0, true), Some(DeathReason::Rejected));
+    assert_eq!(death_reason(&stage, 0, true), Some(DeathReason::Rejected));
     let limited = durable(QueueSettings { delivery_limit: Some(1), ..dead_lettering() });
-    let reasons = [0, 1, 2].map(|failures| doom(&limited, failures, false));
+    let reasons = [0, 1, 2].map(|failures| death_reason(&limited, failures, false));
     assert_eq!(reasons, [None, None, Some(DeathReason::DeliveryLimit)]);
-    assert_eq!(doom(&limited, 2, true), Some(DeathReason::Rejected));
+    assert_eq!(death_reason(&limited, 2, true), Some(DeathReason::Rejected));
 }
 
 #[test]

@@ -3,15 +3,15 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::super::press::pressed_above;
+use super::super::press::throttled_above;
 use super::super::publish::Published;
 use super::super::settings::QueueSettings;
 use super::super::test_stage::dead_lettering;
 use super::steps::{NOW, READER, consume, cut_all, drafts, enqueue, fill, lsns, on_disk, place, queue};
 use super::*;
-use crate::delivery::{Holding, Outcome, Taken};
+use crate::delivery::{Outcome, RecordRef, Taken};
 use crate::id::DurableQueueId;
-use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::message::{Address, AddressView, OriginId, Properties, Publication};
 use crate::queue::Arrival;
 
 /// Takes delayed messages until so many bytes of memory are in use.
@@ -19,13 +19,13 @@ fn fill_delayed(queue: &mut Queue, bytes: usize) {
     let mut lsn = 1_000_000;
     while queue.delayed_memory() < bytes {
         lsn += 1;
-        let mut head = Head::new(OriginId::BROKER);
-        (head.is_persistent, head.delay_ms) = (true, NonZeroU32::new(60_000));
+        let mut properties = Properties::new(OriginId::BROKER);
+        (properties.is_persistent, properties.delay_ms) = (true, NonZeroU32::new(60_000));
         let address = Arc::new(Address::new(b"", b"q"));
         let address = AddressView::new(&address);
         let arrival = Arrival { address: &address, deaths: None, lsn: Lsn(lsn), now: NOW };
         let body = [b'x'; 300];
-        queue.enqueue(&Publication::new(&head, b"", &body), &arrival, &mut Effects::default());
+        queue.enqueue(&Publication::new(&properties, b"", &body), &arrival, &mut Effects::default());
     }
 }
 
@@ -101,13 +101,13 @@ fn publishers_wait_while_copies_are_written_and_no_longer() {
         let mut queue = queue();
         fill(&mut queue, 0, 60_000);
         let share = 1_000;
-        assert!(queue.ready.memory() > pressed_above(share));
+        assert!(queue.ready.memory() > throttled_above(share));
         queue.weigh(share);
-        assert!(!queue.is_pressing(), "nothing is on its way to the disk");
+        assert!(!queue.is_throttling(), "nothing is on its way to the disk");
         let copies = queue.spill(Lsn(u64::MAX - 1), usize::MAX);
         assert!(!copies.is_empty());
         queue.weigh(share);
-        assert!(queue.is_pressing());
+        assert!(queue.is_throttling());
         for (segment, draft) in (0..).zip(copies) {
             match is_well {
                 true => queue.page_written(&draft, place(segment)),
@@ -115,7 +115,7 @@ fn publishers_wait_while_copies_are_written_and_no_longer() {
             }
         }
         queue.weigh(share);
-        assert!(!queue.is_pressing(), "written well: {is_well}");
+        assert!(!queue.is_throttling(), "written well: {is_well}");
     }
 }
 
@@ -181,9 +181,13 @@ fn what_is_too_much_goes_when_it_was_read_where_the_oldest_go() {
         }
         let mut effects = Effects::default();
         assert_eq!(queue.page_read(id, entries, NOW, &mut effects), 0);
-        let buried: Vec<u64> =
-            effects.dead.iter().filter_map(|dead| dead.holding).map(|holding| holding.lsn.0).collect();
-        assert_eq!((&*buried, queue.ready_len()), (dead, ready), "{overflow:?}");
+        let dead_lettered: Vec<u64> = effects
+            .dead
+            .iter()
+            .filter_map(|dead| dead.record_ref)
+            .map(|record_ref| record_ref.lsn.0)
+            .collect();
+        assert_eq!((&*dead_lettered, queue.ready_len()), (dead, ready), "{overflow:?}");
     }
 }
 
@@ -195,7 +199,7 @@ fn a_checkpoint_counts_what_may_fail_only_where_failures_have_a_limit() {
         assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
         let sequence = take_one(&mut queue);
         let counted = |queue: &mut Queue| -> Vec<(u64, u32)> {
-            queue.tally().counts.iter().map(|count| (count.holding.lsn.0, count.failures)).collect()
+            queue.tally().counts.iter().map(|count| (count.record_ref.lsn.0, count.failures)).collect()
         };
         assert_eq!(counted(&mut queue), expected, "{delivery_limit:?}");
         // What came back is known to have been given out, failed or not.
@@ -256,7 +260,7 @@ fn what_comes_while_older_ones_are_on_disk_waits_behind_them() {
     let (mut queue, id, entries) = on_disk(QueueSettings { is_durable: true, ..QueueSettings::default() });
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);
-    let (head, address) = (Head::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
+    let (properties, address) = (Properties::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
     let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn: Lsn::NONE, now: NOW };
     let mut given = Vec::new();
     let mut offer = |_, delivery: &crate::delivery::Delivery<'_>| {
@@ -264,7 +268,8 @@ fn what_comes_while_older_ones_are_on_disk_waits_behind_them() {
         Taken::Settled
     };
     let mut effects = Effects::default();
-    let published = queue.publish(&Publication::new(&head, b"", b"new"), &arrival, &mut offer, &mut effects);
+    let published =
+        queue.publish(&Publication::new(&properties, b"", b"new"), &arrival, &mut offer, &mut effects);
     assert_eq!(published, Ok(Published::Waiting));
     assert_eq!(queue.page_read(id, entries, NOW, &mut effects), 0);
     queue.deliver(NOW, &mut offer, &mut effects);
@@ -275,9 +280,13 @@ fn what_comes_while_older_ones_are_on_disk_waits_behind_them() {
 fn what_was_known_of_deliveries_is_forgotten_when_newer_is_known() {
     let settings = QueueSettings { is_durable: true, delivery_limit: Some(9), ..QueueSettings::default() };
     let (mut queue, id, entries) = on_disk(settings);
-    let holding = |lsn| Holding { queue: DurableQueueId(1), lsn: Lsn(lsn) };
-    let known =
-        |(lsn, failures)| Count { holding: holding(lsn), failures, is_redelivered: true, is_rejected: false };
+    let record_ref = |lsn| RecordRef { queue: DurableQueueId(1), lsn: Lsn(lsn) };
+    let known = |(lsn, failures)| DeliveryCount {
+        record_ref: record_ref(lsn),
+        failures,
+        is_redelivered: true,
+        is_rejected: false,
+    };
     queue.restore_counts([(1, 3), (2, 5), (3, 7)].map(known).into_iter());
     assert_eq!(queue.page_read(id, entries, NOW, &mut Effects::default()), 0);
     let sequence = take_one(&mut queue);

@@ -9,7 +9,7 @@ use crate::delivery::Outcome;
 use crate::delivery::Taken;
 use crate::id::{ConnectionId, DurableQueueId, Reader, ReaderId, VhostId};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::message::{Address, AddressView, OriginId, Properties, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
 
@@ -35,13 +35,13 @@ pub(super) fn queue() -> Queue {
 
 /// Takes a message with this record.
 pub(super) fn enqueue(queue: &mut Queue, lsn: Lsn, priority: u8, len: usize) {
-    let mut head = Head::new(OriginId::BROKER);
-    (head.is_persistent, head.priority) = (lsn != Lsn::NONE, Some(priority));
+    let mut properties = Properties::new(OriginId::BROKER);
+    (properties.is_persistent, properties.priority) = (lsn != Lsn::NONE, Some(priority));
     let body = vec![b'x'; len];
     let address = Arc::new(Address::new(b"", b"q"));
     let address = AddressView::new(&address);
     let arrival = Arrival { address: &address, deaths: None, lsn, now: NOW };
-    queue.enqueue(&Publication::new(&head, b"", &body), &arrival, &mut Effects::default());
+    queue.enqueue(&Publication::new(&properties, b"", &body), &arrival, &mut Effects::default());
 }
 
 /// Takes messages with rising records until so many bytes of memory are in use; gives what one takes.

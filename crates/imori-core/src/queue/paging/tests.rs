@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::super::settings::{DeadLetter, QueueSettings};
+use super::super::settings::{DeadLetterTarget, QueueSettings};
 use super::super::test_disk::{Disk, Given, QUEUE, READER, Side, VHOST, restored, side};
 use super::*;
 use crate::delivery::{Delivery, Outcome, Taken};
 use crate::id::Reader;
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::message::{Address, AddressView, OriginId, Properties, Publication};
 use crate::name::Name;
 use crate::queue::Arrival;
 use crate::record::{
@@ -80,10 +80,10 @@ impl Twins {
         let body = format!("{:>len$}", self.next_body);
         self.next_body += 1;
         self.has_expiration |= expiration_ms.is_some();
-        let mut head = Head::new(OriginId::BROKER);
-        (head.is_persistent, head.priority, head.expiration_ms) =
+        let mut properties = Properties::new(OriginId::BROKER);
+        (properties.is_persistent, properties.priority, properties.expiration_ms) =
             (is_persistent, Some(priority), expiration_ms);
-        let publication = Publication::new(&head, b"", body.as_bytes());
+        let publication = Publication::new(&properties, b"", body.as_bytes());
         let address = Arc::new(Address::new(b"", b"q"));
         let address = AddressView::new(&address);
         let lsn = match is_persistent {
@@ -117,7 +117,7 @@ impl Twins {
             .settled
             .iter()
             .copied()
-            .chain(effects.dead.iter().filter_map(|dead| dead.holding))
+            .chain(effects.dead.iter().filter_map(|dead| dead.record_ref))
             .collect();
         for (kind, payload) in [
             (RecordKind::Count, (!effects.counted.is_empty()).then(|| encode_counts(&effects.counted))),
@@ -417,7 +417,7 @@ fn run(settings: QueueSettings, share: usize, steps: &[Step]) -> Result<usize, T
 }
 
 fn settings(priority_max: Option<u8>, delivery_limit: Option<u32>, is_dead_lettering: bool) -> QueueSettings {
-    let target = DeadLetter { exchange: Name::from("dlx"), routing_key: None };
+    let target = DeadLetterTarget { exchange: Name::from("dlx"), routing_key: None };
     QueueSettings {
         is_durable: true,
         priority_max,
@@ -433,10 +433,10 @@ fn pages_follow_each_other_as_their_messages_do_whatever_their_records() {
         let mut queue =
             Queue::new(VHOST, Name::from("q"), settings(None, None, false), Gauge::default(), Time(0));
         queue.make_durable(QUEUE);
-        let (head, address) = (Head::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
+        let (properties, address) = (Properties::new(OriginId::BROKER), Arc::new(Address::new(b"", b"q")));
         for lsn in lsns.map(Lsn) {
             let arrival = Arrival { address: &AddressView::new(&address), deaths: None, lsn, now: Time(0) };
-            queue.enqueue(&Publication::new(&head, b"", b"body"), &arrival, &mut Effects::default());
+            queue.enqueue(&Publication::new(&properties, b"", b"body"), &arrival, &mut Effects::default());
         }
         let mut entries: Vec<PageEntry> = Vec::new();
         for index in 0..lsns.len() as u32 {

@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use crate::confirm::Lsn;
 use crate::id::{ConnectionId, DurableQueueId, VhostId};
-use crate::limits::{PRESS_BYTES, PRESS_SHARES};
+use crate::limits::{THROTTLE_BYTES, THROTTLE_SHARES};
 use crate::memory::Gauge;
-use crate::message::{Address, AddressView, Head, OriginId, Publication};
+use crate::message::{Address, AddressView, OriginId, Properties, Publication};
 use crate::name::Name;
-use crate::queue::press::pressed_above;
+use crate::queue::press::throttled_above;
 use crate::queue::{Arrival, Effects, PageDraft, PagePlace, PageWork, Queue, QueueSettings};
 use crate::time::Time;
 
@@ -22,21 +22,21 @@ fn publisher(slot: u32) -> ConnectionId {
 }
 
 /// A queue, what it asked for, and who was told to go on.
-struct Pressed {
+struct Throttled {
     queue: Queue,
     gauge: Gauge,
     drafts: Vec<PageDraft>,
-    relieved: Vec<ConnectionId>,
+    unthrottled: Vec<ConnectionId>,
     last: u64,
 }
 
-impl Pressed {
-    fn new() -> Pressed {
+impl Throttled {
+    fn new() -> Throttled {
         let gauge = Gauge::default();
         let settings = QueueSettings { is_durable: true, ..QueueSettings::default() };
         let mut queue = Queue::new(VhostId(0), Name::from("q"), settings, gauge.clone(), NOW);
         queue.make_durable(DurableQueueId(1));
-        Pressed { queue, gauge, drafts: Vec::new(), relieved: Vec::new(), last: 0 }
+        Throttled { queue, gauge, drafts: Vec::new(), unthrottled: Vec::new(), last: 0 }
     }
 
     /// Does what every change of a queue is followed by.
@@ -46,19 +46,19 @@ impl Pressed {
                 self.drafts.extend(drafts);
             }
         }
-        self.relieved.extend(self.queue.weigh(SHARE));
-        assert_eq!(self.gauge.pressing(), usize::from(self.queue.is_pressing()));
+        self.unthrottled.extend(self.queue.weigh(SHARE));
+        assert_eq!(self.gauge.throttling(), usize::from(self.queue.is_throttling()));
     }
 
     fn enqueue(&mut self, now: Time) {
         self.last += 1;
-        let mut head = Head::new(OriginId::BROKER);
-        head.is_persistent = true;
+        let mut properties = Properties::new(OriginId::BROKER);
+        properties.is_persistent = true;
         let address = Arc::new(Address::new(b"", b"q"));
         let address = AddressView::new(&address);
         let arrival = Arrival { address: &address, deaths: None, lsn: Lsn(self.last), now };
         let body = vec![b'x'; BODY];
-        self.queue.enqueue(&Publication::new(&head, b"", &body), &arrival, &mut Effects::default());
+        self.queue.enqueue(&Publication::new(&properties, b"", &body), &arrival, &mut Effects::default());
         self.look(now);
     }
 
@@ -66,7 +66,7 @@ impl Pressed {
     fn fill(&mut self, now: Time, messages: usize) -> bool {
         (0..messages).any(|_| {
             self.enqueue(now);
-            self.queue.is_pressing()
+            self.queue.is_throttling()
         })
     }
 
@@ -82,95 +82,95 @@ impl Pressed {
 }
 
 #[test]
-fn a_queue_presses_while_it_is_far_too_long_and_pages_are_written() {
-    let mut pressed = Pressed::new();
-    assert!(!pressed.queue.press(publisher(1)), "nobody has to wait for an empty queue");
-    assert!(pressed.fill(NOW, 1_000));
-    let memory = pressed.queue.ready.memory();
-    let bound = SHARE + PRESS_SHARES * SHARE;
-    assert!((bound..bound + 2 * BODY + 400).contains(&memory), "{memory} at the begin of a press");
+fn a_queue_throttles_while_it_is_far_too_long_and_pages_are_written() {
+    let mut throttled = Throttled::new();
+    assert!(!throttled.queue.throttle(publisher(1)), "nobody has to wait for an empty queue");
+    assert!(throttled.fill(NOW, 1_000));
+    let memory = throttled.queue.ready.memory();
+    let bound = SHARE + THROTTLE_SHARES * SHARE;
+    assert!((bound..bound + 2 * BODY + 400).contains(&memory), "{memory} at the begin of a throttle");
     for slot in [3, 1, 2, 2] {
-        assert!(pressed.queue.press(publisher(slot)));
+        assert!(throttled.queue.throttle(publisher(slot)));
     }
     // The next batch leaves memory with the last page of the one before.
-    let first: Vec<PageDraft> = std::mem::take(&mut pressed.drafts);
+    let first: Vec<PageDraft> = std::mem::take(&mut throttled.drafts);
     let (last, others) = first.split_last().expect("it has begun to write");
     for draft in others {
-        pressed.written(draft);
-        assert!(pressed.queue.is_pressing() && pressed.drafts.is_empty());
+        throttled.written(draft);
+        assert!(throttled.queue.is_throttling() && throttled.drafts.is_empty());
     }
-    pressed.written(last);
-    assert!(!pressed.queue.is_pressing() && !pressed.drafts.is_empty());
-    assert_eq!(pressed.relieved, [3, 1, 2].map(publisher), "in their order, each once");
-    assert!(!pressed.queue.press(publisher(1)), "it is short enough");
+    throttled.written(last);
+    assert!(!throttled.queue.is_throttling() && !throttled.drafts.is_empty());
+    assert_eq!(throttled.unthrottled, [3, 1, 2].map(publisher), "in their order, each once");
+    assert!(!throttled.queue.throttle(publisher(1)), "it is short enough");
 }
 
 #[test]
 fn where_nothing_can_be_written_nobody_waits_for_ever() {
-    let mut pressed = Pressed::new();
-    assert!(pressed.fill(NOW, 1_000) && pressed.queue.press(publisher(7)));
-    for draft in std::mem::take(&mut pressed.drafts) {
-        assert!(pressed.relieved.is_empty());
-        pressed.failed(draft);
+    let mut throttled = Throttled::new();
+    assert!(throttled.fill(NOW, 1_000) && throttled.queue.throttle(publisher(7)));
+    for draft in std::mem::take(&mut throttled.drafts) {
+        assert!(throttled.unthrottled.is_empty());
+        throttled.failed(draft);
     }
-    assert_eq!(pressed.relieved, [publisher(7)]);
+    assert_eq!(throttled.unthrottled, [publisher(7)]);
     // The alarms of memory and disk see to it until pages are tried again.
-    assert!(!pressed.fill(NOW, 1_000) && pressed.drafts.is_empty());
-    pressed.enqueue(LATER);
-    assert!(!pressed.drafts.is_empty() && pressed.fill(LATER, 1_000), "then they wait again");
+    assert!(!throttled.fill(NOW, 1_000) && throttled.drafts.is_empty());
+    throttled.enqueue(LATER);
+    assert!(!throttled.drafts.is_empty() && throttled.fill(LATER, 1_000), "then they wait again");
 }
 
 #[test]
 fn pages_that_are_copied_are_pages_that_are_written() {
     for is_written in [true, false] {
-        let mut pressed = Pressed::new();
+        let mut throttled = Throttled::new();
         // Nothing is cut of what is on its way to a page already.
-        pressed.last = 0;
+        throttled.last = 0;
         for _ in 0..40 {
-            pressed.enqueue(NOW);
+            throttled.enqueue(NOW);
         }
-        let own: Vec<PageDraft> = std::mem::take(&mut pressed.drafts);
-        let copies = pressed.queue.spill(Lsn(u64::MAX - 1), usize::MAX);
+        let own: Vec<PageDraft> = std::mem::take(&mut throttled.drafts);
+        let copies = throttled.queue.spill(Lsn(u64::MAX - 1), usize::MAX);
         assert!(!copies.is_empty());
-        own.iter().for_each(|draft| pressed.written(draft));
-        for draft in std::mem::take(&mut pressed.drafts) {
-            pressed.written(&draft);
+        own.iter().for_each(|draft| throttled.written(draft));
+        for draft in std::mem::take(&mut throttled.drafts) {
+            throttled.written(&draft);
         }
-        assert!(pressed.fill(NOW, 1_000), "who publishes is no faster than the checkpointer");
-        pressed.queue.press(publisher(5));
-        for draft in std::mem::take(&mut pressed.drafts) {
-            pressed.failed(draft);
+        assert!(throttled.fill(NOW, 1_000), "who publishes is no faster than the checkpointer");
+        throttled.queue.throttle(publisher(5));
+        for draft in std::mem::take(&mut throttled.drafts) {
+            throttled.failed(draft);
         }
-        assert!(pressed.queue.is_pressing() && pressed.relieved.is_empty());
+        assert!(throttled.queue.is_throttling() && throttled.unthrottled.is_empty());
         for copy in copies {
-            if is_written { pressed.written(&copy) } else { pressed.failed(copy) }
+            if is_written { throttled.written(&copy) } else { throttled.failed(copy) }
         }
-        for draft in std::mem::take(&mut pressed.drafts) {
-            pressed.failed(draft);
+        for draft in std::mem::take(&mut throttled.drafts) {
+            throttled.failed(draft);
         }
-        assert_eq!(pressed.relieved, [publisher(5)], "written {is_written}");
+        assert_eq!(throttled.unthrottled, [publisher(5)], "written {is_written}");
     }
 }
 
 #[test]
-fn a_queue_that_goes_presses_nobody() {
-    let mut pressed = Pressed::new();
-    assert!(pressed.fill(NOW, 1_000) && pressed.queue.press(publisher(1)));
-    assert_eq!(pressed.queue.relieve(), [publisher(1)]);
-    assert_eq!((pressed.queue.relieve(), pressed.gauge.pressing()), (Vec::new(), 0));
-    assert!(pressed.fill(NOW, 1) && pressed.gauge.pressing() == 1);
-    let Pressed { queue, gauge, drafts, .. } = pressed;
+fn a_queue_that_goes_throttles_nobody() {
+    let mut throttled = Throttled::new();
+    assert!(throttled.fill(NOW, 1_000) && throttled.queue.throttle(publisher(1)));
+    assert_eq!(throttled.queue.unthrottle(), [publisher(1)]);
+    assert_eq!((throttled.queue.unthrottle(), throttled.gauge.throttling()), (Vec::new(), 0));
+    assert!(throttled.fill(NOW, 1) && throttled.gauge.throttling() == 1);
+    let Throttled { queue, gauge, drafts, .. } = throttled;
     drop((queue, drafts));
-    assert_eq!((gauge.pressing(), gauge.bytes()), (0, 0));
+    assert_eq!((gauge.throttling(), gauge.bytes()), (0, 0));
 }
 
 #[test]
 fn purged_is_short() {
-    let mut pressed = Pressed::new();
-    assert!(pressed.fill(NOW, 1_000) && pressed.queue.press(publisher(1)));
-    assert!(pressed.queue.purge(NOW, &mut Effects::default()) > 0);
-    pressed.look(NOW);
-    assert_eq!(pressed.relieved, [publisher(1)]);
+    let mut throttled = Throttled::new();
+    assert!(throttled.fill(NOW, 1_000) && throttled.queue.throttle(publisher(1)));
+    assert!(throttled.queue.purge(NOW, &mut Effects::default()) > 0);
+    throttled.look(NOW);
+    assert_eq!(throttled.unthrottled, [publisher(1)]);
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn what_is_allowed_above_a_share_is_a_few_shares_or_two_batches() {
         (16 << 10, 80 << 10),
         (1 << 20, 5 << 20),
         (8 << 20, 40 << 20),
-        (64 << 20, (64 << 20) + PRESS_BYTES),
+        (64 << 20, (64 << 20) + THROTTLE_BYTES),
         (usize::MAX, usize::MAX),
     ] {
-        assert_eq!(pressed_above(share), expected, "{share}");
+        assert_eq!(throttled_above(share), expected, "{share}");
     }
 }

@@ -12,7 +12,7 @@ use imori_core::queue::{Overflow, QueueSettings};
 use imori_core::room::Room;
 use imori_core::route::{ExchangeKind, Settings};
 use imori_core::world::World;
-use imori_testkit::{Caller, Mail, TestWorld, dying_to};
+use imori_testkit::{Caller, TestMessage, TestWorld, dying_to};
 
 use crate::durable::{durable, durable_dying_to, journal};
 use crate::restored::{beginning, ready, restored};
@@ -55,7 +55,7 @@ fn one_out(world: &TestWorld) -> Caller<'_> {
     client.declare_with("dead", &durable()).expect("it is new");
     client.declare_with("q", &durable_dying_to("", Some("dead"))).expect("it is new");
     client.consume("q", "c", 9);
-    client.mail("", "q", &Mail { body: "m", ..Mail::default() });
+    client.outgoing("", "q", &TestMessage { body: "m", ..TestMessage::default() });
     client
 }
 
@@ -73,8 +73,8 @@ fn what_is_rejected_is_in_one_queue_with_room_or_without() {
     type Reject = fn(&TestWorld, &Caller<'_>);
     let alone: Reject = |_, client| assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
     let in_a_transaction: Reject = |world, client| {
-        let head = Mail::default().head();
-        let view = MessageView { head: &head, text: b"", body: b"other" };
+        let properties = TestMessage::default().properties();
+        let view = MessageView { properties: &properties, text: b"", body: b"other" };
         let steps = [
             Step::Settle { session: SessionId(0), numbers: Numbers::One(1), outcome: REJECT },
             Step::Publish {
@@ -85,12 +85,12 @@ fn what_is_rejected_is_in_one_queue_with_room_or_without() {
         broker::commit(world, &client.actor(), &steps).unwrap();
     };
     for (how, reject, published) in [("alone", alone, 0), ("in a transaction", in_a_transaction, 1)] {
-        for (room, lingers) in [(None, false), (Some(0), true), (Some(1 << 20), false)] {
+        for (room, is_pending_dead_letter) in [(None, false), (Some(0), true), (Some(1 << 20), false)] {
             let world = TestWorld::new();
             let client = one_out(&world);
             world.room.set(room);
             reject(&world, &client);
-            let now = [usize::from(lingers), usize::from(!lingers) + published];
+            let now = [usize::from(is_pending_dead_letter), usize::from(!is_pending_dead_letter) + published];
             check(&world, now, [0, 1 + published], &format!("{how}, {room:?}"));
             assert_eq!(client.read(), "c:m;", "it is given out once");
             // The queue is woken when there may be room again.
@@ -111,9 +111,10 @@ fn what_a_full_queue_refused_is_given_to_nobody_after_a_start() {
         let full = QueueSettings { length_max: Some(1), overflow, ..dying };
         client.declare_with("dead", &durable()).expect("it is new");
         client.declare_with("q", &full).expect("it is new");
-        client.mail("", "q", &Mail { body: "taken", ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body: "taken", ..TestMessage::default() });
         world.room.set(Some(0));
-        let report = client.mail("", "q", &Mail { body: "refused", delay_ms, ..Mail::default() });
+        let report =
+            client.outgoing("", "q", &TestMessage { body: "refused", delay_ms, ..TestMessage::default() });
         assert_eq!(report.refused_by, Some("q".into()), "{delay_ms}");
         check(&world, [2, 0], [1, 1], &format!("{delay_ms}"));
         world.room.set(None);
@@ -122,24 +123,24 @@ fn what_a_full_queue_refused_is_given_to_nobody_after_a_start() {
     }
 }
 
-/// A message that died for want of anything else, and lingers; the client who rejected it is still there.
-fn one_lingers<'w>(world: &'w TestWorld, settings: &QueueSettings) -> Caller<'w> {
+/// A pending dead letter that died for want of anything else; the client who rejected it is still there.
+fn one_is_pending<'w>(world: &'w TestWorld, settings: &QueueSettings) -> Caller<'w> {
     let client = world.connect(1);
     client.declare_with("dead", &durable()).expect("it is new");
     client.declare_with("q", settings).expect("it is new");
     let reader = client.consume("q", "c", 9);
-    client.mail("", "q", &Mail { body: "m", ..Mail::default() });
+    client.outgoing("", "q", &TestMessage { body: "m", ..TestMessage::default() });
     world.room.set(Some(0));
     assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
-    assert_eq!(world.depth("q"), Some((0, 1)), "it lingers");
+    assert_eq!(world.depth("q"), Some((0, 1)), "it is_pending_dead_letter");
     client.cancel(reader);
     client
 }
 
 #[test]
-fn what_lingers_in_a_queue_that_is_deleted_goes_before_it() {
+fn pending_dead_letters_of_a_deleted_queue_go_before_it() {
     let world = TestWorld::new();
-    let client = one_lingers(&world, &durable_dying_to("", Some("dead")));
+    let client = one_is_pending(&world, &durable_dying_to("", Some("dead")));
     assert_eq!(broker::delete_queue(&world, &client.actor(), b"q"), Ok(0));
     assert_eq!(world.depth("dead"), Some((1, 0)));
     let all = journal(&world);
@@ -151,10 +152,10 @@ fn what_lingers_in_a_queue_that_is_deleted_goes_before_it() {
 }
 
 #[test]
-fn a_queue_in_which_something_lingers_is_not_idle() {
+fn a_queue_with_pending_dead_letters_is_not_idle() {
     let world = TestWorld::new();
     let expires = Some(Duration::from_millis(80));
-    one_lingers(&world, &QueueSettings { expires, ..durable_dying_to("", Some("dead")) });
+    one_is_pending(&world, &QueueSettings { expires, ..durable_dying_to("", Some("dead")) });
     assert!(world.pass(Duration::from_secs(1)) < 40, "it is woken to try again, and for nothing else");
     assert_eq!((world.depth("q"), world.depth("dead")), (Some((0, 1)), Some((0, 0))));
     world.room.set(None);
@@ -165,7 +166,7 @@ fn a_queue_in_which_something_lingers_is_not_idle() {
 #[test]
 fn what_has_no_record_here_takes_room_for_the_one_that_it_gets() {
     let of_memory = QueueSettings { level: Some(Level::Memory), ..durable_dying_to("", Some("dead")) };
-    for (settings, is_transient, lingers) in [
+    for (settings, is_transient, is_pending_dead_letter) in [
         (dying_to("", Some("dead")), false, true),
         (of_memory, false, true),
         (dying_to("", Some("dead")), true, false),
@@ -176,11 +177,11 @@ fn what_has_no_record_here_takes_room_for_the_one_that_it_gets() {
         client.declare_with("dead", &durable()).unwrap();
         client.declare_with("q", &settings).unwrap();
         client.consume("q", "c", 9);
-        client.mail("", "q", &Mail { body: "m", is_transient, ..Mail::default() });
+        client.outgoing("", "q", &TestMessage { body: "m", is_transient, ..TestMessage::default() });
         world.room.set(Some(0));
         let before = journal(&world).len();
         assert_eq!(client.settle(Numbers::One(1), REJECT), Ok(1));
-        let now = [usize::from(lingers), usize::from(!lingers)];
+        let now = [usize::from(is_pending_dead_letter), usize::from(!is_pending_dead_letter)];
         let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
         let case = format!("{settings:?}, transient: {is_transient}");
         assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{case}");
@@ -207,7 +208,7 @@ fn what_dies_at_once_moves_by_and_by() {
             .unwrap();
         let body = "m".repeat(body_bytes);
         for _ in 0..count {
-            client.mail("", "q", &Mail { body: &body, ..Mail::default() });
+            client.outgoing("", "q", &TestMessage { body: &body, ..TestMessage::default() });
         }
         let mut pauses = [1000, 50, 50, 50].map(Duration::from_millis).into_iter();
         let found = moved.map(|_| {
@@ -228,7 +229,7 @@ fn what_an_arrival_pushes_out_moves_as_the_queue_is_woken() {
         client.declare_with("q", &settings).unwrap();
         world.room.set(room);
         for body in ["first", "second"] {
-            client.mail("", "q", &Mail { body, ..Mail::default() });
+            client.outgoing("", "q", &TestMessage { body, ..TestMessage::default() });
         }
         let (moved, stays) = (usize::from(moves), usize::from(!moves));
         check(&world, [1 + stays, moved], [1 + stays, moved], &format!("at once, {room:?}"));

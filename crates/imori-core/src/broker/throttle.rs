@@ -8,10 +8,10 @@ use crate::authorize::Actor;
 use crate::id::QueueId;
 use crate::message::MessageView;
 use crate::pipeline::{authorize_publish, is_inbox, resolve};
-use crate::world::{Event, World};
+use crate::world::{Counter, World};
 
 /// Tells whether a message that is about to be published has to wait, as a queue is too long that would get it. The
-/// publisher is then told by [`World::relieve`] when to ask again.
+/// publisher is then told by [`World::unthrottle`] when to ask again.
 ///
 /// Where no queue is, which is nearly always, this is one look at a number.
 #[inline]
@@ -22,16 +22,16 @@ pub fn must_wait_for_queue<W: World>(
     subject: &[u8],
     view: &MessageView<'_>,
 ) -> bool {
-    world.gauge().pressing() > 0 && is_pressed(world, actor, exchange, subject, view)
+    world.gauge().throttling() > 0 && is_throttled(world, actor, exchange, subject, view)
 }
 
 /// The same of all that a transaction publishes.
 pub fn must_commit_wait_for_queue<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> bool {
-    world.gauge().pressing() > 0
+    world.gauge().throttling() > 0
         && steps.iter().any(|step| match step {
             Step::Publish { address, message } => {
                 let (exchange, subject) = (address.exchange.as_bytes(), address.subject.as_bytes());
-                is_pressed(world, actor, exchange, subject, &message.view())
+                is_throttled(world, actor, exchange, subject, &message.view())
             }
             Step::Settle { .. } => false,
         })
@@ -39,7 +39,7 @@ pub fn must_commit_wait_for_queue<W: World>(world: &W, actor: &Actor<'_>, steps:
 
 /// What cannot be published at all does not wait: its publisher is told so.
 #[cold]
-fn is_pressed<W: World>(
+fn is_throttled<W: World>(
     world: &W,
     actor: &Actor<'_>,
     exchange: &[u8],
@@ -53,11 +53,12 @@ fn is_pressed<W: World>(
         return false;
     }
     let Ok(found) = resolve(world, actor.vhost, exchange, subject, view) else { return false };
-    let press = |id: &QueueId| world.with_queue(*id, |queue| queue.press(actor.connection)) == Some(true);
+    let throttle =
+        |id: &QueueId| world.with_queue(*id, |queue| queue.throttle(actor.connection)) == Some(true);
     // One after the other: who waits for one of them is asked for the next when it goes on.
-    let is_pressed = found.route.queues.iter().any(press);
-    if is_pressed {
-        world.count(Event::Pressed);
+    let is_throttled = found.route.queues.iter().any(throttle);
+    if is_throttled {
+        world.count(Counter::Throttled);
     }
-    is_pressed
+    is_throttled
 }

@@ -14,7 +14,7 @@ use imori_testkit::TestWorld;
 
 use crate::client::{Client, world};
 
-/// As many as make the queue press, and more.
+/// As many as make the queue throttle, and more.
 const ENOUGH: usize = 60;
 
 fn connected(world: &TestWorld, connect: &str) -> Client {
@@ -25,7 +25,7 @@ fn connected(world: &TestWorld, connect: &str) -> Client {
 }
 
 /// A world with a queue that hears `long.*`, has little memory and is far too long.
-fn pressed() -> (TestWorld, Client) {
+fn throttled() -> (TestWorld, Client) {
     let world = world();
     let mut filler = connected(&world, "CONNECT {\"verbose\":false}\r\n");
     let identity = Identity::guest();
@@ -47,18 +47,18 @@ fn text(client: &mut Client, world: &TestWorld) -> String {
 
 #[test]
 fn who_only_publishes_is_read_no_further_and_goes_on_with_what_it_sent() {
-    let (world, mut filler) = pressed();
+    let (world, mut filler) = throttled();
     filler.alarm_ended(&world);
     assert_eq!(filler.next, Next::Parked, "an alarm that ends meanwhile is not what it waits for");
     assert_eq!(world.end_pages(), [filler.id]);
-    filler.relieved(&world);
+    filler.unthrottled(&world);
     assert_eq!(filler.next, Next::More { frame_bytes: None });
     assert_eq!(world.ready_len("long"), ENOUGH);
 }
 
 #[test]
 fn who_reads_too_is_heard_and_others_hear_at_once_what_no_queue_gets() {
-    let (world, _) = pressed();
+    let (world, _) = throttled();
     let mut client = connected(&world, "CONNECT {\"verbose\":false}\r\nSUB short 1\r\n");
     let mut other = connected(&world, "CONNECT {\"verbose\":false}\r\n");
     other.send(&world, b"PUB short 1\r\na\r\n");
@@ -70,7 +70,7 @@ fn who_reads_too_is_heard_and_others_hear_at_once_what_no_queue_gets() {
     other.send(&world, b"PUB more 1\r\nc\r\n");
     assert_eq!(text(&mut client, &world), "MSG more 2 1\r\nc\r\n", "its SUB was obeyed");
     assert!(world.end_pages().contains(&client.id));
-    client.relieved(&world);
+    client.unthrottled(&world);
     assert_eq!(text(&mut client, &world), "PONG\r\nMSG short 1 1\r\nb\r\n");
     assert_eq!(world.ready_len("long"), before + 1);
 }
@@ -78,7 +78,7 @@ fn who_reads_too_is_heard_and_others_hear_at_once_what_no_queue_gets() {
 /// The turn that tells of the end is the one that would have read what came meanwhile.
 #[test]
 fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
-    let (world, _) = pressed();
+    let (world, _) = throttled();
     let mut client = connected(&world, "CONNECT {\"verbose\":false}\r\nSUB short 1\r\n");
     client.send(&world, b"PUB long.b 1\r\nx\r\n");
     assert!(client.connection.waits_for_queue());
@@ -93,13 +93,13 @@ fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
 #[test]
 fn what_waited_is_answered_once() {
     for subscribe in ["", "SUB s 1\r\n"] {
-        let (world, _) = pressed();
+        let (world, _) = throttled();
         let connect = format!("CONNECT {{\"verbose\":true,\"pedantic\":true}}\r\n{subscribe}");
         let mut client = connected(&world, &connect);
         client.send(&world, b"PUB long.* 1\r\nx\r\n");
         assert_eq!(text(&mut client, &world), "", "{subscribe}");
         world.end_pages();
-        client.relieved(&world);
+        client.unthrottled(&world);
         let expected = "-ERR 'Invalid Publish Subject'\r\n+OK\r\n";
         assert_eq!(text(&mut client, &world), expected, "{subscribe}");
     }

@@ -6,11 +6,11 @@ use imori_core::broker::{
     pages_copied,
 };
 use imori_core::id::QueueId;
-use imori_core::message::{Address, Head, MessageView, OriginId, Publication};
+use imori_core::message::{Address, MessageView, OriginId, Properties, Publication};
 use imori_core::name::Name;
 use imori_core::queue::{PageDraft, PagePlace, PageWork, QueueSettings};
-use imori_core::world::{Event, World};
-use imori_testkit::{Caller, Mail, TestWorld};
+use imori_core::world::{Counter, World};
+use imori_testkit::{Caller, TestMessage, TestWorld};
 
 use crate::durable::durable;
 
@@ -18,8 +18,8 @@ use crate::durable::durable;
 const SHARE: usize = 4_000;
 
 fn must_wait_as(world: &TestWorld, actor: &Actor<'_>, exchange: &str, subject: &str) -> bool {
-    let head = Head::new(OriginId::BROKER);
-    let view = MessageView { head: &head, text: b"", body: b"x" };
+    let properties = Properties::new(OriginId::BROKER);
+    let view = MessageView { properties: &properties, text: b"", body: b"x" };
     must_wait_for_queue(world, actor, exchange.as_bytes(), subject.as_bytes(), &view)
 }
 
@@ -28,12 +28,12 @@ fn must_wait(world: &TestWorld, client: &Caller<'_>, exchange: &str, subject: &s
 }
 
 /// Fills a queue until who publishes to it has to wait; gives what it asked of the disk.
-fn press(world: &TestWorld, client: &Caller<'_>, name: &str) -> Vec<PageDraft> {
+fn throttle(world: &TestWorld, client: &Caller<'_>, name: &str) -> Vec<PageDraft> {
     world.share.set(SHARE);
-    let before = world.gauge().pressing();
+    let before = world.gauge().throttling();
     for _ in 0..1_000 {
-        client.mail("", name, &Mail { body: "a message", ..Mail::default() });
-        if world.gauge().pressing() > before {
+        client.outgoing("", name, &TestMessage { body: "a message", ..TestMessage::default() });
+        if world.gauge().throttling() > before {
             let work = world.work.take().into_iter();
             let drafts = work
                 .filter_map(|(_, work)| if let PageWork::Write(drafts) = work { Some(drafts) } else { None });
@@ -49,13 +49,13 @@ fn fail(world: &TestWorld, queue: QueueId, drafts: Vec<PageDraft>) {
 }
 
 #[test]
-fn publishers_of_a_pressing_queue_wait_and_no_others() {
+fn publishers_of_a_throttling_queue_wait_and_no_others() {
     let world = TestWorld::new();
     let (client, other) = (world.connect(1), world.connect(2));
     let long = client.declare_with("long", &durable()).unwrap();
     client.declare_with("short", &QueueSettings::default()).unwrap();
     client.bind("amq.topic", "a.#", long).unwrap();
-    let drafts = press(&world, &client, "long");
+    let drafts = throttle(&world, &client, "long");
     assert!(!drafts.is_empty());
     for (exchange, subject, expected) in [
         ("", "long", true),
@@ -71,9 +71,9 @@ fn publishers_of_a_pressing_queue_wait_and_no_others() {
     let nobody = Identity { user: Name::from("eve"), policy: Policy::Nobody };
     let eve = Actor { identity: &nobody, ..other.actor() };
     assert!(!must_wait_as(&world, &eve, "", "long"), "they are refused at once");
-    assert_eq!(world.counted(Event::Pressed), 2);
+    assert_eq!(world.counted(Counter::Throttled), 2);
     fail(&world, long, drafts);
-    assert_eq!(world.relieved.take(), [other.id]);
+    assert_eq!(world.unthrottled.take(), [other.id]);
     assert!(!must_wait(&world, &other, "", "long"), "nothing is being written any more");
 }
 
@@ -83,11 +83,11 @@ fn a_transaction_waits_if_one_of_its_messages_has_to() {
     let client = world.connect(1);
     let long = client.declare_with("long", &durable()).unwrap();
     client.declare_with("short", &durable()).unwrap();
-    let drafts = press(&world, &client, "long");
-    let head = Head::new(OriginId::BROKER);
+    let drafts = throttle(&world, &client, "long");
+    let properties = Properties::new(OriginId::BROKER);
     let step = |subject: &str| Step::Publish {
         address: Address::new(b"", subject.as_bytes()),
-        message: Publication::new(&head, b"", b"x").stored(world.gauge()),
+        message: Publication::new(&properties, b"", b"x").stored(world.gauge()),
     };
     let wait = |steps: &[Step]| must_commit_wait_for_queue(&world, &client.actor(), steps);
     assert!(!wait(&[]) && !wait(&[step("short")]));
@@ -97,12 +97,12 @@ fn a_transaction_waits_if_one_of_its_messages_has_to() {
 }
 
 #[test]
-fn each_end_of_a_press_tells_those_who_wait() {
+fn each_end_of_throttling_tells_those_who_wait() {
     for end in ["written", "failed", "deleted", "copied", "consumed"] {
         let world = TestWorld::new();
         let (client, waits) = (world.connect(1), world.connect(2));
         let queue = client.declare_with("q", &durable()).unwrap();
-        let drafts = press(&world, &client, "q");
+        let drafts = throttle(&world, &client, "q");
         assert!(must_wait(&world, &waits, "", "q"));
         match end {
             "written" => {
@@ -121,11 +121,11 @@ fn each_end_of_a_press_tells_those_who_wait() {
             _ => {
                 let reader = world.connect(3);
                 reader.consume("q", "c", 0);
-                while world.gauge().pressing() > 0 && !reader.read_all().is_empty() {}
+                while world.gauge().throttling() > 0 && !reader.read_all().is_empty() {}
             }
         }
-        assert_eq!(world.relieved.take(), [waits.id], "{end}");
-        assert_eq!(world.gauge().pressing(), 0, "{end}");
+        assert_eq!(world.unthrottled.take(), [waits.id], "{end}");
+        assert_eq!(world.gauge().throttling(), 0, "{end}");
     }
 }
 
@@ -134,13 +134,13 @@ fn what_repeats_itself_is_asked_for_too() {
     let world = TestWorld::new();
     let client = world.connect(1);
     let long = client.declare_with("q", &durable()).unwrap();
-    let head = Head::new(OriginId::BROKER);
+    let properties = Properties::new(OriginId::BROKER);
     let mut repetition = broker::Repetition::default();
-    let (address, run) = (Address::new(b"", b"q"), [Publication::new(&head, b"", b"x")]);
-    assert!(!repetition.is_pressed(&world), "it is not known where it goes");
+    let (address, run) = (Address::new(b"", b"q"), [Publication::new(&properties, b"", b"x")]);
+    assert!(!repetition.is_throttled(&world), "it is not known where it goes");
     broker::publish_again(&world, &client.actor(), &address, &run, &mut repetition).unwrap();
-    let drafts = press(&world, &client, "q");
-    assert!(repetition.is_pressed(&world));
+    let drafts = throttle(&world, &client, "q");
+    assert!(repetition.is_throttled(&world));
     fail(&world, long, drafts);
-    assert!(!repetition.is_pressed(&world));
+    assert!(!repetition.is_throttled(&world));
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::fields::{Fields, RecordError, push_short};
-use crate::delivery::Seen;
+use crate::delivery::DedupEntry;
 use crate::id::DurableQueueId;
 use crate::time::Time;
 
@@ -13,10 +13,10 @@ const VERSION: u8 = 1;
 
 /// Writes that a queue took messages of these ids.
 #[must_use]
-pub fn encode_seen(queue: DurableQueueId, seen: &[Seen]) -> Vec<u8> {
+pub fn encode_dedup_entries(queue: DurableQueueId, seen: &[DedupEntry]) -> Vec<u8> {
     let mut out = vec![VERSION];
     out.extend_from_slice(&queue.0.to_le_bytes());
-    for Seen { id, time } in seen {
+    for DedupEntry { id, time } in seen {
         out.extend_from_slice(&time.0.to_le_bytes());
         push_short(&mut out, id);
     }
@@ -27,12 +27,15 @@ pub fn encode_seen(queue: DurableQueueId, seen: &[Seen]) -> Vec<u8> {
 ///
 /// # Errors
 /// [`RecordError`]; what stands before the fault was visited.
-pub fn decode_seen(payload: &[u8], visit: &mut dyn FnMut(DurableQueueId, Seen)) -> Result<(), RecordError> {
+pub fn decode_dedup_entries(
+    payload: &[u8],
+    visit: &mut dyn FnMut(DurableQueueId, DedupEntry),
+) -> Result<(), RecordError> {
     let mut fields = Fields::of(payload, VERSION)?;
     let queue = DurableQueueId(fields.u64()?);
     while !fields.is_empty() {
         let time = Time(fields.u64()?);
-        visit(queue, Seen { id: Arc::from(fields.short()?), time });
+        visit(queue, DedupEntry { id: Arc::from(fields.short()?), time });
     }
     Ok(())
 }
@@ -41,17 +44,17 @@ pub fn decode_seen(payload: &[u8], visit: &mut dyn FnMut(DurableQueueId, Seen)) 
 mod tests {
     use super::*;
 
-    fn read(payload: &[u8]) -> Result<Vec<(DurableQueueId, Seen)>, RecordError> {
+    fn read(payload: &[u8]) -> Result<Vec<(DurableQueueId, DedupEntry)>, RecordError> {
         let mut all = Vec::new();
-        decode_seen(payload, &mut |queue, seen| all.push((queue, seen))).map(|()| all)
+        decode_dedup_entries(payload, &mut |queue, seen| all.push((queue, seen))).map(|()| all)
     }
 
     #[test]
     fn decode_after_encode_is_identity() {
         let seen = [(5, "a"), (6, ""), (u64::MAX, "order-77")]
-            .map(|(time, id)| Seen { id: Arc::from(id.as_bytes()), time: Time(time) });
+            .map(|(time, id)| DedupEntry { id: Arc::from(id.as_bytes()), time: Time(time) });
         let queue = DurableQueueId(9);
-        let bytes = encode_seen(queue, &seen);
+        let bytes = encode_dedup_entries(queue, &seen);
         let expected: Vec<_> = seen.iter().map(|seen| (queue, seen.clone())).collect();
         assert_eq!(read(&bytes), Ok(expected));
         let ends = [9, 9 + 11, 9 + 11 + 10];

@@ -11,7 +11,7 @@ use crate::client::{self, Client};
 
 const SEND: &str = "SEND\ndestination:/queue/long\n\nx\0";
 
-/// As many as make the queue press, and more.
+/// As many as make the queue throttle, and more.
 const ENOUGH: usize = 60;
 
 fn connected(world: &TestWorld, subscription: &str) -> Client {
@@ -32,8 +32,8 @@ fn world() -> TestWorld {
     world
 }
 
-/// Fills the queue until it presses, by SENDs that are read one by one, or of which the heads repeat themselves.
-fn press(world: &TestWorld, send: &str) -> Client {
+/// Fills the queue until it throttles, by SENDs that are read one by one, or of which the heads repeat themselves.
+fn throttle(world: &TestWorld, send: &str) -> Client {
     let mut filler = connected(world, "");
     // One by one: a run of them is published as a whole.
     (0..ENOUGH).for_each(|_| filler.send(world, send.as_bytes()));
@@ -57,12 +57,12 @@ fn count(world: &TestWorld) -> usize {
 fn who_only_publishes_is_read_no_further_and_goes_on_with_what_it_sent() {
     for send in [SEND, "SEND\ndestination:/queue/long\ncontent-length:1\n\nx\0"] {
         let world = world();
-        let mut filler = press(&world, send);
+        let mut filler = throttle(&world, send);
         // An alarm that ends meanwhile is not what it waits for.
         filler.alarm_ended(&world);
         assert_eq!(filler.next, Next::Parked);
         assert_eq!(world.end_pages(), [filler.id]);
-        filler.relieved(&world);
+        filler.unthrottled(&world);
         assert_eq!(filler.next, Next::More { frame_bytes: None });
         assert_eq!(count(&world), ENOUGH, "all of them, each once");
     }
@@ -72,7 +72,7 @@ fn who_only_publishes_is_read_no_further_and_goes_on_with_what_it_sent() {
 fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
     let world = world();
     let mut client = connected(&world, "/queue/other");
-    press(&world, SEND);
+    throttle(&world, SEND);
     let mut other = connected(&world, "");
     other.send(&world, b"SEND\ndestination:/queue/other\n\nfor it\0");
     assert_eq!(other.next, Next::More { frame_bytes: None }, "this queue is short");
@@ -88,9 +88,9 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
     assert_eq!(text(&mut client, &world), "", "what is behind the SEND waits with it");
     other.send(&world, b"SEND\ndestination:/queue/other\n\nnext\0");
     assert!(text(&mut client, &world).contains("next"), "its ACK was obeyed, or it had no credit");
-    let relieved = world.end_pages();
-    assert!(relieved.contains(&client.id));
-    client.relieved(&world);
+    let unthrottled = world.end_pages();
+    assert!(unthrottled.contains(&client.id));
+    client.unthrottled(&world);
     let receipts: Vec<String> = text(&mut client, &world)
         .lines()
         .filter_map(|line| line.strip_prefix("receipt-id:").map(String::from))
@@ -104,7 +104,7 @@ fn who_reads_too_is_heard_and_its_receipts_keep_their_order() {
 fn what_comes_while_an_alarm_ends_is_read_though_a_queue_is_waited_for() {
     let world = world();
     let mut client = connected(&world, "/queue/other");
-    press(&world, SEND);
+    throttle(&world, SEND);
     let mut other = connected(&world, "");
     other.send(&world, b"SEND\ndestination:/queue/other\n\nfor it\0");
     let delivery = text(&mut client, &world);
@@ -123,7 +123,7 @@ fn a_transaction_waits_with_its_commit_and_is_whole_afterwards() {
     for subscription in ["", "/queue/other"] {
         let world = world();
         let mut client = connected(&world, subscription);
-        press(&world, SEND);
+        throttle(&world, SEND);
         let frame = |destination: &str| format!("SEND\ndestination:{destination}\ntransaction:t\n\nx\0");
         let (long, other) = (frame("/queue/long"), frame("/queue/other"));
         client.send(&world, format!("BEGIN\ntransaction:t\n\n\0{long}{other}").as_bytes());
@@ -132,7 +132,7 @@ fn a_transaction_waits_with_its_commit_and_is_whole_afterwards() {
         assert!(client.connection.waits_for_queue());
         assert_eq!(text(&mut client, &world), "");
         assert!(world.end_pages().contains(&client.id));
-        client.relieved(&world);
+        client.unthrottled(&world);
         let output = text(&mut client, &world);
         assert!(output.contains("receipt-id:c") && !output.contains("ERROR"), "{output}");
         assert_eq!(output.contains("MESSAGE"), !subscription.is_empty(), "{output}");
@@ -143,11 +143,11 @@ fn a_transaction_waits_with_its_commit_and_is_whole_afterwards() {
 fn who_says_goodbye_while_it_waits_leaves_when_all_is_done() {
     let world = world();
     let mut client = connected(&world, "/queue/other");
-    press(&world, SEND);
+    throttle(&world, SEND);
     client.send(&world, [SEND, "DISCONNECT\nreceipt:bye\n\n\0"].concat().as_bytes());
     assert_eq!(client.next, Next::Parked);
     world.end_pages();
-    client.relieved(&world);
+    client.unthrottled(&world);
     assert!(text(&mut client, &world).contains("receipt-id:bye"));
     assert_eq!(client.next, Next::Close);
 }
@@ -155,10 +155,10 @@ fn who_says_goodbye_while_it_waits_leaves_when_all_is_done() {
 #[test]
 fn a_queue_that_is_deleted_keeps_nobody() {
     let world = world();
-    let mut filler = press(&world, SEND);
+    let mut filler = throttle(&world, SEND);
     world.delete_queue("long");
-    assert_eq!(world.relieved.take(), [filler.id]);
-    filler.relieved(&world);
+    assert_eq!(world.unthrottled.take(), [filler.id]);
+    filler.unthrottled(&world);
     assert_eq!(filler.next, Next::More { frame_bytes: None });
     let left = count(&world);
     assert!((1..ENOUGH).contains(&left), "{left} went to the queue that was made anew");
@@ -168,12 +168,12 @@ fn a_queue_that_is_deleted_keeps_nobody() {
 fn an_alarm_that_begins_meanwhile_is_waited_for_behind_the_queue() {
     let world = world();
     let mut client = connected(&world, "/queue/other");
-    press(&world, SEND);
+    throttle(&world, SEND);
     client.send(&world, SEND.as_bytes());
     world.set_alarmed(true);
     client.alarm_ended(&world);
     world.end_pages();
-    client.relieved(&world);
+    client.unthrottled(&world);
     assert!(client.connection.has_parked() && !client.connection.waits_for_queue());
     world.set_alarmed(false);
     client.alarm_ended(&world);

@@ -13,7 +13,7 @@ use super::run::Run;
 
 /// Messages of one priority.
 #[derive(Debug, Default)]
-pub(super) struct Level {
+pub(super) struct PriorityLane {
     /// Given out before and released: each has a smaller number than all that are fresh.
     pub(super) released: BTreeMap<u64, Entry>,
     /// What is fresh. No two in memory follow each other, and none of them is empty unless it is alone.
@@ -56,7 +56,7 @@ pub(super) enum Front<T> {
     Nothing,
 }
 
-impl Level {
+impl PriorityLane {
     pub(super) fn front(&self) -> Front<&Entry> {
         if let Some((_, entry)) = self.released.first_key_value() {
             return Front::Entry(entry);
@@ -220,15 +220,15 @@ mod tests {
             (&[Err(500), Err(500), Ok(3)], 1_000 + one, (2 * one, one)),
             (&[Ok(2), Err(500)], 0, (0, 0)),
         ] {
-            let (mut level, mut pages) = (Level::default(), Pages::default());
+            let (mut lane, mut pages) = (PriorityLane::default(), Pages::default());
             for part in parts {
                 match part {
                     Ok(len) => {
                         let mut run = Run::default();
                         run.extend((0..*len).map(|lsn| entry(Lsn(lsn), b"body")));
-                        level.append(run);
+                        lane.append(run);
                     }
-                    Err(memory) => level.parts.push_back(Part::Page(PagePart {
+                    Err(memory) => lane.parts.push_back(Part::Page(PagePart {
                         id: pages.begin(0, true, 1),
                         first: None,
                         len: 1,
@@ -238,7 +238,7 @@ mod tests {
                     })),
                 }
             }
-            assert_eq!(level.cuttable(keep), expected, "{keep} of {parts:?}, {one} each");
+            assert_eq!(lane.cuttable(keep), expected, "{keep} of {parts:?}, {one} each");
         }
     }
 }

@@ -86,7 +86,7 @@ impl Span {
 
 /// What the broker itself reads of a message's headers, in a fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct Properties {
     /// Whose header block it is.
     pub origin: OriginId,
     /// The publisher wants it to survive the broker.
@@ -104,10 +104,10 @@ pub struct Head {
     spans: [Span; PROPERTIES],
 }
 
-impl Head {
-    /// A head without properties.
-    pub fn new(origin: OriginId) -> Head {
-        Head {
+impl Properties {
+    /// None of them is set.
+    pub fn new(origin: OriginId) -> Properties {
+        Properties {
             origin,
             is_persistent: false,
             replies_to_inbox: false,
@@ -138,7 +138,7 @@ impl Head {
         place.map(|place| *place = Span { start, len }).is_some()
     }
 
-    /// The value of `property` in the header text that this head belongs to.
+    /// The value of `property` in the header text that these properties belong to.
     pub fn property<'t>(&self, property: Property, text: &'t [u8]) -> Option<&'t [u8]> {
         self.spans.get(property as usize)?.of(text)
     }
