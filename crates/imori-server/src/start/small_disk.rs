@@ -24,7 +24,7 @@ pub struct SmallDisk {
     pub needed_bytes: u64,
     /// Bytes that there are for it.
     pub available_bytes: u64,
-    /// What to do.
+    /// Advice to the operator.
     pub advice: String,
 }
 
