@@ -52,8 +52,7 @@ enum Spills {
     Nothing,
     /// The older half of what the journal has.
     Half,
-    /// The records of the oldest file that are still needed, if they take less space than the file gives
-    /// back.
+    /// The records of the oldest file that are still needed, in exchange for its space.
     Oldest,
 }
 

@@ -42,7 +42,7 @@ impl fmt::Display for SmallDisk {
 /// Looks at the disk of the data folder, which need not be there yet; `None` where it is large enough.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system when it is asked for the space.
 pub fn small_disk(config: &Config) -> io::Result<Option<SmallDisk>> {
     let folder = &config.broker.data_dir;
     let journal = &config.journal;
