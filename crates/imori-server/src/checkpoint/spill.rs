@@ -4,8 +4,10 @@
 //! exchanged: all that is needed of it, in as little as that takes, for the whole file.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::GonePage;
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{GonePage, PageDraft, Queue};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_store::limits::{SEGMENT_BYTES_GOAL, SEGMENT_PAGES_MAX};
 use tracing::debug;
 

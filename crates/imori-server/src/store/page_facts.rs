@@ -1,8 +1,8 @@
 //! What the core and the store know of pages, in each other's words.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{PageFacts, PagePlace};
 use imori_core::id::DurableQueueId;
-use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::Checkpoint;
 use imori_store::segment::{Manifest, ManifestEntry, PageRef};
 
