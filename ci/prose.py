@@ -17,7 +17,7 @@ VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 NAMED_SUBJECTS = {"imori-sim", "imori-store"}
 
 # Crates with public types that are still called by a retired word.
-OLD_WORDS = {"imori-bench", "imori-server"}
+OLD_WORDS: set[str] = set()
 
 # Folders that hold more files than a reader keeps in mind.
 FULL_FOLDERS = {

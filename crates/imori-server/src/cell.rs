@@ -36,10 +36,10 @@ use crate::protocol_numbers::header_reader;
 use crate::settings::Settings;
 use crate::shared::{LinkVerdicts, Shared, TcpLink, TcpWire, Writer, link_key, queue_key};
 use crate::slots::{SlotKey, unpoisoned};
-use crate::store::{Asked, asked};
+use crate::store::{PageRequest, page_request};
 use crate::turn::{
-    Desk, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal, release_confirms,
-    with_outbound,
+    CellScratch, Host, Memory, Signal, await_journal, check_memory, flush_touched, give_signal,
+    release_confirms, with_outbound,
 };
 
 /// The cell of this thread.
@@ -47,7 +47,7 @@ pub(crate) struct Cell {
     pub(crate) id: u16,
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Arc<Settings>,
-    desk: Desk,
+    cell_scratch: CellScratch,
     now: Slot<Time>,
     /// How long it looks for more to do before it sleeps.
     pub(crate) spin: Spin,
@@ -82,7 +82,7 @@ impl Cell {
         Cell {
             id,
             settings,
-            desk: Desk::new(READ_BYTES),
+            cell_scratch: CellScratch::new(READ_BYTES),
             now: Slot::new(shared.clock.now()),
             was_alarmed: Slot::new(false),
             spin: Spin::new(spin),
@@ -115,11 +115,11 @@ impl Cell {
         self.check_memory();
         self.await_journal();
         self.spin.begin(self.now.get());
-        let touched = self.desk.touched_len();
+        let touched = self.cell_scratch.touched_len();
         if touched == 0 {
             return;
         }
-        let waited = self.shared.clock.now().since(self.desk.touched_since());
+        let waited = self.shared.clock.now().since(self.cell_scratch.touched_since());
         if touched >= FLUSH_CONNECTIONS_MAX || waited >= FLUSH_AFTER {
             flush_touched(self);
         }
@@ -354,11 +354,11 @@ impl World for Cell {
     fn page(&self, id: QueueId, work: PageWork) {
         let owner =
             || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
-        match asked(id, owner, work) {
-            Asked::Writer(job) => self.shared.pager.write(job),
-            Asked::Reader(job) => self.shared.pager.read(job),
-            Asked::Spared(pages) => self.shared.checkpointer.spare(pages),
-            Asked::Gone(pages, transient) => {
+        match page_request(id, owner, work) {
+            PageRequest::Writer(job) => self.shared.pager.write(job),
+            PageRequest::Reader(job) => self.shared.pager.read(job),
+            PageRequest::Spared(pages) => self.shared.checkpointer.spare(pages),
+            PageRequest::Gone(pages, transient) => {
                 transient.into_iter().for_each(|job| self.shared.pager.write(job));
                 self.shared.checkpointer.take_gone(pages);
             }
@@ -385,8 +385,8 @@ impl Host for Cell {
         self.id
     }
 
-    fn desk(&self) -> &Desk {
-        &self.desk
+    fn cell_scratch(&self) -> &CellScratch {
+        &self.cell_scratch
     }
 
     fn memory(&self) -> &Memory {

@@ -36,6 +36,6 @@ pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};
 pub use start::start_error::StartError;
 pub use store::{
-    Asked, Checkpointer, Job, PageHost, PageNews, Purpose, Room, StoreError, asked, discard_pages, do_job,
-    manifest_of, page_facts, read_journal, write_drafts,
+    Checkpointer, Job, PageHost, PageNews, PageRequest, Purpose, Room, StoreError, discard_pages, do_job,
+    manifest_of, page_facts, page_request, read_journal, write_drafts,
 };

@@ -54,7 +54,7 @@ pub(crate) const STALL_BYTES_MIN: usize = 64 * 1024;
 pub(crate) const STALL_LOOK: Duration = Duration::from_secs(1);
 
 /// Lines of the log in a second that complain about clients. More: they are counted in the next line.
-pub(crate) const COMPLAINT_LINES_MAX: usize = 8;
+pub(crate) const PEER_LOG_LINES_MAX: usize = 8;
 
 /// How long accepting waits when it fails for want of descriptors or memory.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -178,14 +178,14 @@ pub(crate) const SPILL_AGAIN: Duration = Duration::from_millis(250);
 
 /// Connections whose peers are gone and that wait for the disk, to publish what these sent. Each keeps a place and a
 /// descriptor. What one more has sent is dropped, as nothing was promised of it.
-pub(crate) const LEFT_BEHIND_MAX: usize = 1024;
+pub(crate) const DETACHED_MAX: usize = 1024;
 
 /// The part of all places, as one through this, that they may take: who comes to drain the disk needs one.
-pub(crate) const LEFT_BEHIND_SHARE_OF_PLACES: usize = 4;
+pub(crate) const DETACHED_SHARE_OF_PLACES: usize = 4;
 
 /// The part of the memory mark, as one through this, that what they sent may take: at the mark everybody would wait, and
 /// for the disk. More: as beyond their number.
-pub(crate) const LEFT_BEHIND_SHARE_OF_MARK: usize = 8;
+pub(crate) const DETACHED_SHARE_OF_MARK: usize = 8;
 
 /// How long after a checkpoint that was larger than a file of the journal the next is tried: all queues are looked at
 /// for each, and what they count is written again.

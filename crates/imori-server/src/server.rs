@@ -21,7 +21,7 @@ use crate::login::{Authenticator, BuiltInUser};
 use crate::monitor::{self, CpuMeter, Monitored, Requests, Shown, server_id};
 use crate::net::listener::{accept, bind};
 use crate::settings::Settings;
-use crate::shared::{Arrival, CellHandle, Door, Phase, ServeError, Shared, queue_key};
+use crate::shared::{Arrival, CellHandle, ListenerKind, Phase, ServeError, Shared, queue_key};
 use crate::slots::unpoisoned;
 use crate::start::prepare::{Prepared, prepare, settings};
 use crate::start::start_error::StartError;
@@ -52,7 +52,7 @@ pub struct Listener {
 pub struct StopHandle(Arc<Shared>);
 
 impl StopHandle {
-    /// Asks the server to stop: connections may finish what they have begun. Asked again, it ends at once.
+    /// Asks the server to stop: connections may finish what they have begun. PageRequest again, it ends at once.
     pub fn stop(&self) {
         stop(&self.0);
     }
@@ -77,14 +77,14 @@ impl Server {
         let mut sockets = Vec::new();
         for protocol in ProtocolName::ALL {
             let bound = bind_all(Service::Messages(protocol), config, &mut listeners)?;
-            sockets.extend(bound.into_iter().map(|socket| (Door::Plain(protocol), socket)));
+            sockets.extend(bound.into_iter().map(|socket| (ListenerKind::Plain(protocol), socket)));
         }
         let client_address = address_of(&listeners, ProtocolName::Nats).or(listeners.first());
         let Some(client_address) = client_address.map(|listener| listener.address) else {
             return Err(StartError::NoListener);
         };
         let bound = bind_all(Service::WebSocket, config, &mut listeners)?;
-        sockets.extend(bound.into_iter().map(|socket| (Door::WebSocket, socket)));
+        sockets.extend(bound.into_iter().map(|socket| (ListenerKind::WebSocket, socket)));
         let monitors = bind_all(Service::NatsMonitor, config, &mut listeners)?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| StartError::Random(error.to_string()))?;
@@ -177,7 +177,7 @@ impl Server {
         count: usize,
         config: &Config,
         settings: &Arc<Settings>,
-        sockets: Vec<(Door, TcpListener)>,
+        sockets: Vec<(ListenerKind, TcpListener)>,
         awakenings: Vec<Awakening>,
     ) -> Result<(), StartError> {
         let connections_max = config.limits.connections as usize;
@@ -310,7 +310,7 @@ fn bind_all(
 
 /// What the first cell does besides.
 struct FirstCell {
-    sockets: Vec<(Door, TcpListener)>,
+    sockets: Vec<(ListenerKind, TcpListener)>,
     busy_percent: u8,
     deadline: Duration,
     awakenings: Vec<Awakening>,
@@ -335,8 +335,8 @@ fn run_cell(
             awakenings.iter().for_each(|awakening| queue_restored(cell, awakening));
             start_responders(cell);
         });
-        for (door, socket) in sockets {
-            tokio::spawn(accept(socket, door, Arc::clone(&for_start), busy_percent));
+        for (listener, socket) in sockets {
+            tokio::spawn(accept(socket, listener, Arc::clone(&for_start), busy_percent));
         }
         tokio::spawn(end_in_time(Arc::clone(&for_start), deadline));
         match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {

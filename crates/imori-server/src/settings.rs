@@ -7,7 +7,7 @@ use imori_core::outbound::OutboundLimits;
 
 use crate::config::WritePolicy;
 use crate::protocol::ProtocolSettings;
-use crate::websocket::Gate;
+use crate::websocket::UpgradePolicy;
 
 /// The part of the configuration that connections need.
 pub(crate) struct Settings {
@@ -15,7 +15,7 @@ pub(crate) struct Settings {
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
     /// Who may come in by WebSocket.
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) upgrade_policy: Arc<UpgradePolicy>,
     /// How long a cell looks for more to do before it sleeps.
     pub(crate) spin: Duration,
     /// Development on a network that is trusted: who comes from elsewhere counts as local.

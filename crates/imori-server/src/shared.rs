@@ -29,7 +29,7 @@ use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
 use crate::login::{Verdicts, Verifiers};
 use crate::peers::admission::{Admission, Ticket};
 use crate::peers::client::{Client, Gone};
-use crate::peers::complaints::Complaints;
+use crate::peers::log_limit::PeerLogLimit;
 use crate::pipe::Pipe;
 use crate::slots::{SlotKey, Slots, unpoisoned};
 use crate::stall::Stalls;
@@ -95,7 +95,7 @@ impl Wire for TcpWire {
 
 /// How a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ListenerKind {
     /// With a protocol.
     Plain(ProtocolName),
     /// With the request for an upgrade to WebSocket, which names the protocol.
@@ -113,7 +113,7 @@ pub(crate) enum Arrival {
 /// A connection that was accepted.
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
-    pub(crate) door: Door,
+    pub(crate) listener: ListenerKind,
     pub(crate) ticket: Ticket,
 }
 
@@ -192,7 +192,7 @@ pub(crate) struct Shared {
     pub(crate) queues: Slots<Queue>,
     pub(crate) cells: OnceLock<Box<[CellHandle]>>,
     pub(crate) admission: Admission,
-    pub(crate) complaints: Complaints,
+    pub(crate) peer_log_limit: PeerLogLimit,
     pub(crate) verifiers: Verifiers,
     pub(crate) memory: Memory,
     pub(crate) journal: Journal,

@@ -8,23 +8,23 @@ use std::time::Duration;
 use imori_server::config::{Log, LogFormat, LogLevel};
 use tracing::Level;
 
-use crate::pen::Pen;
+use crate::log_writer::LogWriter;
 
 /// How long the process waits for the log before it is ready, and at its end: one whose disk failed has to be gone
 /// within a second.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
-static PEN: OnceLock<Pen> = OnceLock::new();
+static PEN: OnceLock<LogWriter> = OnceLock::new();
 
 /// Starts the log. It is done once, before anything can be logged.
 pub(crate) fn start(config: &Log) -> io::Result<()> {
-    let pen = Pen::start(io::stderr())?;
-    let _ = PEN.set(pen.clone());
+    let writer = LogWriter::start(io::stderr())?;
+    let _ = PEN.set(writer.clone());
     let builder = tracing_subscriber::fmt().with_max_level(level(config.level)).with_ansi(false);
     match config.format {
-        LogFormat::Text => builder.with_writer(move || OneLine(pen.clone())).init(),
+        LogFormat::Text => builder.with_writer(move || OneLine(writer.clone())).init(),
         LogFormat::Json => {
-            builder.json().flatten_event(true).with_writer(move || OneLine(pen.clone())).init();
+            builder.json().flatten_event(true).with_writer(move || OneLine(writer.clone())).init();
         }
     }
     // A panic is an event like others, on one line.
@@ -38,8 +38,8 @@ pub(crate) fn start(config: &Log) -> io::Result<()> {
 
 /// Returns when what was logged is written, or after [`FLUSH_MAX`].
 pub(crate) fn flush() {
-    if let Some(pen) = PEN.get() {
-        pen.flush_within(FLUSH_MAX);
+    if let Some(writer) = PEN.get() {
+        writer.flush_within(FLUSH_MAX);
     }
 }
 

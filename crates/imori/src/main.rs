@@ -4,7 +4,7 @@ mod command;
 mod config;
 mod client;
 mod log;
-mod pen;
+mod log_writer;
 mod notify;
 mod output;
 
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         // `imori sub … | head -1` has what it wanted.
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&format!("{error:#}"));
+            output::print_error(&format!("{error:#}"));
             ExitCode::from(exit_code(&error))
         }
     }

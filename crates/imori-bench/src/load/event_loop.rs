@@ -20,7 +20,7 @@ use rustix::time::{
 
 use crate::clock::Clock;
 use crate::limits::{BACKLOG_BYTES_MAX, READ_BYTES, REOPEN_TIMEOUT, REOPENING_NANOS_MAX};
-use crate::protocol::driver::{Driver, Heard, Place, Reader, Terms};
+use crate::protocol::driver::{Destination, Driver, Heard, Reader, Terms};
 use crate::protocol::session::{Parts, Session};
 use crate::url::Url;
 
@@ -94,7 +94,7 @@ struct Reopening {
 struct Link<R> {
     socket: TcpStream,
     role: R,
-    subscriptions: Vec<(Place, Terms)>,
+    subscriptions: Vec<(Destination, Terms)>,
     /// Since when it is broken, and why; none while it is open.
     broken: Option<(u64, Error)>,
     reader: Box<dyn Reader>,
@@ -352,7 +352,7 @@ impl Timer {
 }
 
 impl Reopening {
-    fn session(&self, subscriptions: &[(Place, Terms)]) -> Result<Parts> {
+    fn session(&self, subscriptions: &[(Destination, Terms)]) -> Result<Parts> {
         let mut session = Session::open_within(self.driver, &self.url, REOPEN_TIMEOUT)?;
         for (place, terms) in subscriptions {
             session.subscribe(place, *terms)?;

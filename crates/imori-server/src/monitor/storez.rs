@@ -173,20 +173,20 @@ struct Queue {
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wish(Page);
+pub(super) struct StorezQuery(Page);
 
-impl Wish {
+impl StorezQuery {
     /// Reads the parameters, or says what is wrong with them.
-    pub(super) fn read(parameters: &Parameters) -> Result<Wish, String> {
-        Ok(Wish(parameters.page(MONITOR_QUEUES_MAX)?))
+    pub(super) fn read(parameters: &Parameters) -> Result<StorezQuery, String> {
+        Ok(StorezQuery(parameters.page(MONITOR_QUEUES_MAX)?))
     }
 }
 
 impl Storez<'_> {
-    /// The store as it is, with the queues that are wished for.
-    pub(super) fn of<'a>(monitored: &'a Monitored, wish: &Wish) -> Storez<'a> {
+    /// The store as it is, with the queues that are asked for.
+    pub(super) fn of<'a>(monitored: &'a Monitored, query: &StorezQuery) -> Storez<'a> {
         let shared = &monitored.shared;
-        let Wish(page) = *wish;
+        let StorezQuery(page) = *query;
         let (total, queues) = queues(monitored, page);
         let now = monitored.now();
         let cells = monitored.cells().map(|cell| Cell {

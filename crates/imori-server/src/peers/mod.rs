@@ -2,4 +2,4 @@
 
 pub(crate) mod client;
 pub(crate) mod admission;
-pub(crate) mod complaints;
+pub(crate) mod log_limit;

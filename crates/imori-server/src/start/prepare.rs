@@ -25,7 +25,7 @@ use crate::config::{Config, DamagePolicy, ProtocolName, Service};
 use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
-use crate::peers::complaints::Complaints;
+use crate::peers::log_limit::PeerLogLimit;
 use crate::protocol::ProtocolSettings;
 use crate::settings::Settings;
 use crate::shared::{Phase, Shared};
@@ -36,7 +36,7 @@ use crate::start::small_disk::{SmallDisk, small_disk};
 use crate::start::start_error::StartError;
 use crate::store::{self, OpenedStore, Opening};
 use crate::turn::Memory;
-use crate::websocket::Gate;
+use crate::websocket::UpgradePolicy;
 
 /// What all cells share, and what was found in the store for them.
 pub(crate) struct Prepared {
@@ -108,7 +108,7 @@ pub(crate) fn prepare(
             unauthenticated_max: limits.unauthenticated as usize,
             unauthenticated_per_source_max: limits.unauthenticated_per_source as usize,
         }),
-        complaints: Complaints::default(),
+        peer_log_limit: PeerLogLimit::default(),
         verifiers: Verifiers::new(authenticator),
         memory,
         alarm: watch::Sender::new(false),
@@ -217,16 +217,16 @@ pub(crate) fn settings(
             sessions_max: SESSIONS_MAX,
         },
         write: config.cells.write,
-        gate: Arc::new(gate(config)),
+        upgrade_policy: Arc::new(upgrade_policy(config)),
         spin: Duration::from_micros(u64::from(config.cells.spin_us)),
         trusts_network: config.insecure_dev,
     }
 }
 
-fn gate(config: &Config) -> Gate {
+fn upgrade_policy(config: &Config) -> UpgradePolicy {
     let is_on = |protocol: &ProtocolName| !config.listeners.of(Service::Messages(*protocol)).is_empty();
     let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
-    Gate {
+    UpgradePolicy {
         protocols: ProtocolName::ALL.into_iter().filter(is_on).collect(),
         origins: config.ws.origins.clone(),
         host_names: config.broker.host_names.clone(),

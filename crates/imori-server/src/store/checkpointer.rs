@@ -23,7 +23,7 @@ pub struct Checkpointer {
     /// Nor whether messages with records below this one were.
     pub doubtful_records_below: Lsn,
     ends: AtomicBool,
-    desk: Mutex<()>,
+    waiting: Mutex<()>,
     told: Condvar,
 }
 
@@ -41,7 +41,7 @@ impl Checkpointer {
             doubtful_below,
             doubtful_records_below,
             ends: AtomicBool::new(false),
-            desk: Mutex::new(()),
+            waiting: Mutex::new(()),
             told: Condvar::new(),
         }
     }
@@ -87,9 +87,9 @@ impl Checkpointer {
 
     /// Waits for so long, or until it is to end.
     pub(crate) fn wait(&self, time: Duration) {
-        let desk = unpoisoned(self.desk.lock());
+        let waiting = unpoisoned(self.waiting.lock());
         if !self.is_ending() {
-            drop(unpoisoned(self.told.wait_timeout(desk, time)));
+            drop(unpoisoned(self.told.wait_timeout(waiting, time)));
         }
     }
 }

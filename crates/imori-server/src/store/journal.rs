@@ -20,7 +20,7 @@ use tracing::{error, warn};
 
 use super::definitions::DefinitionsThread;
 use super::failure::{EndOfBroker, Failure};
-use super::seldom::Seldom;
+use super::rate_limited_log::RateLimitedLog;
 use super::{Commits, Waiters};
 use crate::limits::{DEFINITIONS_ROOM_BYTES, JOURNAL_GROUP_SLACK_BYTES, QUEUED_BYTES_MARK};
 
@@ -37,12 +37,12 @@ pub(crate) struct Journal {
     /// Of the last checkpoint; one line of the log tells of all that follow each other.
     is_checkpoint_too_large: AtomicBool,
     free_bytes: AtomicU64,
-    complaints: Seldom,
+    failures_log: RateLimitedLog,
 }
 
 /// The space on the disk at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SpaceLook {
+pub(crate) struct SpaceSample {
     pub(crate) watermark: Watermark,
     pub(crate) free_bytes: u64,
 }
@@ -75,7 +75,7 @@ impl Journal {
             reserve: Reserve::default(),
             is_checkpoint_too_large: AtomicBool::new(false),
             free_bytes: AtomicU64::new(u64::MAX),
-            complaints: Seldom::default(),
+            failures_log: RateLimitedLog::default(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Journal {
 
     /// Tells whether something is told of now that may come many times a second, and how often it was not.
     pub(crate) fn admit(&self, what: &str) -> Option<u64> {
-        self.complaints.admit(what, Instant::now())
+        self.failures_log.admit(what, Instant::now())
     }
 
     /// The right to the room that is kept for dead letters.
@@ -183,13 +183,13 @@ impl Journal {
 
     /// Looks at the space that is left, and makes files again that could not be made for want of it; nothing
     /// before it is started.
-    pub(crate) fn look_at_space(&self, space: &mut Space) -> io::Result<Option<SpaceLook>> {
+    pub(crate) fn sample_space(&self, space: &mut Space) -> io::Result<Option<SpaceSample>> {
         let Some(committer) = self.committer.get() else { return Ok(None) };
         let watermark = committer.check_space(space)?;
         let free_bytes = self.told.failure.folder().journal().free_bytes()?;
         self.is_space_low.store(watermark == Watermark::High, Ordering::SeqCst);
         self.free_bytes.store(free_bytes, Ordering::Relaxed);
-        Ok(Some(SpaceLook { watermark, free_bytes }))
+        Ok(Some(SpaceSample { watermark, free_bytes }))
     }
 
     /// The space that was left at the last look, if there was one.

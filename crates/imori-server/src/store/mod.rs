@@ -17,7 +17,7 @@ mod definitions;
 mod damages;
 mod failure;
 mod store_error;
-mod seldom;
+mod rate_limited_log;
 mod commits;
 mod progress;
 
@@ -28,7 +28,7 @@ pub(crate) use journal::Journal;
 pub(crate) use open::{OpenedStore, Opening, open};
 pub use page_facts::{manifest_of, page_facts};
 pub use page_jobs::{
-    Asked, Job, PageHost, PageNews, asked, discard_pages, do_job, read_journal, write_drafts,
+    Job, PageHost, PageNews, PageRequest, discard_pages, do_job, page_request, read_journal, write_drafts,
 };
 pub(crate) use pager::Pager;
 pub(crate) use progress::Waiters;

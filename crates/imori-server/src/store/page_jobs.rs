@@ -47,7 +47,7 @@ pub enum Job {
 
 /// What a queue asks for, by who does it.
 #[derive(Debug)]
-pub enum Asked {
+pub enum PageRequest {
     /// Whoever writes pages.
     Writer(Job),
     /// Whoever reads them.
@@ -70,7 +70,7 @@ pub trait PageHost {
     fn has_room(&self, bytes: u64, purpose: Purpose) -> bool;
 
     /// Says, not too often, that a segment was not written.
-    fn complain(&self, reason: &str);
+    fn log_failure(&self, reason: &str);
 
     /// Writes pages as one segment.
     fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>>;
@@ -97,14 +97,18 @@ pub trait PageHost {
 }
 
 /// Sorts what a queue asks for by who does it; `owner` is what its store knows it by.
-pub fn asked(queue: QueueId, owner: impl FnOnce() -> Option<DurableQueueId>, work: PageWork) -> Asked {
+pub fn page_request(
+    queue: QueueId,
+    owner: impl FnOnce() -> Option<DurableQueueId>,
+    work: PageWork,
+) -> PageRequest {
     match work {
-        PageWork::Write(drafts) => Asked::Writer(Job::Write(queue, owner(), drafts)),
-        PageWork::Read(pages) => Asked::Reader(Job::Read(queue, pages)),
-        PageWork::Spared(pages) => Asked::Spared(pages),
+        PageWork::Write(drafts) => PageRequest::Writer(Job::Write(queue, owner(), drafts)),
+        PageWork::Read(pages) => PageRequest::Reader(Job::Read(queue, pages)),
+        PageWork::Spared(pages) => PageRequest::Spared(pages),
         PageWork::Gone(pages) => {
             let (durable, transient): (Vec<_>, Vec<_>) = pages.into_iter().partition(|page| page.is_durable);
-            Asked::Gone(durable, (!transient.is_empty()).then_some(Job::Discard(transient)))
+            PageRequest::Gone(durable, (!transient.is_empty()).then_some(Job::Discard(transient)))
         }
     }
 }
@@ -208,7 +212,7 @@ pub fn write_drafts<'a, H: PageHost>(
     }
     let last = drafts.iter().map(|(_, draft)| draft.last_record()).max();
     if durability == Durability::Durable && !last.is_none_or(|last| host.await_records(last)) {
-        host.complain("the journal does not go on");
+        host.log_failure("the journal does not go on");
         return None;
     }
     // Not before it waits: what is written here is memory besides.
@@ -220,7 +224,7 @@ pub fn write_drafts<'a, H: PageHost>(
     match host.write_segment(&pages, durability) {
         Ok(facts) => Some(facts.iter().map(|facts| place_of(facts.page)).collect()),
         Err(error) => {
-            host.complain(&error.to_string());
+            host.log_failure(&error.to_string());
             if !is_out_of_resources(&error) {
                 host.fail(&error);
             }
@@ -316,7 +320,7 @@ mod tests {
             self.has_room
         }
 
-        fn complain(&self, _reason: &str) {}
+        fn log_failure(&self, _reason: &str) {}
 
         fn write_segment(&self, pages: &[NewPage], durability: Durability) -> io::Result<Vec<PageFacts>> {
             self.segments.write(pages, durability)
@@ -363,7 +367,7 @@ mod tests {
         let (awaited, told) = (Cell::new(Lsn::NONE), RefCell::default());
         let host = Host { gauge, segments, synced, awaited, has_room, told };
         for work in queue.page_work(Time(0), 2_000) {
-            if let Asked::Writer(job) = asked(QUEUE, || Some(DurableQueueId(1)), work) {
+            if let PageRequest::Writer(job) = page_request(QUEUE, || Some(DurableQueueId(1)), work) {
                 do_job(&host, job);
             }
         }

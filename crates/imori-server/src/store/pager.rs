@@ -26,14 +26,14 @@ use super::Waiters;
 use super::damages::Damages;
 use super::failure::Failure;
 use super::page_jobs::{Job, PageHost, PageNews, discard_pages, do_job, read_journal, write_drafts};
+use super::rate_limited_log::RateLimitedLog;
 use super::room::{Purpose, Room};
-use super::seldom::Seldom;
 use crate::limits::{PAGER_LOOK_EVERY, PAGER_WAIT_MAX};
 use crate::slots::unpoisoned;
 
 /// The threads, and who is told.
 pub(crate) struct Pager {
-    desk: Arc<Desk>,
+    shared: Arc<PageThreads>,
     write: Mutex<Option<Sender<Job>>>,
     read: Mutex<Option<Sender<Job>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -41,7 +41,7 @@ pub(crate) struct Pager {
 }
 
 /// What both threads have.
-struct Desk {
+struct PageThreads {
     segments: Segments<RealDisk>,
     /// What of the journal's messages the start left there.
     staying: RwLock<Messages<File>>,
@@ -53,7 +53,7 @@ struct Desk {
     is_closing: AtomicBool,
     /// What of the disk is not for segments.
     marks: OnceLock<Space>,
-    complaints: Seldom,
+    failures_log: RateLimitedLog,
     damages: Arc<Damages>,
     names: OnceLock<QueueNames>,
 }
@@ -73,9 +73,9 @@ impl Pager {
     ) -> io::Result<Pager> {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..cells.max(1)).map(|_| unbounded_channel()).unzip();
         let (cells, is_closing) = (senders.into_boxed_slice(), AtomicBool::new(false));
-        let (marks, complaints) = (OnceLock::new(), Seldom::default());
+        let (marks, failures_log) = (OnceLock::new(), RateLimitedLog::default());
         let staying = RwLock::new(staying);
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(PageThreads {
             segments,
             staying,
             failure,
@@ -84,7 +84,7 @@ impl Pager {
             cells,
             is_closing,
             marks,
-            complaints,
+            failures_log,
             damages,
             names: OnceLock::new(),
         });
@@ -92,11 +92,11 @@ impl Pager {
         let (read, to_read) = channel();
         let mut threads = Vec::new();
         for (name, jobs) in [("page-writer", to_write), ("page-reader", to_read)] {
-            let desk = Arc::clone(&desk);
-            threads.push(Builder::new().name(String::from(name)).spawn(move || desk.work(&jobs))?);
+            let shared = Arc::clone(&shared);
+            threads.push(Builder::new().name(String::from(name)).spawn(move || shared.work(&jobs))?);
         }
         Ok(Pager {
-            desk,
+            shared,
             write: Mutex::new(Some(write)),
             read: Mutex::new(Some(read)),
             threads: Mutex::new(threads),
@@ -106,17 +106,17 @@ impl Pager {
 
     /// Says what of the disk is not for segments; said once, before there are any.
     pub(crate) fn leave(&self, marks: Space) {
-        let _ = self.desk.marks.set(marks);
+        let _ = self.shared.marks.set(marks);
     }
 
     /// Says what queues are called; said once.
     pub(crate) fn name_queues(&self, names: QueueNames) {
-        let _ = self.desk.names.set(names);
+        let _ = self.shared.names.set(names);
     }
 
     /// What there is for segments now.
     pub(crate) fn room(&self) -> io::Result<Room> {
-        self.desk.room()
+        self.shared.room()
     }
 
     /// What a cell is told, which asks for it once.
@@ -136,7 +136,7 @@ impl Pager {
 
     /// Ends the threads when they have done what they were asked for.
     pub(crate) fn close(&self) {
-        self.desk.is_closing.store(true, Ordering::SeqCst);
+        self.shared.is_closing.store(true, Ordering::SeqCst);
         drop(unpoisoned(self.write.lock()).take());
         drop(unpoisoned(self.read.lock()).take());
         for thread in std::mem::take(&mut *unpoisoned(self.threads.lock())) {
@@ -154,7 +154,7 @@ fn send(to: &Mutex<Option<Sender<Job>>>, job: Job) {
     }
 }
 
-impl Desk {
+impl PageThreads {
     fn work(&self, jobs: &Receiver<Job>) {
         while let Ok(job) = jobs.recv() {
             do_job(self, job);
@@ -167,7 +167,7 @@ impl Desk {
     }
 }
 
-impl PageHost for Desk {
+impl PageHost for PageThreads {
     fn gauge(&self) -> &Gauge {
         &self.gauge
     }
@@ -184,23 +184,23 @@ impl PageHost for Desk {
     fn has_room(&self, bytes: u64, purpose: Purpose) -> bool {
         match self.room() {
             Ok(room) if !room.has(bytes, purpose) => {
-                self.complain("too little space is left on the disk; make space, or consume");
+                self.log_failure("too little space is left on the disk; make space, or consume");
                 false
             }
             Ok(_) => true,
             // Then the write tells whether there is any.
             Err(error) => {
-                self.complain(&error.to_string());
+                self.log_failure(&error.to_string());
                 true
             }
         }
     }
 
-    fn complain(&self, reason: &str) {
+    fn log_failure(&self, reason: &str) {
         if self.is_closing.load(Ordering::SeqCst) {
             return;
         }
-        if let Some(before) = self.complaints.admit(reason, Instant::now()) {
+        if let Some(before) = self.failures_log.admit(reason, Instant::now()) {
             warn!(
                 error = reason,
                 before, "a segment cannot be written; its messages stay in memory and in the journal"
@@ -257,27 +257,27 @@ impl Pager {
         drafts: impl Iterator<Item = (u64, &'a PageDraft)>,
         purpose: Purpose,
     ) -> Option<Vec<PagePlace>> {
-        write_drafts(&*self.desk, drafts, Durability::Durable, purpose)
+        write_drafts(&*self.shared, drafts, Durability::Durable, purpose)
     }
 
     /// Has a cell tell a queue.
     pub(crate) fn tell(&self, queue: QueueId, news: PageNews) {
-        self.desk.tell(queue, news);
+        self.shared.tell(queue, news);
     }
 
     /// Gives up pages that a durable checkpoint names as gone, on this thread.
     pub(crate) fn discard_now(&self, pages: &[GonePage]) {
-        discard_pages(&*self.desk, pages);
+        discard_pages(&*self.shared, pages);
     }
 
     /// Gives the space of pages back that were discarded from segments that others keep, on this thread.
     pub(crate) fn punch_holes(&self) {
-        match self.desk.segments.punch_holes() {
+        match self.shared.segments.punch_holes() {
             Ok(0) => {}
             Ok(bytes) => debug!(bytes, "the space of pages is given back"),
             // It goes with the file one day.
             Err(error) => {
-                if let Some(before) = self.desk.complaints.admit("give back", Instant::now()) {
+                if let Some(before) = self.shared.failures_log.admit("give back", Instant::now()) {
                     warn!(%error, before, "the space of pages that went cannot be given back");
                 }
             }
@@ -286,20 +286,20 @@ impl Pager {
 
     /// Reads a page that is in the journal, on this thread; nothing where not all of it can be read.
     pub(crate) fn read_journal(&self, read: &JournalRead) -> Option<Vec<Entry>> {
-        let entries = read_journal(&*self.desk, read);
+        let entries = read_journal(&*self.shared, read);
         if entries.is_none() {
-            self.desk.complain("messages that stay in the journal cannot be read there");
+            self.shared.log_failure("messages that stay in the journal cannot be read there");
         }
         entries
     }
 
     /// Forgets what the start left in the journal, if a durable checkpoint says that it is all elsewhere.
     pub(crate) fn forget_below(&self, floor: Lsn) {
-        unpoisoned(self.desk.staying.write()).forget_below(imori_store::lsn::Lsn(floor.0));
+        unpoisoned(self.shared.staying.write()).forget_below(imori_store::lsn::Lsn(floor.0));
     }
 
     /// Which durable segments there are.
     pub(crate) fn manifest(&self) -> Manifest {
-        self.desk.segments.manifest()
+        self.shared.segments.manifest()
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Waiters {
     cells: Box<[Waiter]>,
     /// A thread of the store waits in `synced_further`.
     thread_waits: AtomicBool,
-    desk: Mutex<()>,
+    waiting: Mutex<()>,
     synced_further: Condvar,
 }
 
@@ -41,7 +41,7 @@ impl Waiters {
             wants_all: AtomicBool::new(false),
             cells: (0..cells).map(|_| Waiter::default()).collect(),
             thread_waits: AtomicBool::new(false),
-            desk: Mutex::new(()),
+            waiting: Mutex::new(()),
             synced_further: Condvar::new(),
         }
     }
@@ -72,8 +72,8 @@ impl Waiters {
             }
         }
         if self.thread_waits.swap(false, Ordering::SeqCst) {
-            // Whoever looked before this number was there is waiting once the desk is free.
-            drop(unpoisoned(self.desk.lock()));
+            // Whoever looked before this number was there is waiting once the waiting is free.
+            drop(unpoisoned(self.waiting.lock()));
             self.synced_further.notify_all();
         }
     }
@@ -86,7 +86,7 @@ impl Waiters {
         look_every: Duration,
         is_hopeless: impl Fn() -> bool,
     ) -> bool {
-        let mut desk = unpoisoned(self.desk.lock());
+        let mut waiting = unpoisoned(self.waiting.lock());
         loop {
             self.thread_waits.store(true, Ordering::SeqCst);
             if self.progress().synced >= lsn {
@@ -95,7 +95,7 @@ impl Waiters {
             if is_hopeless() {
                 return false;
             }
-            desk = unpoisoned(self.synced_further.wait_timeout(desk, look_every)).0;
+            waiting = unpoisoned(self.synced_further.wait_timeout(waiting, look_every)).0;
         }
     }
 

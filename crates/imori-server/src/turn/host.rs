@@ -8,7 +8,7 @@ use imori_core::id::ConnectionId;
 use imori_core::time::Time;
 use imori_core::world::World;
 
-use super::desk::Desk;
+use super::cell_scratch::CellScratch;
 use super::link::{Link, Wire};
 use super::memory::Memory;
 
@@ -21,7 +21,7 @@ pub trait Host: World {
     fn id(&self) -> u16;
 
     /// What the cell has at hand.
-    fn desk(&self) -> &Desk;
+    fn cell_scratch(&self) -> &CellScratch;
 
     /// The memory of all cells.
     fn memory(&self) -> &Memory;

@@ -38,12 +38,12 @@ impl Input {
         transport: &mut impl Transport,
         protocol: &mut Protocol,
     ) -> Poll<Read> {
-        let desk = host.desk();
-        let (carried, read_bytes) = (self.carry.len(), desk.read_bytes());
+        let cell_scratch = host.cell_scratch();
+        let (carried, read_bytes) = (self.carry.len(), cell_scratch.read_bytes());
         if carried > read_bytes || self.frame_bytes.is_some_and(|bytes| bytes > 2 * read_bytes) {
             return self.poll_read_long(host, transport, protocol);
         }
-        let mut buffer = desk.buffer.borrow_mut();
+        let mut buffer = cell_scratch.buffer.borrow_mut();
         let Some(room) = buffer.get_mut(carried..carried + read_bytes) else {
             return Poll::Ready(Read::Closed);
         };
@@ -73,7 +73,7 @@ impl Input {
         transport: &mut impl Transport,
         protocol: &mut Protocol,
     ) -> Poll<Read> {
-        let read_bytes = host.desk().read_bytes();
+        let read_bytes = host.cell_scratch().read_bytes();
         let missing = self.frame_bytes.map_or(read_bytes, |bytes| bytes.saturating_sub(self.carry.len()));
         self.carry.reserve(missing.max(1));
         if ready!(transport.poll_read_buf(&mut self.carry)) == 0 {
@@ -97,7 +97,7 @@ impl Input {
         if self.carry.is_empty() && !protocol.has_parked() {
             return Next::More { frame_bytes: None };
         }
-        let read_bytes = host.desk().read_bytes();
+        let read_bytes = host.cell_scratch().read_bytes();
         let whole = self.frame_bytes.filter(|bytes| (read_bytes..=self.carry.len()).contains(bytes));
         let Some(bytes) = whole else {
             let mut carry = std::mem::take(&mut self.carry);
@@ -107,8 +107,8 @@ impl Input {
             return next;
         };
         let frame = self.carry.split_to(bytes).freeze();
-        let mut budget = host.desk().budget(host.now());
-        let scratch = &mut host.desk().scratch.borrow_mut();
+        let mut budget = host.cell_scratch().budget(host.now());
+        let scratch = &mut host.cell_scratch().scratch.borrow_mut();
         let received = protocol.receive(host, scratch, &frame, Some(&frame), &mut budget);
         self.note(received.next);
         let rest = frame.slice(received.consumed.min(frame.len())..);
@@ -125,8 +125,8 @@ impl Input {
     }
 
     fn receive<H: Host>(&mut self, host: &H, protocol: &mut Protocol, input: &[u8]) -> (usize, Next) {
-        let mut budget = host.desk().budget(host.now());
-        let scratch = &mut host.desk().scratch.borrow_mut();
+        let mut budget = host.cell_scratch().budget(host.now());
+        let scratch = &mut host.cell_scratch().scratch.borrow_mut();
         let received = protocol.receive(host, scratch, input, None, &mut budget);
         self.note(received.next);
         (received.consumed, received.next)

@@ -19,7 +19,7 @@ pub fn with_outbound<H: Host, R>(
 ) -> Option<R> {
     let (result, is_newly_touched) = host.with_link(id, |link| lend(host, link, f))?;
     if is_newly_touched {
-        host.desk().note_touched(id, host.now());
+        host.cell_scratch().note_touched(id, host.now());
     }
     result
 }
@@ -43,7 +43,7 @@ fn lend<H: Host, R>(
     f: impl FnOnce(&mut Outbound) -> R,
 ) -> (Option<R>, bool) {
     let outbound = &mut link.outbound;
-    let is_lent = outbound.lend(|| host.desk().spare());
+    let is_lent = outbound.lend(|| host.cell_scratch().spare());
     // A fault in what one receiver needs done must not reach the publisher, or the queue it holds.
     let Ok(result) = catch_unwind(AssertUnwindSafe(|| f(outbound))) else {
         let id = outbound.id();
@@ -56,16 +56,16 @@ fn lend<H: Host, R>(
     // Only its own cell answers it.
     if outbound.has_held_answers() && !link.awaits_journal && outbound.id().cell == host.id() {
         link.awaits_journal = true;
-        host.desk().note_awaiting(outbound.id());
+        host.cell_scratch().note_awaiting(outbound.id());
     }
     if link.awaits_journal && outbound.waits_for_write() {
-        host.desk().note_write_awaited();
+        host.cell_scratch().note_write_awaited();
     }
     let is_newly_touched = match outbound.has_unsent() {
         true => outbound.touch(),
         false => {
             if is_lent {
-                host.desk().give_back(outbound.reclaim());
+                host.cell_scratch().give_back(outbound.reclaim());
             }
             false
         }

@@ -8,7 +8,7 @@ use imori_core::id::ConnectionId;
 use imori_core::memory::Gauge;
 use tracing::{info, warn};
 
-use super::left_behind::LeftBehind;
+use super::detached::DetachedPublishers;
 
 /// What is charged, from where on that is too much, and who waits for it to become less.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Memory {
     is_alarmed: AtomicBool,
     is_disk_alarmed: AtomicBool,
     parked: Mutex<Vec<ConnectionId>>,
-    left_behind: LeftBehind,
+    detached: DetachedPublishers,
 }
 
 impl Memory {
@@ -30,14 +30,14 @@ impl Memory {
             is_alarmed: AtomicBool::new(false),
             is_disk_alarmed: AtomicBool::new(false),
             parked: Mutex::new(Vec::new()),
-            left_behind: LeftBehind::new(mark_bytes, usize::MAX),
+            detached: DetachedPublishers::new(mark_bytes, usize::MAX),
         }
     }
 
     /// The same, of a broker that has so many places for connections.
     #[must_use]
     pub fn with_places(self, places: usize) -> Memory {
-        Memory { left_behind: LeftBehind::new(self.mark_bytes, places), ..self }
+        Memory { detached: DetachedPublishers::new(self.mark_bytes, places), ..self }
     }
 
     /// What everything that waits is charged to.
@@ -74,8 +74,8 @@ impl Memory {
     }
 
     /// Those that go on without their peers.
-    pub fn left_behind(&self) -> &LeftBehind {
-        &self.left_behind
+    pub fn detached(&self) -> &DetachedPublishers {
+        &self.detached
     }
 
     /// Raises the alarm, or ends it well below the mark, and then gives the connections that waited for that.

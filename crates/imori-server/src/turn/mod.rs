@@ -12,13 +12,13 @@ mod flush;
 mod lend;
 mod host;
 mod link;
-mod desk;
+mod cell_scratch;
 mod memory;
-mod left_behind;
+mod detached;
 mod signal;
 
+pub use cell_scratch::CellScratch;
 pub use confirm::{await_journal, release_confirms};
-pub use desk::Desk;
 pub use flush::{flush, flush_touched};
 pub use host::{Host, Transport};
 pub use lend::{check_memory, give_signal, with_outbound};

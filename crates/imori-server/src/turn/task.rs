@@ -27,18 +27,18 @@ pub struct Task {
     /// It is on the list of those who are told that an alarm is over.
     waits_for_alarm: bool,
     /// The peer is gone; what it sent before is published once the disk has room.
-    legacy: Option<Legacy>,
+    detachment: Option<Detachment>,
     /// Bytes of that, as it was counted.
-    left_bytes: usize,
+    detached_bytes: usize,
 }
 
 /// What a peer that is gone has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Legacy {
+enum Detachment {
     /// Deliveries and readers go back, by and by.
-    Divided,
+    Begun,
     /// What it sent, and nothing else.
-    Sent,
+    Done,
 }
 
 /// What the task is doing.
@@ -100,8 +100,8 @@ impl Task {
             input: Input::default(),
             was_logged_in: false,
             waits_for_alarm: false,
-            legacy: None,
-            left_bytes: 0,
+            detachment: None,
+            detached_bytes: 0,
         }
     }
 
@@ -117,12 +117,12 @@ impl Task {
 
     /// Has a turn; ready where the transport is of no more use. What follows is [`Task::end`].
     pub fn poll<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> Poll<()> {
-        host.desk().begin_turn_of(self.id, host.now());
+        host.cell_scratch().begin_turn_of(self.id, host.now());
         if self.state == State::Working {
             flush_of_others(host, self.id);
         }
-        if self.legacy == Some(Legacy::Divided) {
-            self.divide(host, transport);
+        if self.detachment == Some(Detachment::Begun) {
+            self.detach(host, transport);
         }
         loop {
             if self.signals.has_any() {
@@ -156,11 +156,11 @@ impl Task {
                     self.follow(host, transport, next);
                 }
                 State::Throttled(_) if self.signals.take(Signal::Resume) => self.state = State::Working,
-                State::Parked if self.legacy.is_some() => return Poll::Pending,
+                State::Parked if self.detachment.is_some() => return Poll::Pending,
                 State::Parked => {
                     ready!(transport.poll_gone());
                     // What it holds may be what keeps the alarm on, if that is one of memory.
-                    if !self.leaves_behind(host, transport) {
+                    if !self.detaches(host, transport) {
                         return Poll::Ready(());
                     }
                 }
@@ -181,10 +181,10 @@ impl Task {
     /// Gives back what the client had, or a part of it; tells whether that was all. If not, others have their
     /// turn first.
     pub fn end<H: Host>(&mut self, host: &H) -> bool {
-        host.desk().begin_turn_of(self.id, host.now());
+        host.cell_scratch().begin_turn_of(self.id, host.now());
         flush_of_others(host, self.id);
-        if self.legacy.take().is_some() {
-            host.memory().left_behind().forget(self.left_bytes);
+        if self.detachment.take().is_some() {
+            host.memory().detached().forget(self.detached_bytes);
         }
         self.protocol.disconnect(host)
     }
@@ -195,7 +195,7 @@ impl Task {
         if is_evicted || self.is_broken(host, transport) {
             return Step::Over;
         }
-        if self.legacy.is_some() && !self.is_ending() {
+        if self.detachment.is_some() && !self.is_ending() {
             // The outbound half of one that is gone was closed with its readers.
             self.signals.take(Signal::Ending);
             self.signals.take(Signal::End);
@@ -260,7 +260,7 @@ impl Task {
         if !self.signals.has(Signal::Broken) {
             return false;
         }
-        let is_over = self.legacy.is_none() && !self.leaves_behind(host, transport);
+        let is_over = self.detachment.is_none() && !self.detaches(host, transport);
         if !is_over {
             self.signals.take(Signal::Broken);
         }
@@ -274,25 +274,25 @@ impl Task {
     }
 
     /// Goes on without the peer, which is gone; false where there is no reason to.
-    fn leaves_behind<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
+    fn detaches<H: Host>(&mut self, host: &H, transport: &mut impl Transport) -> bool {
         if self.is_ending() || !self.outlives(host) {
             return false;
         }
-        self.left_bytes = self.input.bytes() + self.protocol.parked_bytes();
-        if !host.memory().left_behind().admit(self.left_bytes) {
+        self.detached_bytes = self.input.bytes() + self.protocol.parked_bytes();
+        if !host.memory().detached().admit(self.detached_bytes) {
             return false;
         }
         // As far as it was read; the rest is read when the alarm is over.
         self.state = State::Parked;
-        self.legacy = Some(Legacy::Divided);
-        self.divide(host, transport);
+        self.detachment = Some(Detachment::Begun);
+        self.detach(host, transport);
         true
     }
 
     /// Gives back what a peer had that is gone. What it sent needs nothing of it but its name.
-    fn divide<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
+    fn detach<H: Host>(&mut self, host: &H, transport: &mut impl Transport) {
         match self.protocol.detach(host) {
-            true => self.legacy = Some(Legacy::Sent),
+            true => self.detachment = Some(Detachment::Done),
             false => transport.come_back(),
         }
     }
@@ -302,7 +302,9 @@ impl Task {
         let deadline = match self.state {
             State::Draining(at) | State::Lingering(at) | State::Throttled(at) => Some(at),
             // Nobody is there who could be late.
-            State::Open | State::Working | State::Parked | State::Verifying if self.legacy.is_some() => None,
+            State::Open | State::Working | State::Parked | State::Verifying if self.detachment.is_some() => {
+                None
+            }
             // The protocol knows that read time-outs do not run while nothing is read.
             State::Open | State::Working | State::Parked | State::Verifying => self.protocol.next_deadline(),
         };
@@ -409,7 +411,7 @@ impl Task {
 
 /// Reads what a peer sends that does not matter any more, until it closes its side.
 fn poll_closed<H: Host>(host: &H, transport: &mut impl Transport) -> Poll<()> {
-    let mut buffer = host.desk().buffer.borrow_mut();
+    let mut buffer = host.cell_scratch().buffer.borrow_mut();
     while ready!(transport.poll_read(&mut buffer)) > 0 {}
     Poll::Ready(())
 }

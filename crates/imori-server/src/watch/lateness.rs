@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use imori_core::time::Time;
 
-use crate::stall::{Cause, Device, Evidence, Seen, look_at_thread, others_that_wait, pressure};
+use crate::stall::{Cause, Device, Evidence, Sample, others_that_wait, pressure, sample_thread};
 
 /// One thing that is looked at again and again.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Lateness {
 struct Watched {
     began: Time,
     looked: Time,
-    first: Seen,
+    first: Sample,
     evidence: Evidence,
     /// How many looks spoke for which cause.
     votes: [u32; Cause::ALL.len()],
@@ -45,7 +45,7 @@ const SAME_WITHIN: Duration = Duration::from_millis(10);
 
 static NOTHING: Evidence = Evidence {
     watched: Duration::ZERO,
-    looks: 0,
+    samples: 0,
     disk_waits: 0,
     ran: Duration::ZERO,
     starved: Duration::ZERO,
@@ -121,8 +121,8 @@ impl Lateness {
     }
 }
 
-fn seen(thread: &str, device: Option<Device>) -> Seen {
-    Seen { thread: look_at_thread(thread), device: device.and_then(Device::look) }
+fn seen(thread: &str, device: Option<Device>) -> Sample {
+    Sample { thread: sample_thread(thread), device: device.and_then(Device::sample) }
 }
 
 fn micros(duration: Duration) -> u64 {

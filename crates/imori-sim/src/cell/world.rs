@@ -23,7 +23,7 @@ use imori_server::config::ProtocolName;
 use imori_server::login::{Authenticator, BuiltInUser};
 use imori_server::protocol_numbers::header_reader;
 use imori_server::turn::{Host, Link, Signal, give_signal, with_outbound};
-use imori_server::{Asked, asked};
+use imori_server::{PageRequest, page_request};
 
 use crate::machine::Lock;
 use crate::machine::Status;
@@ -389,13 +389,13 @@ impl World for CellWorld<'_> {
         if self.shared.has(Bug::LiveDeliveryLost) && self.is_lost_on(id) {
             return None;
         }
-        let before = self.desk().touched_len();
+        let before = self.cell_scratch().touched_len();
         let result = with_outbound(self, id, f);
-        let is_newly_touched = self.desk().touched_len() > before;
+        let is_newly_touched = self.cell_scratch().touched_len() > before;
         if is_newly_touched && self.shared.has(Bug::LostTouch) && self.shared.random.chance(1, 4) {
-            let mut touched = self.desk().take_touched();
+            let mut touched = self.cell_scratch().take_touched();
             touched.pop();
-            touched.into_iter().for_each(|id| self.desk().note_touched(id, self.now()));
+            touched.into_iter().for_each(|id| self.cell_scratch().note_touched(id, self.now()));
         }
         result
     }
@@ -418,15 +418,15 @@ impl World for CellWorld<'_> {
     fn page(&self, id: QueueId, work: PageWork) {
         let owner =
             || self.with_queue(id, |queue| queue.durability().map(|durability| durability.id)).flatten();
-        let asked = asked(id, owner, work);
+        let asked = page_request(id, owner, work);
         self.pause();
         self.shared.trace.note(&[u64::from(id.slot)], || format!("cell {} asks for {asked:?}", self.id));
         let (checkpointer, jobs) = (&self.shared.checkpointer, &self.shared.jobs);
         match asked {
-            Asked::Writer(job) => jobs.write(job),
-            Asked::Reader(job) => jobs.read(job),
-            Asked::Spared(pages) => checkpointer.spare(pages),
-            Asked::Gone(pages, transient) => {
+            PageRequest::Writer(job) => jobs.write(job),
+            PageRequest::Reader(job) => jobs.read(job),
+            PageRequest::Spared(pages) => checkpointer.spare(pages),
+            PageRequest::Gone(pages, transient) => {
                 transient.into_iter().for_each(|job| jobs.write(job));
                 checkpointer.take_gone(pages);
             }

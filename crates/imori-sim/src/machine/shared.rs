@@ -21,7 +21,7 @@ use imori_core::time::Time;
 use imori_core::topology::Topology;
 use imori_nats::settings::Settings as NatsSettings;
 use imori_server::protocol::ProtocolSettings;
-use imori_server::turn::{Desk, Link, Memory};
+use imori_server::turn::{CellScratch, Link, Memory};
 use imori_server::{Checkpointer, PageNews, Turns};
 use imori_stomp::settings::Settings as StompSettings;
 use imori_store::recovery::Messages;
@@ -71,7 +71,7 @@ pub(crate) struct CellState {
     pub(crate) tasks: RefCell<Vec<Task>>,
     /// Transports for it to take over.
     pub(crate) arrivals: RefCell<VecDeque<usize>>,
-    pub(crate) desk: Desk,
+    pub(crate) cell_scratch: CellScratch,
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Time, QueueId)>>>,
     /// Queues that were restored and are to be looked after.
     pub(crate) awakenings: RefCell<VecDeque<Awakening>>,
@@ -102,7 +102,7 @@ impl CellState {
             links: Slots::default(),
             tasks: RefCell::default(),
             arrivals: RefCell::default(),
-            desk: Desk::new(read_bytes),
+            cell_scratch: CellScratch::new(read_bytes),
             timers: RefCell::default(),
             awakenings: RefCell::default(),
             awaits_sync: Cell::new(false),

@@ -210,7 +210,7 @@ impl PageHost for StoreThread<'_> {
         self.shared.log.borrow().room().has(bytes, purpose)
     }
 
-    fn complain(&self, reason: &str) {
+    fn log_failure(&self, reason: &str) {
         self.shared.trace.note(&[], || format!("a segment cannot be written: {reason}"));
     }
 

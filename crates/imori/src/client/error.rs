@@ -35,7 +35,7 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClientError::Unreachable(url, error) => write!(f, "cannot connect to `{url:?}`: {error}"),
-            ClientError::Refused(complaint) => write!(f, "refused by the broker: {complaint}"),
+            ClientError::Refused(error) => write!(f, "refused by the broker: {error}"),
             ClientError::Closed => f.write_str("the broker closed the connection"),
             ClientError::TimedOut(what) => f.write_str(what),
             ClientError::Unheard => f.write_str("nobody is subscribed there; start a responder"),

@@ -106,8 +106,8 @@ impl Nats {
                 Some(info) => Heard::Info(info),
                 None => return Err(ClientError::Decode("NATS", "its INFO is not JSON".into())),
             },
-            ServerOp::Err(complaint) => {
-                return Err(ClientError::Refused(Printable(complaint).to_string()));
+            ServerOp::Err(error) => {
+                return Err(ClientError::Refused(Printable(error).to_string()));
             }
             ServerOp::Pong => Heard::Pong,
             ServerOp::Ping | ServerOp::Ok => Heard::Nothing,

@@ -88,7 +88,7 @@ impl Stomp {
         loop {
             if let Some((command, received)) = self.take()? {
                 return match command {
-                    Command::Error => Err(ClientError::Refused(complaint(&received))),
+                    Command::Error => Err(ClientError::Refused(error_text(&received))),
                     _ => Ok((command, received)),
                 };
             }
@@ -226,7 +226,7 @@ fn received(frame: &Frame<'_>) -> Received {
 }
 
 /// What an ERROR says, on one line.
-fn complaint(error: &Received) -> String {
+fn error_text(error: &Received) -> String {
     let message = Printable(error.header("message").unwrap_or(b"ERROR")).to_string();
     match error.body.trim_ascii() {
         b"" => message,

@@ -19,7 +19,7 @@ use imori_store::segment::{self, Manifest, ManifestEntry, SegmentOpenError, Segm
 use imori_store::settings::{OnDamage, Settings};
 
 use super::argument::DataFolder;
-use crate::output::{complain, print};
+use crate::output::{print, print_error};
 
 /// Say whether what a broker stored is sound. The broker is stopped for it; nothing is changed.
 ///
@@ -52,7 +52,7 @@ impl Verify {
         let seen = look(&path, &mut findings);
         print(findings.text.as_bytes())?;
         if let Err(why) = seen {
-            complain(&why);
+            print_error(&why);
             return Ok(UNSEEN);
         }
         let (verdict, code) = match findings.damage_count {

@@ -2,12 +2,12 @@
 
 /// The numbers that have arrived, and the highest of them.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ArrivedSet {
     bits: Vec<u64>,
     count: u64,
 }
 
-impl Seen {
+impl ArrivedSet {
     /// Notes a number; false if it was there before.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
         let word = (number / 64) as usize;
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn each_number_is_new_once() {
-        let mut seen = Seen::default();
+        let mut seen = ArrivedSet::default();
         for (number, is_new) in [(0, true), (63, true), (64, true), (0, false), (1_000, true), (64, false)] {
             assert_eq!(seen.insert(number), is_new, "{number}");
         }

@@ -28,7 +28,7 @@ const SUBPROTOCOLS: [(&str, ProtocolName); 4] = [
 
 /// Who is let through.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct UpgradePolicy {
     /// The protocols that have listeners of their own: what is off is off here, too (SECURITY XPI-05).
     pub(crate) protocols: Vec<ProtocolName>,
     /// Web pages that may connect.
@@ -58,7 +58,7 @@ pub(super) struct Refusal {
     pub(super) reason: &'static str,
 }
 
-impl Gate {
+impl UpgradePolicy {
     /// Judges a request at the head of `input`; `None` where it is not whole.
     pub(super) fn judge(&self, input: &[u8]) -> Result<Option<Upgrade>, Refusal> {
         let Some((request_bytes, request)) =

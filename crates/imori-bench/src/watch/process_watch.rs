@@ -12,7 +12,7 @@ const TREE_EVERY: u64 = 5_000_000_000;
 const USAGE_EVERY: u64 = 1_000_000_000;
 
 /// The broker's processes as they are watched.
-pub(crate) struct Look {
+pub(crate) struct ProcessWatch {
     roots: Vec<u32>,
     pids: Vec<u32>,
     quota: Quota,
@@ -22,11 +22,11 @@ pub(crate) struct Look {
     usage_due: u64,
 }
 
-impl Look {
+impl ProcessWatch {
     /// Watches these processes and all that descend from them; none if there are none.
-    pub(crate) fn new(roots: &[u32]) -> Option<Look> {
+    pub(crate) fn new(roots: &[u32]) -> Option<ProcessWatch> {
         let first = *roots.first()?;
-        Some(Look {
+        Some(ProcessWatch {
             roots: roots.to_vec(),
             pids: roots.to_vec(),
             quota: Quota::of(first),
@@ -73,11 +73,11 @@ mod tests {
     #[test]
     fn this_process_is_seen_and_not_stopped() {
         let clock = Clock::start();
-        let mut look = Look::new(&[std::process::id()]).unwrap();
+        let mut look = ProcessWatch::new(&[std::process::id()]).unwrap();
         let first = look.take(|| clock.now());
         assert!(first.rss_bytes > 0 && first.context_switches > 0 && !first.is_stopped);
         let second = look.take(|| clock.now());
         assert!(second.without_cpu_nanos >= first.without_cpu_nanos);
-        assert!(Look::new(&[]).is_none());
+        assert!(ProcessWatch::new(&[]).is_none());
     }
 }

@@ -5,12 +5,12 @@
 
 use std::sync::Mutex;
 
-use crate::limits::{LEFT_BEHIND_MAX, LEFT_BEHIND_SHARE_OF_MARK, LEFT_BEHIND_SHARE_OF_PLACES};
+use crate::limits::{DETACHED_MAX, DETACHED_SHARE_OF_MARK, DETACHED_SHARE_OF_PLACES};
 use crate::slots::unpoisoned;
 
 /// How many there are, and what they keep.
 #[derive(Debug)]
-pub struct LeftBehind {
+pub struct DetachedPublishers {
     count_max: usize,
     bytes_max: usize,
     held: Mutex<Held>,
@@ -22,14 +22,18 @@ struct Held {
     bytes: usize,
 }
 
-impl LeftBehind {
+impl DetachedPublishers {
     /// None yet, of a broker with this memory mark and so many places for connections.
-    pub(super) fn new(mark_bytes: usize, places: usize) -> LeftBehind {
-        let count_max = LEFT_BEHIND_MAX.min(places / LEFT_BEHIND_SHARE_OF_PLACES);
-        LeftBehind { count_max, bytes_max: mark_bytes / LEFT_BEHIND_SHARE_OF_MARK, held: Mutex::default() }
+    pub(super) fn new(mark_bytes: usize, places: usize) -> DetachedPublishers {
+        let count_max = DETACHED_MAX.min(places / DETACHED_SHARE_OF_PLACES);
+        DetachedPublishers {
+            count_max,
+            bytes_max: mark_bytes / DETACHED_SHARE_OF_MARK,
+            held: Mutex::default(),
+        }
     }
 
-    /// Tells whether one may go on that keeps so many bytes; then it is counted, until [`LeftBehind::forget`].
+    /// Tells whether one may go on that keeps so many bytes; then it is counted, until [`DetachedPublishers::forget`].
     pub fn admit(&self, bytes: usize) -> bool {
         let mut held = unpoisoned(self.held.lock());
         let is_admitted = held.count < self.count_max && bytes <= self.bytes_max - held.bytes;
@@ -55,20 +59,20 @@ mod tests {
     #[test]
     fn they_leave_places_and_memory_to_others() {
         for (places, bytes, expected) in [
-            (1 << 20, 1, LEFT_BEHIND_MAX),
-            (1 << 20, 0, LEFT_BEHIND_MAX),
-            (1 << 20, MARK / LEFT_BEHIND_SHARE_OF_MARK / 3, 3),
-            (1 << 20, MARK / LEFT_BEHIND_SHARE_OF_MARK, 1),
+            (1 << 20, 1, DETACHED_MAX),
+            (1 << 20, 0, DETACHED_MAX),
+            (1 << 20, MARK / DETACHED_SHARE_OF_MARK / 3, 3),
+            (1 << 20, MARK / DETACHED_SHARE_OF_MARK, 1),
             (1 << 20, MARK, 0),
             (100, 1, 25),
             (3, 1, 0),
         ] {
-            let left_behind = LeftBehind::new(MARK, places);
-            let admitted = (0..2 * LEFT_BEHIND_MAX).filter(|_| left_behind.admit(bytes)).count();
+            let detached = DetachedPublishers::new(MARK, places);
+            let admitted = (0..2 * DETACHED_MAX).filter(|_| detached.admit(bytes)).count();
             assert_eq!(admitted, expected, "{bytes} bytes each, of {places} places");
             if expected > 0 {
-                left_behind.forget(bytes);
-                assert!(left_behind.admit(bytes) && !left_behind.admit(bytes), "one went");
+                detached.forget(bytes);
+                assert!(detached.admit(bytes) && !detached.admit(bytes), "one went");
             }
         }
     }

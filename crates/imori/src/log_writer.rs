@@ -16,7 +16,7 @@ const LINES_MAX: usize = 4096;
 
 /// Where lines are handed in.
 #[derive(Debug, Clone)]
-pub(crate) struct Pen {
+pub(crate) struct LogWriter {
     lines: SyncSender<Line>,
     lost: Arc<AtomicU64>,
 }
@@ -28,14 +28,14 @@ enum Line {
     Mark(SyncSender<()>),
 }
 
-impl Pen {
+impl LogWriter {
     /// Starts the thread that writes to `out`.
-    pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<Pen> {
+    pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<LogWriter> {
         let (lines, waiting) = sync_channel(LINES_MAX);
-        let pen = Pen { lines, lost: Arc::default() };
-        let lost = Arc::clone(&pen.lost);
+        let writer = LogWriter { lines, lost: Arc::default() };
+        let lost = Arc::clone(&writer.lost);
         Builder::new().name(String::from("log")).spawn(move || write(out, &waiting, &lost))?;
-        Ok(pen)
+        Ok(writer)
     }
 
     /// Returns when all that was handed in before is written, or the time is over.
@@ -55,7 +55,7 @@ impl Pen {
     }
 }
 
-impl Write for Pen {
+impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.lines.try_send(Line::Text(line.to_vec())).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     /// Takes a line only when it is allowed one.
-    struct Gate {
+    struct GatedOutput {
         allowed: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl Write for Gate {
+    impl Write for GatedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.allowed.recv();
             self.written.lock().unwrap().extend_from_slice(bytes);
@@ -107,36 +107,36 @@ mod tests {
         }
     }
 
-    fn gated() -> (Pen, Sender<()>, Arc<Mutex<Vec<u8>>>) {
+    fn gated() -> (LogWriter, Sender<()>, Arc<Mutex<Vec<u8>>>) {
         let (allow, allowed) = channel();
         let written: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let pen = Pen::start(Gate { allowed, written: Arc::clone(&written) }).unwrap();
-        (pen, allow, written)
+        let writer = LogWriter::start(GatedOutput { allowed, written: Arc::clone(&written) }).unwrap();
+        (writer, allow, written)
     }
 
     #[test]
     fn who_logs_does_not_wait_and_order_is_kept() {
-        let (mut pen, allow, written) = gated();
+        let (mut writer, allow, written) = gated();
         for line in ["a\n", "b\n", "c\n"] {
-            pen.write_all(line.as_bytes()).unwrap();
+            writer.write_all(line.as_bytes()).unwrap();
         }
         // From here on everything may be written.
         drop(allow);
-        pen.flush_within(Duration::from_secs(30));
+        writer.flush_within(Duration::from_secs(30));
         assert_eq!(*written.lock().unwrap(), b"a\nb\nc\n");
     }
 
     #[test]
     fn what_is_too_much_is_lost_and_counted() {
-        let (mut pen, allow, written) = gated();
+        let (mut writer, allow, written) = gated();
         // One may be with the thread already.
         for _ in 0..LINES_MAX + 3 {
-            pen.write_all(b"x").unwrap();
+            writer.write_all(b"x").unwrap();
         }
-        assert!((2..=3).contains(&pen.lost.load(Ordering::Relaxed)));
+        assert!((2..=3).contains(&writer.lost.load(Ordering::Relaxed)));
         drop(allow);
         // The lines that wait leave no room for who waits for them, at first.
-        pen.flush_within(Duration::from_secs(30));
+        writer.flush_within(Duration::from_secs(30));
         let count = written.lock().unwrap().len();
         assert!((LINES_MAX..=LINES_MAX + 1).contains(&count), "{count}");
     }

@@ -8,8 +8,8 @@ const GOOD: [(&str, &str); 5] = [
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
 ];
 
-fn gate() -> Gate {
-    Gate {
+fn policy() -> UpgradePolicy {
+    UpgradePolicy {
         protocols: ProtocolName::ALL.to_vec(),
         origins: vec!["https://app.example".parse().unwrap()],
         host_names: vec![String::from("mq.example")],
@@ -32,7 +32,7 @@ fn with(changes: &[(&str, &str)]) -> Vec<u8> {
 }
 
 fn status(request: &[u8]) -> u16 {
-    match gate().judge(request) {
+    match policy().judge(request) {
         Ok(upgrade) => {
             assert_eq!(upgrade.unwrap().request_bytes, request.len());
             101
@@ -43,7 +43,7 @@ fn status(request: &[u8]) -> u16 {
 
 #[test]
 fn the_answer_is_that_of_the_specification() {
-    let upgrade = gate().judge(&with(&[])).unwrap().unwrap();
+    let upgrade = policy().judge(&with(&[])).unwrap().unwrap();
     let response = String::from_utf8(upgrade.response).unwrap();
     assert!(response.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{response}");
     // RFC 6455, 1.3.
@@ -56,7 +56,7 @@ fn the_answer_is_that_of_the_specification() {
 fn a_request_that_is_not_whole_is_waited_for() {
     let whole = with(&[("Sec-WebSocket-Protocol", "v12.stomp")]);
     for len in 0..whole.len() {
-        assert!(gate().judge(&whole[..len]).unwrap().is_none(), "{len}");
+        assert!(policy().judge(&whole[..len]).unwrap().is_none(), "{len}");
     }
 }
 
@@ -81,7 +81,7 @@ fn the_subprotocol_or_else_the_path_decides() {
     ] {
         let mut headers = GOOD.to_vec();
         headers.extend(offered.map(|offered| ("Sec-WebSocket-Protocol", offered)));
-        let upgrade = gate().judge(&request(&format!("GET {path} HTTP/1.1"), &headers));
+        let upgrade = policy().judge(&request(&format!("GET {path} HTTP/1.1"), &headers));
         let Some((subprotocol, protocol)) = expected else {
             assert_eq!(upgrade.unwrap_err().status, 400, "{path} {offered:?}");
             continue;
@@ -98,9 +98,9 @@ fn the_subprotocol_or_else_the_path_decides() {
 #[test]
 fn a_protocol_that_is_off_is_off_here_too() {
     for (off, offered) in [(ProtocolName::Stomp, "v12.stomp"), (ProtocolName::Nats, "nats")] {
-        let mut gate = gate();
-        gate.protocols.retain(|protocol| *protocol != off);
-        let refusal = gate.judge(&with(&[("Sec-WebSocket-Protocol", offered)])).unwrap_err();
+        let mut policy = policy();
+        policy.protocols.retain(|protocol| *protocol != off);
+        let refusal = policy.judge(&with(&[("Sec-WebSocket-Protocol", offered)])).unwrap_err();
         assert_eq!(refusal.status, 403, "{off}");
     }
 }

@@ -12,7 +12,7 @@ use crate::protocol::Scratch;
 
 /// The memory that turns share, and the list of those whose bytes wait to be written.
 #[derive(Debug)]
-pub struct Desk {
+pub struct CellScratch {
     read_bytes: usize,
     /// What a connection reads into, behind what it has carried over: used within a turn only.
     pub(super) buffer: RefCell<Vec<u8>>,
@@ -38,10 +38,10 @@ pub struct Desk {
     spare: RefCell<Vec<Vec<u8>>>,
 }
 
-impl Desk {
+impl CellScratch {
     /// The desk of a cell that reads so much of a connection in a turn.
-    pub fn new(read_bytes: usize) -> Desk {
-        Desk {
+    pub fn new(read_bytes: usize) -> CellScratch {
+        CellScratch {
             read_bytes,
             buffer: RefCell::new(vec![0; 2 * read_bytes]),
             scratch: RefCell::default(),
@@ -196,22 +196,22 @@ mod tests {
             (&[2, 1], 1, true),
         ];
         for (turns, comes_back, expected) in rows {
-            let desk = Desk::new(0);
+            let cell_scratch = CellScratch::new(0);
             for (turn, touched) in turns.iter().zip(10..) {
-                desk.begin_turn_of(connection(*turn), Time(0));
-                desk.note_touched(connection(touched), Time(0));
+                cell_scratch.begin_turn_of(connection(*turn), Time(0));
+                cell_scratch.note_touched(connection(touched), Time(0));
             }
-            desk.begin_turn_of(connection(comes_back), Time(0));
-            let is_of_others = desk.is_touched_by_others_than(connection(comes_back));
+            cell_scratch.begin_turn_of(connection(comes_back), Time(0));
+            let is_of_others = cell_scratch.is_touched_by_others_than(connection(comes_back));
             assert_eq!(is_of_others, expected, "{turns:?} {comes_back}");
-            desk.recycle_touched(desk.take_touched());
-            assert!(!desk.is_touched_by_others_than(connection(comes_back)), "it is written");
+            cell_scratch.recycle_touched(cell_scratch.take_touched());
+            assert!(!cell_scratch.is_touched_by_others_than(connection(comes_back)), "it is written");
         }
     }
 
     #[test]
     fn a_turn_is_short_while_others_have_theirs() {
-        let desk = Desk::new(0);
+        let cell_scratch = CellScratch::new(0);
         let micros = |millis: u64| Time(millis * 1000);
         // Who has a turn at which millisecond, and whether others wait for its end.
         let rows = [
@@ -223,9 +223,9 @@ mod tests {
             (1, 502, true),
         ];
         for (connection_slot, millis, is_short) in rows {
-            desk.begin_turn_of(connection(connection_slot), micros(millis));
+            cell_scratch.begin_turn_of(connection(connection_slot), micros(millis));
             let expected = if is_short { Budget::beside_others() } else { Budget::default() };
-            assert_eq!(desk.budget(micros(millis)), expected, "{connection_slot} at {millis}");
+            assert_eq!(cell_scratch.budget(micros(millis)), expected, "{connection_slot} at {millis}");
         }
     }
 }

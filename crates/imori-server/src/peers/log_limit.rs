@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use imori_core::time::Time;
 
-use crate::limits::COMPLAINT_LINES_MAX;
+use crate::limits::PEER_LOG_LINES_MAX;
 use crate::slots::unpoisoned;
 
 /// How long a source has to wait for its next line.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Thins out complaints.
+/// Thins out peer_log_limit.
 #[derive(Debug, Default)]
-pub(crate) struct Complaints(Mutex<Window>);
+pub(crate) struct PeerLogLimit(Mutex<Window>);
 
 #[derive(Debug, Default)]
 struct Window {
@@ -25,7 +25,7 @@ struct Window {
     folded: u64,
 }
 
-impl Complaints {
+impl PeerLogLimit {
     /// Tells whether a complaint about `source` is logged, and then how many before it were not.
     pub(crate) fn admit(&self, source: IpAddr, now: Time) -> Option<u64> {
         let mut window = unpoisoned(self.0.lock());
@@ -33,7 +33,7 @@ impl Complaints {
             window.since = now;
             window.sources.clear();
         }
-        if window.sources.len() >= COMPLAINT_LINES_MAX || !window.sources.insert(source) {
+        if window.sources.len() >= PEER_LOG_LINES_MAX || !window.sources.insert(source) {
             window.folded += 1;
             return None;
         }
@@ -48,19 +48,19 @@ mod tests {
     /// SECURITY LIM-17.
     #[test]
     fn a_source_has_one_line_a_second_and_all_of_them_a_few() {
-        let complaints = Complaints::default();
+        let peer_log_limit = PeerLogLimit::default();
         let source = |last| IpAddr::from([192, 0, 2, last]);
         let at = |millis| Time::default().after(Duration::from_secs(100) + Duration::from_millis(millis));
-        assert_eq!(complaints.admit(source(1), at(0)), Some(0));
-        assert_eq!(complaints.admit(source(1), at(1)), None);
-        assert_eq!(complaints.admit(source(1), at(999)), None);
+        assert_eq!(peer_log_limit.admit(source(1), at(0)), Some(0));
+        assert_eq!(peer_log_limit.admit(source(1), at(1)), None);
+        assert_eq!(peer_log_limit.admit(source(1), at(999)), None);
         assert_eq!(
-            complaints.admit(source(2), at(999)),
+            peer_log_limit.admit(source(2), at(999)),
             Some(2),
             "another source is told of, with the count"
         );
-        assert_eq!(complaints.admit(source(1), at(1000)), Some(0));
-        let logged = (2..=u8::MAX).filter(|last| complaints.admit(source(*last), at(1500)).is_some());
-        assert_eq!(logged.count(), COMPLAINT_LINES_MAX - 1);
+        assert_eq!(peer_log_limit.admit(source(1), at(1000)), Some(0));
+        let logged = (2..=u8::MAX).filter(|last| peer_log_limit.admit(source(*last), at(1500)).is_some());
+        assert_eq!(logged.count(), PEER_LOG_LINES_MAX - 1);
     }
 }

@@ -12,7 +12,7 @@ use super::writer::FramedWriter;
 
 /// What carries a connection between its socket and its protocol.
 #[derive(Debug)]
-pub(crate) struct Carrier {
+pub(crate) struct WebSocketStream {
     decoder: Decoder,
     writer: Arc<FramedWriter>,
     /// What came behind the request for the upgrade.
@@ -25,15 +25,15 @@ pub(crate) struct Carrier {
     was_full: bool,
 }
 
-impl Carrier {
+impl WebSocketStream {
     /// A connection whose upgrade was answered; `early` came behind the request for it.
     pub(crate) fn new(
         socket: Arc<OwnedWriteHalf>,
         early: Vec<u8>,
         message_bytes_max: u64,
         knows_text: bool,
-    ) -> Carrier {
-        Carrier {
+    ) -> WebSocketStream {
+        WebSocketStream {
             decoder: Decoder::new(message_bytes_max),
             writer: Arc::new(FramedWriter::new(socket)),
             early,

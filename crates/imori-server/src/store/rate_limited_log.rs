@@ -13,7 +13,7 @@ const REASONS_MAX: usize = 16;
 
 /// Thins out lines of the log that come for the same reason.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(Mutex<Vec<Reason>>);
+pub(crate) struct RateLimitedLog(Mutex<Vec<Reason>>);
 
 #[derive(Debug)]
 struct Reason {
@@ -23,7 +23,7 @@ struct Reason {
     unsaid: u64,
 }
 
-impl Seldom {
+impl RateLimitedLog {
     /// Tells whether this reason is told of now, and then how often it was not since the last time.
     pub(crate) fn admit(&self, reason: &str, now: Instant) -> Option<u64> {
         let mut reasons = unpoisoned(self.0.lock());
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_said_at_once_and_then_once_a_minute() {
-        let (seldom, begin) = (Seldom::default(), Instant::now());
+        let (log, begin) = (RateLimitedLog::default(), Instant::now());
         for (seconds, reason, expected) in [
             (0, "full", Some(0)),
             (1, "full", None),
@@ -60,10 +60,10 @@ mod tests {
             (500, "full", Some(1)),
         ] {
             let now = begin + Duration::from_secs(seconds);
-            assert_eq!(seldom.admit(reason, now), expected, "{reason} at {seconds} s");
+            assert_eq!(log.admit(reason, now), expected, "{reason} at {seconds} s");
         }
         for number in 0..2 * REASONS_MAX {
-            assert_eq!(seldom.admit(&number.to_string(), begin), Some(0));
+            assert_eq!(log.admit(&number.to_string(), begin), Some(0));
         }
     }
 }
