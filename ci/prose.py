@@ -35,7 +35,6 @@ FULL_FOLDERS = {
     "crates/imori-bench/src/scenario",
     "crates/imori-bench/src/versus",
     "crates/imori-bench/src/watch",
-    "crates/imori-core/src/queue",
 }
 
 # Pages whose sentences are too long on average.

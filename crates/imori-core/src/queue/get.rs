@@ -33,7 +33,7 @@ impl Queue {
         effects: &mut Effects,
     ) -> Got {
         self.send_pending_dead_letters(now, effects);
-        self.ripen(now, effects);
+        self.move_due(now, effects);
         self.expire(now, effects);
         while !self.is_held_up()
             && let Some(entry) = self.ready.pop()
@@ -72,7 +72,7 @@ impl Queue {
     }
 
     /// Those who asked for a message and can be answered now.
-    pub(super) fn answerable(&mut self) -> Vec<ConnectionId> {
+    pub(crate) fn answerable(&mut self) -> Vec<ConnectionId> {
         let is_known = !self.is_held_up() && (self.ready.is_empty() || self.ready.has_front());
         if is_known { self.take_askers() } else { Vec::new() }
     }

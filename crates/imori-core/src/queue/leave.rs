@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::pages::{Page, PurgedPage};
 use super::queue::Queue;
 use crate::delivery::{DeliveryCount, Outcome, RecordRef};
+use crate::entries::{Entry, Page, PurgedPage};
 use crate::message::{DeathReason, Deaths, Message};
 use crate::name::Name;
 use crate::room::Allowance;
@@ -44,7 +43,7 @@ impl Effects {
     }
 
     /// Takes room for a dead letter, if there is as much.
-    pub(super) fn take_room(&mut self, bytes: usize) -> bool {
+    pub(crate) fn take_room(&mut self, bytes: usize) -> bool {
         let Some(left) = &mut self.room else { return true };
         let has_first = std::mem::take(&mut self.has_first);
         let after = left.checked_sub(bytes).or(has_first.then_some(0));
@@ -121,7 +120,7 @@ impl Queue {
     }
 
     /// Dead-letters the oldest while there are too many. One that has to be read first is when it is.
-    pub(super) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
+    pub(crate) fn drop_surplus(&mut self, now: Time, effects: &mut Effects) {
         while self.is_over_with(0, 0) && !self.is_held_up() {
             let Some(entry) = self.ready.pop_to_drop() else {
                 break;
@@ -130,7 +129,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn dead_letter(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
+    pub(crate) fn dead_letter(&self, entry: &Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
         match self.dead(entry, reason, now) {
             Some(dead) => effects.dead.push(dead),
             None => effects.settled.extend(self.record_ref(entry.envelope.lsn)),
@@ -153,7 +152,7 @@ impl Queue {
     }
 
     /// Forgets an entry that is neither ready nor out any more.
-    pub(super) fn leave(&mut self, entry: &Entry) {
+    pub(crate) fn leave(&mut self, entry: &Entry) {
         self.gauge.sub(Entry::CHARGE);
         let lsn = entry.envelope.lsn;
         let is_kept = entry.page.and_then(|page| self.pages.get(page)).is_some_and(Page::is_kept);
@@ -161,7 +160,7 @@ impl Queue {
             self.pages.settle(page, lsn);
         }
         if !is_kept && self.keeps(lsn) {
-            self.unspilled.remove(lsn);
+            self.live_records.remove(lsn);
         }
         if !self.counts.is_empty() {
             self.counts.remove(&lsn);

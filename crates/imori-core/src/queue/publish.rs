@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::Entry;
 use super::leave::Effects;
 use super::queue::Queue;
 use super::settings::Overflow;
 use crate::confirm::{Level, Lsn};
 use crate::delivery::{Delivery, DeliveryCount, Taken};
+use crate::entries::Entry;
 use crate::id::Reader;
 use crate::message::{AddressView, DeathReason, Deaths, Envelope, Properties, Publication};
 use crate::time::Time;
@@ -54,7 +54,7 @@ impl Queue {
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
         effects: &mut Effects,
     ) -> Result<Published, QueueFull> {
-        self.ripen(arrival.now, effects);
+        self.move_due(arrival.now, effects);
         let sequence = self.next_sequence;
         if self.ready.is_empty() && due(publication, arrival).is_none() && self.consumers.next().is_some() {
             let view = publication.view();
@@ -115,7 +115,7 @@ impl Queue {
 
     /// Lets a message wait, whoever could take it: for a commit, which delivers afterwards.
     pub fn enqueue(&mut self, publication: &Publication<'_>, arrival: &Arrival<'_>, effects: &mut Effects) {
-        self.ripen(arrival.now, effects);
+        self.move_due(arrival.now, effects);
         let entry = self.entry(publication, arrival);
         match due(publication, arrival) {
             Some(due) => self.delay(due, entry),
@@ -155,14 +155,14 @@ impl Queue {
     }
 
     /// Notes that the journal has what it holds.
-    pub(super) fn need_record(&mut self, lsn: Lsn) {
+    pub(crate) fn need_record(&mut self, lsn: Lsn) {
         if self.keeps(lsn) {
-            self.unspilled.add(lsn);
+            self.live_records.add(lsn);
         }
     }
 
     /// The priority that a message has here.
-    pub(super) fn priority_of(&self, properties: &Properties) -> u8 {
+    pub(crate) fn priority_of(&self, properties: &Properties) -> u8 {
         self.settings.priority_max.unwrap_or(0).min(properties.priority.unwrap_or(0))
     }
 
@@ -195,7 +195,7 @@ impl Queue {
         found
     }
 
-    pub(super) fn is_over_with(&self, messages: u64, bytes: u64) -> bool {
+    pub(crate) fn is_over_with(&self, messages: u64, bytes: u64) -> bool {
         let len = self.ready.len() as u64 + messages;
         let body_bytes = self.ready.body_bytes() + bytes;
         self.settings.length_max.is_some_and(|max| len > max)
@@ -203,7 +203,7 @@ impl Queue {
     }
 
     /// Tells whether it needs this record while it has the message.
-    pub(super) fn keeps(&self, lsn: Lsn) -> bool {
+    pub(crate) fn keeps(&self, lsn: Lsn) -> bool {
         lsn != Lsn::NONE && self.durability.is_some_and(|durability| durability.level > Level::Memory)
     }
 }

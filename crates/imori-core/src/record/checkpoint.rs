@@ -10,7 +10,7 @@
 use super::fields::{Fields, RecordError};
 use super::ranges::{number, number_u32, push_number, push_ranges, push_set, ranges, set};
 use crate::confirm::Lsn;
-use crate::queue::{PagePlace, Ranges};
+use crate::entries::{PagePlace, Ranges};
 
 const VERSION: u8 = 2;
 

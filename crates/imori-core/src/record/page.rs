@@ -12,9 +12,10 @@ use bytes::Bytes;
 use super::fields::{Fields, RecordError};
 use super::message::{MessageRecord, push_message};
 use crate::confirm::Lsn;
+use crate::entries::{Entry, delayed_position};
 use crate::memory::Gauge;
 use crate::message::{AddressView, Envelope, Message, Property};
-use crate::queue::{Entry, FoundDelayed, PageDraft, delayed_position};
+use crate::paging::{FoundDelayed, PageDraft};
 use crate::time::Time;
 
 const VERSION: u8 = 3;

@@ -2,9 +2,10 @@
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{DeliveryCount, RecordRef};
+use imori_core::entries::{GonePage, PageFacts, PagePlace};
 use imori_core::id::{DurableQueueId, QueueId, VhostId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{GonePage, PageFacts, PagePlace, Queue, QueueSettings};
+use imori_core::queue::{Queue, QueueSettings};
 use imori_core::record::{
     BindingDefinition, BindingTarget, Checkpoint, Definition, RecordKind, SegmentState, encode_counts,
 };

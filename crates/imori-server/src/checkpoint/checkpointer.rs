@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 
 use imori_core::broker::renew_some_seen;
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace, Ranges};
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::limits::RECORD_SLACK_BYTES;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue, Ranges};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_core::record::{Checkpoint, NewRecord, SegmentState, count_records};
 use imori_core::room::Room;
 use imori_core::time::Time;

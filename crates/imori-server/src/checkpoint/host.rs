@@ -4,8 +4,10 @@
 //! who goes on.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_core::record::NewRecord;
 use imori_core::time::Time;
 use imori_store::segment::Manifest;

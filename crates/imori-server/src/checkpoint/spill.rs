@@ -4,8 +4,10 @@
 //! file alone is exchanged: its needed records move to a segment that is as small as they allow.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::GonePage;
 use imori_core::id::{DurableQueueId, QueueId};
-use imori_core::queue::{GonePage, PageDraft, Queue};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_store::limits::{SEGMENT_BYTES_GOAL, SEGMENT_PAGES_MAX};
 use tracing::debug;
 

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use imori_core::confirm::Lsn;
-use imori_core::queue::GonePage;
+use imori_core::entries::GonePage;
 
 use crate::slots::unpoisoned;
 

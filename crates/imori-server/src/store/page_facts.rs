@@ -1,8 +1,8 @@
 //! Translations between the core's and the store's facts about pages.
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{PageFacts, PagePlace};
 use imori_core::id::DurableQueueId;
-use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::Checkpoint;
 use imori_store::segment::{Manifest, ManifestEntry, PageRef};
 

@@ -7,9 +7,10 @@ use std::io;
 
 use imori_core::broker;
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PageId, PagePlace, PageSource};
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PageId, PagePlace, PageSource, PageWork};
+use imori_core::paging::{PageDraft, PageWork};
 use imori_core::record::{decode_journal_entry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_store::disk::is_out_of_resources;

@@ -9,9 +9,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace};
+use imori_core::paging::PageDraft;
 use imori_store::disk::{Disk, RealDisk};
 use imori_store::journal::Space;
 use imori_store::recovery::Messages;
