@@ -27,7 +27,7 @@ mod clock;
 mod limits;
 pub mod config;
 
-pub use cell_state::turns::Turns;
+pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};

@@ -52,7 +52,7 @@ pub struct Listener {
 pub struct StopHandle(Arc<Shared>);
 
 impl StopHandle {
-    /// Asks the server to stop: connections may finish what they have begun. PageRequest again, it ends at once.
+    /// Asks the server to stop: connections may finish what they have begun. A second call ends it at once.
     pub fn stop(&self) {
         stop(&self.0);
     }

@@ -10,8 +10,8 @@ use tracing::Level;
 
 use crate::log_writer::LogWriter;
 
-/// How long the process waits for the log before it is ready, and at its end: one whose disk failed has to be gone
-/// within a second.
+/// How long the process waits for the log before it is ready, and at its end. A process whose disk failed has
+/// to be gone within a second.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
 static PEN: OnceLock<LogWriter> = OnceLock::new();
@@ -53,8 +53,8 @@ fn level(level: LogLevel) -> Level {
     }
 }
 
-/// Writes each event, which comes as one buffer, as one line: what a client puts into a name
-/// can neither begin another line nor reach the terminal. (SECURITY LIM-17)
+/// Writes each event, which comes as one buffer, as one line. Text from a client can neither begin another
+/// line nor reach the terminal. (SECURITY LIM-17)
 struct OneLine<W>(W);
 
 impl<W: Write> Write for OneLine<W> {

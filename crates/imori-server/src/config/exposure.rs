@@ -1,4 +1,4 @@
-//! Nobody but this host is let in as long as everybody who comes in may do everything.
+//! Listeners are open to this host alone as long as every client may do everything.
 
 use std::error::Error;
 use std::fmt;

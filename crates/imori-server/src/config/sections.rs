@@ -32,9 +32,9 @@ sections! {
         /// Which cells write a plain TCP connection. With `any`, a cell that has something for it writes it,
         /// which saves a wake-up; with `own`, only its own cell does.
         write: WritePolicy = WritePolicy::Any;
-        /// Microseconds for which a cell looks for more to do before it sleeps. It answers sooner, as
-        /// nobody has to wake it, and takes a core for itself while there is traffic: worth it where
-        /// cores are to spare.
+        /// Microseconds for which a cell looks for more to do before it sleeps. It answers sooner, as nobody
+        /// has to wake it, and takes a core for itself while there is traffic. That is worth it where cores
+        /// are to spare.
         spin_us: u32 = 0, in 0..=1_000;
         /// New connections go to the first cell until it is this busy, then to the least busy one.
         busy_percent: u8 = 70, in 1..=100;
@@ -100,9 +100,9 @@ sections! {
 
     /// The records kept on disk, in the folder `broker.data_dir`.
     journal: Journal {
-        /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever; the
-        /// largest message with eight bytes for each durable queue that it goes to, and what a transaction
-        /// publishes and settles together, have to fit into one, or are refused.
+        /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever. A
+        /// message has to fit into one, with eight bytes for each durable queue that it goes to; larger ones
+        /// are refused. The same holds for all that a transaction publishes and settles together.
         file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256);
         /// Journal files that may be in use. More: what is still needed of the oldest is copied to segments.
         files: u16 = 4, in 2..=256;
@@ -120,8 +120,8 @@ sections! {
 
     /// Settings of STOMP alone.
     stomp: Stomp {
-        /// The broker offers heart-beats at least this far apart; a client that wants them rarer
-        /// gets what it wants, and one that wants none gets none.
+        /// The broker offers heart-beats at least this far apart. A client that wants them rarer gets them
+        /// rarer, and one that wants none gets none.
         heart_beat_send_ms: Millis = Millis(1_000), in Millis(1_000)..=Millis(3_600_000);
         /// The broker asks for heart-beats at most this often; a client that sends them rarer may, and
         /// one that sends none is not asked to.
@@ -157,9 +157,9 @@ sections! {
 
     /// Settings of WebSocket alone.
     ws: Ws {
-        /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that
-        /// names no origin, as all but browsers do, may connect in any case, and so may a page that comes
-        /// from the very host and port that it connects to; all others are refused.
+        /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that names
+        /// no origin may connect in any case; only browsers name one. A page from the very host and
+        /// port that it connects to may connect too; all others are refused.
         origins: Vec<Origin> = Vec::new();
     }
 
@@ -175,7 +175,7 @@ sections! {
 choice! {
     /// Which cells write a plain TCP connection.
     WritePolicy {
-        /// Whoever has something for it.
+        /// Every cell that has something for it.
         Any = "any",
         /// Only the cell that owns it.
         Own = "own",

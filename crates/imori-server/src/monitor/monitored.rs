@@ -101,8 +101,8 @@ impl Requests {
     }
 }
 
-/// Sums as they were shown last. A connection that goes while they are taken is missed that time; what
-/// was shown must not fall for it, since a dashboard would take that for a restart.
+/// Sums as they were shown last. A connection that goes while they are taken is missed that time. A figure
+/// that was shown must not fall for it, since a dashboard would take that for a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Shown([AtomicU64; 3]);
 

@@ -1,8 +1,8 @@
 //! Which requests are upgraded to WebSocket, and to what protocol.
 //!
 //! A subprotocol that the client names decides: `v12.stomp`, `v11.stomp` and `v10.stomp` are STOMP, `nats` is
-//! NATS. Where it names none the path decides: `/stomp` and `/ws` are STOMP, anything else is NATS, whose clients
-//! say nothing before the broker does, so that their first bytes could tell nobody.
+//! NATS. Where it names none the path decides: `/stomp` and `/ws` are STOMP, anything else is NATS. Clients
+//! of NATS say nothing before the broker does, so that their first bytes could not tell.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ impl UpgradePolicy {
         }
     }
 
-    /// SECURITY WEB-02: a browser says whose page connects; whoever is no browser need not.
+    /// SECURITY WEB-02: a browser says whose page connects; other clients need not.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         if !headers.contains_key(ORIGIN) {
             return Ok(());
