@@ -14,7 +14,7 @@ from pathlib import Path
 VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 
 # Crates whose doc comments name their subject; all of them in the end.
-NAMED_SUBJECTS = {"imori-sim", "imori-store"}
+NAMED_SUBJECTS = {"imori-core", "imori-sim", "imori-store", "imori-testkit"}
 
 # Crates with public types that are still called by a retired word.
 OLD_WORDS: set[str] = set()

@@ -1,4 +1,4 @@
-//! What the broker's verbs need of whoever runs them: the locks, the clock, the counters, the journal.
+//! The environment of the broker's verbs: locks, clock, counters and the journal.
 
 use crate::confirm::{Level, Lsn};
 use crate::id::{ConnectionId, QueueId};
@@ -60,7 +60,7 @@ impl Counter {
         Counter::ConfirmedDisk,
     ];
 
-    /// What a confirm of this level counts as, once it has left.
+    /// The counter of confirms of this level.
     #[must_use]
     pub fn confirmed(level: Level) -> Counter {
         match level {
@@ -97,7 +97,7 @@ pub trait World {
     /// The room on the disk.
     fn room(&self) -> &Self::Room;
 
-    /// What the memory of waiting messages is charged to.
+    /// The gauge that is charged with the memory of waiting messages.
     fn gauge(&self) -> &Gauge;
 
     /// Counts.
@@ -120,8 +120,8 @@ pub trait World {
     /// broker, and until then is never done.
     fn append(&self, records: Vec<NewRecord>) -> Appended;
 
-    /// The same with records of which after a crash all are there or none; together they have no more bytes
-    /// than [`World::group_bytes_max`].
+    /// Appends records as [`World::append`] does, but after a crash all of them are there or none. Together they have
+    /// no more bytes than [`World::group_bytes_max`].
     fn append_group(&self, records: Vec<NewRecord>) -> Appended;
 
     /// The number of the last record that anybody handed to the journal: whoever waits for all of them waits for it.

@@ -19,7 +19,7 @@ use crate::world::World;
 pub struct ConsumeOptions {
     /// The session that numbers the deliveries.
     pub session: SessionId,
-    /// What the protocol writes at the head of the deliveries.
+    /// The label that the protocol writes at the head of each delivery.
     pub label: Box<[u8]>,
     /// The consumer settles what it gets.
     pub settles: bool,
@@ -27,7 +27,7 @@ pub struct ConsumeOptions {
     pub credit: Credit,
     /// Consumers of a higher priority are served first.
     pub priority: i32,
-    /// It wants the queue for itself.
+    /// The consumer wants the queue for itself.
     pub is_exclusive: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct ConsumeOptions {
 pub struct SubscribeOptions {
     /// The session that numbers the deliveries.
     pub session: SessionId,
-    /// What the protocol writes at the head of the deliveries.
+    /// The label that the protocol writes at the head of each delivery.
     pub label: Box<[u8]>,
     /// The group of which one member gets each message.
     pub group: Option<Name>,

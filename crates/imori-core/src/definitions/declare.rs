@@ -17,7 +17,7 @@ use crate::world::World;
 pub struct Declared {
     /// The queue.
     pub id: QueueId,
-    /// What has to be waited for until no crash undoes that.
+    /// The confirm after which no crash undoes the declaration.
     pub confirm: Confirm,
 }
 

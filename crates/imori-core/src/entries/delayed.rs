@@ -42,9 +42,9 @@ pub(crate) struct Stub {
 /// A message that was taken out.
 #[derive(Debug)]
 pub(crate) enum TakenOut {
-    /// It was in memory.
+    /// The message was in memory.
     Entry(Entry),
-    /// It is on disk.
+    /// The message is on disk.
     Stub(Stub),
 }
 
@@ -250,7 +250,7 @@ impl Delayed {
     }
 }
 
-/// What its publisher calls it.
+/// The message id that the publisher chose, if there is one.
 fn name(entry: &Entry) -> Option<&[u8]> {
     entry.message.view().property(Property::MessageId)
 }

@@ -46,7 +46,7 @@ pub enum PageSource {
     Journal(JournalRead),
 }
 
-/// What is known of a page that the broker found at its start.
+/// The facts about a page that the broker found at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFacts {
     /// Whose entries these are.
@@ -80,7 +80,7 @@ impl PageFacts {
 pub struct GonePage {
     /// Where it is.
     pub place: PagePlace,
-    /// It is of a segment that outlives the broker.
+    /// The page's segment outlives the broker.
     pub is_durable: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct PurgedPage {
     pub last: Lsn,
 }
 
-/// What is known of a page.
+/// The state of a page: where it is, and which of its entries are still needed.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// Where it is; none until it is written, and while it is in the journal.
@@ -103,7 +103,7 @@ pub(crate) struct Page {
     /// Its records, while these are all that there is of it.
     pub(crate) in_journal: Option<JournalPage>,
     pub(crate) is_durable: bool,
-    /// It could not be written.
+    /// The page could not be written.
     pub(crate) is_failed: bool,
     /// Nobody knows whether its entries were given out before the broker was away.
     pub(crate) is_doubtful: bool,
@@ -132,7 +132,7 @@ pub(crate) struct Pages {
     /// Durable pages that nobody needs, and how many of them nobody was told of.
     gone: Vec<GonePage>,
     gone_untold: usize,
-    /// The same of those of this run alone.
+    /// Pages of this run alone that nobody needs.
     transient_gone: Vec<GonePage>,
     /// Durable pages that were purged, and that a start would need.
     purged: Vec<PurgedPage>,

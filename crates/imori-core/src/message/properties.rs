@@ -49,7 +49,7 @@ pub enum Property {
     ContentType,
     /// Encoding of the body.
     ContentEncoding,
-    /// What a reply repeats so that its requester knows it.
+    /// An identifier that a reply repeats, so that its requester finds the request.
     CorrelationId,
     /// Where replies go.
     ReplyTo,
@@ -84,7 +84,7 @@ impl Span {
     }
 }
 
-/// What the broker itself reads of a message's headers, in a fixed size.
+/// The properties of a message that the broker itself reads, in a fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Properties {
     /// Whose header block it is.

@@ -14,7 +14,7 @@ pub enum Credit {
     },
     /// So many more; only a grant gives more (AMQP 1.0 link credit).
     Granted {
-        /// What is left.
+        /// Deliveries that the session may still get.
         left: u32,
     },
 }

@@ -20,19 +20,19 @@ use crate::route::pattern::is_reply;
 /// for small ones the frame takes less memory than the message would.
 pub(super) const WAITING_BODY_MIN: usize = 512;
 
-/// What became of a delivery to a live subscription.
+/// The result of a delivery to a live subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Live {
-    /// It is on its way.
+    /// The message is on its way.
     Taken,
-    /// It is on its way, but its reader is behind: the publisher should slow down.
+    /// The message is on its way, but its reader is behind: the publisher should slow down.
     SlowReader,
     /// The first of the run are on their way, and with them the reader has had all that it may have: it
     /// gets nothing any more, and its subscription has to be taken out of the routing table.
     Exhausted {
         /// How many are on their way.
         taken: usize,
-        /// What it heard.
+        /// The subscription to take out of the routing table.
         subscription: Subscription,
     },
     /// Its protocol has no form for the message.
@@ -43,10 +43,10 @@ pub enum Live {
     Gone,
 }
 
-/// What became of a reply.
+/// The result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// It is on its way.
+    /// The reply is on its way.
     Taken,
     /// Its owner was cut, because too much waited for it.
     Cut,

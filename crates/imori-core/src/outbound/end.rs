@@ -10,7 +10,7 @@ use super::session::{Session, Unsettled};
 use crate::id::{ConnectionId, ReaderId};
 use crate::name::Name;
 
-/// What a connection or a session leaves behind.
+/// The state that a connection or a session leaves behind, for others to clean up.
 #[derive(Debug, Default)]
 pub struct Remains {
     /// Deliveries that it had not settled, by session and number.

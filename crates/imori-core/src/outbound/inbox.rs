@@ -22,7 +22,7 @@ pub struct InboxAddress {
     pub owner: ConnectionId,
     /// Which of the owner's.
     pub index: u16,
-    /// What nobody can guess.
+    /// A secret that nobody can guess, so that only those who were told the address can reply.
     pub secret: [u8; 16],
 }
 

@@ -16,7 +16,7 @@ pub enum SessionRefusal {
     },
 }
 
-/// What becomes of the answers of a session that ends, as far as they wait for the journal.
+/// The treatment of the answers of an ended session that still wait for the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldAnswers {
     /// They are dropped: the client ends the session without waiting for them.

@@ -233,7 +233,7 @@ impl Outbound {
         Some(record)
     }
 
-    /// What a reader reads.
+    /// The queue or subscription that a reader reads; `None` if the reader is gone.
     pub fn source(&self, id: ReaderId) -> Option<&Source> {
         self.readers.get(id).map(|record| &record.spec.source)
     }

@@ -17,7 +17,7 @@ pub struct Unsettled {
     pub number: u64,
     /// Where it came from.
     pub place: QueuePosition,
-    /// Who has it.
+    /// The reader that has the message.
     pub reader: ReaderId,
 }
 
@@ -61,7 +61,7 @@ const HOLES_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// It takes no deliveries any more; answers may still wait.
+    /// The session takes no deliveries any more; answers may still wait.
     pub(super) is_ended: bool,
     /// Unsettled deliveries that it may have, if that is limited.
     pub(super) window: Option<u32>,

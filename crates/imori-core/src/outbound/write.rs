@@ -1,4 +1,4 @@
-//! What the writer of a connection does: it takes what is unsent, and tells who has room again.
+//! The writer's side of a connection: it takes unsent bytes, and tells which readers have room again.
 
 use std::mem;
 
@@ -18,7 +18,7 @@ impl Outbound {
         !mem::replace(&mut self.is_touched, true)
     }
 
-    /// It is on no cell's list any more.
+    /// Notes that the connection is on no cell's list any more.
     pub fn untouch(&mut self) {
         self.is_touched = false;
     }

@@ -21,7 +21,7 @@ pub(crate) struct FoundDelayed {
     pub(crate) due: Time,
     pub(crate) sequence: u64,
     pub(crate) body_bytes: u64,
-    /// What its publisher calls it.
+    /// The message id that the publisher chose.
     pub(crate) name: Option<Box<[u8]>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a queue had before the broker was away comes back: pages, messages in memory, and messages in the journal.
+//! Restores a queue after the broker was away: pages, messages in memory, and messages in the journal.
 
 use crate::confirm::Lsn;
 use crate::delivery::DeliveryCount;
@@ -15,7 +15,7 @@ pub(crate) struct FoundPage {
     pub(crate) is_doubtful: bool,
 }
 
-/// What waits after a restart, in order.
+/// A part of a queue's messages after a restart, in order.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// On disk.

@@ -16,7 +16,7 @@ use crate::time::Time;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Queue {
-    /// What it asks of the disk now, if it may keep so many bytes of memory.
+    /// The work for the disk now, if the queue may keep `share` bytes in memory.
     pub fn page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
         let mut work = Vec::new();
         let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
@@ -249,7 +249,7 @@ impl Queue {
         drafts
     }
 
-    /// What a checkpoint has to know of it; what is gone it says once.
+    /// The facts for the next checkpoint. Pages that are gone are named once.
     pub fn tally(&mut self) -> Tally {
         let gone = self.pages.take_gone();
         let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
@@ -306,14 +306,14 @@ struct Cutter<'a> {
     dropped: &'a mut Vec<Entry>,
 }
 
-/// What is to be done with an entry.
+/// The way in which an entry leaves memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
-    /// It goes to a new page, durable or not.
+    /// The entry goes to a new page, durable or not.
     Write(bool),
-    /// It is in this page already.
+    /// The entry is in this page already.
     Drop(PageId),
-    /// It has to stay until it is written.
+    /// The entry has to stay until it is written.
     Stay,
 }
 

@@ -13,9 +13,9 @@ use crate::id::Reader;
 pub enum ConsumeRefusal {
     /// Another consumer has the queue for itself.
     Exclusive,
-    /// It wants the queue for itself but others read it.
+    /// The consumer wants the queue for itself but others read it.
     InUse,
-    /// It wants the queue for itself, but one consumer at a time gets deliveries there anyway.
+    /// The consumer wants the queue for itself, but one consumer at a time gets deliveries there anyway.
     SingleActive,
     /// The queue is about to be deleted.
     Retired,
@@ -33,7 +33,7 @@ pub(crate) struct Consumers {
     last_turn: u64,
     exclusive: Option<Reader>,
     is_single_active: bool,
-    /// Who gets deliveries where only one does.
+    /// The consumer that gets deliveries, where one at a time does.
     active: Option<Reader>,
     last_arrival: u64,
 }

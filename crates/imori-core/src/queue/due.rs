@@ -25,8 +25,8 @@ impl Queue {
         cancelled
     }
 
-    /// It has all that it had. What fell due while the broker was away is ready; where that is too much, the next
-    /// arrival makes some go, as it does after a release.
+    /// Ends the restoring of the queue. Messages that fell due while the broker was away are ready now. Where these
+    /// are too many, the next arrival makes some go, as it does after a release.
     pub fn all_restored(&mut self, now: Time) {
         self.move_due_in_place(now);
     }

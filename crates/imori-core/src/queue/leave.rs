@@ -10,7 +10,7 @@ use crate::name::Name;
 use crate::room::Allowance;
 use crate::time::Time;
 
-/// What follows from a change of a queue, to be seen to after it is unlocked.
+/// The effects of a change of a queue, to be carried out after it is unlocked.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Messages that go where the queue sends those that were not accepted.
@@ -19,7 +19,7 @@ pub struct Effects {
     pub settled: Vec<RecordRef>,
     /// Deliveries of such messages that failed, or may.
     pub counted: Vec<DeliveryCount>,
-    /// The same of messages that died of it and are still here, for want of room.
+    /// Delivery counts of pending dead letters, which stay here for want of room.
     pub pending_dead_letters: Vec<DeliveryCount>,
     /// Pages with messages that were purged.
     pub purged: Vec<PurgedPage>,
@@ -95,7 +95,7 @@ impl Queue {
         true
     }
 
-    /// What would leave it as a dead letter if a delivery were settled so, if anything would.
+    /// The dead letter that settling a delivery with `outcome` would cause, if any.
     pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<DeadLetter> {
         let entry = self.unsettled.get(&sequence)?;
         let reason = match outcome {

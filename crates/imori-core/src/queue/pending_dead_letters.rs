@@ -1,4 +1,4 @@
-//! What died in a queue and is still there.
+//! The dead letters of a queue that are still in it, as the disk has no room for them elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -26,12 +26,12 @@ pub struct Arrival<'a> {
     pub now: Time,
 }
 
-/// What a queue did with a message.
+/// The result of publishing to a queue that took the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
     /// A consumer has it.
     Delivered,
-    /// It waits.
+    /// The message waits.
     Waiting,
 }
 

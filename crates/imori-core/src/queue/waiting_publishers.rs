@@ -9,7 +9,7 @@ use crate::memory::Gauge;
 pub(crate) struct WaitingPublishers {
     /// In the order in which they came.
     waiting: Vec<ConnectionId>,
-    /// It is counted here.
+    /// The gauge that counts the queue as throttling.
     gauge: Gauge,
 }
 

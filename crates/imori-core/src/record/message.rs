@@ -27,7 +27,7 @@ const DELAY: u8 = 1 << 6;
 /// A message as its record tells of it.
 #[derive(Debug, Clone)]
 pub struct MessageRecord<'a> {
-    /// What the broker reads of its headers.
+    /// The properties that the broker reads of its headers.
     pub properties: Properties,
     /// Its header block, in its origin's own form.
     pub text: &'a [u8],
@@ -75,7 +75,7 @@ pub fn encode_message(
     out
 }
 
-/// The same, behind what is there.
+/// Appends a message record to `out`; see [`encode_message`].
 pub(crate) fn push_message(
     out: &mut Vec<u8>,
     view: &MessageView<'_>,

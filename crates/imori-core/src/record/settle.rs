@@ -1,8 +1,8 @@
-//! What became of messages in durable queues.
+//! Records of messages that durable queues settled, and of delivery counts.
 //!
-//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`.
-//! Counted: `version u8`, then `queue u64, lsn u64, failures u32, flags u8` each; version 1 had no flag for messages that
-//! were rejected.
+//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`. Counted: `version
+//! u8`, then `queue u64, lsn u64, failures u32, flags u8` each. Version 1 had no flag for messages that were
+//! rejected.
 
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
@@ -45,7 +45,7 @@ pub fn settles_bytes_max(count: usize) -> usize {
     20 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
-/// The same of [`count_records`].
+/// The most bytes that [`count_records`] takes in the journal for `count` messages.
 #[must_use]
 pub fn counts_bytes_max(count: usize) -> usize {
     21 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)

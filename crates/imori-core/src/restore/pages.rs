@@ -54,7 +54,7 @@ struct RestoredPage {
     facts: PageFacts,
     live: u32,
     settled: Ranges,
-    /// What is in it, if that is delayed messages.
+    /// The delayed messages in the page, if it holds any.
     delayed: Vec<FoundDelayed>,
 }
 
@@ -189,7 +189,7 @@ impl RestoredPages {
         self.listed.contains(record_ref) || self.delayed.contains_key(record_ref)
     }
 
-    /// What is known of the deliveries of messages that are in pages.
+    /// The delivery counts of messages that are in pages, by queue.
     pub(crate) fn counts(
         &self,
         counts: &HashMap<RecordRef, DeliveryCount, FixedState>,
@@ -246,9 +246,9 @@ impl RestoredPages {
 /// A message that the journal has and no page.
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    /// It is in memory.
+    /// The message is in memory.
     Entry(Entry),
-    /// It stays where it is.
+    /// The message stays in the journal.
     InJournal(InJournal),
 }
 

@@ -29,7 +29,7 @@ use crate::route::{ExchangeKind, Settings, Target};
 use crate::time::Time;
 use crate::topology::Topology;
 
-/// What was restored, in numbers.
+/// The numbers of a start: queues, messages, and definitions that did not apply.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
     /// Durable queues.
@@ -49,10 +49,10 @@ pub struct Awakening {
     pub failed: Vec<u64>,
 }
 
-/// What of the messages of the journal stays there.
+/// The limits that decide which messages stay in the journal at a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
-    /// What comes after so many bytes were taken into memory.
+    /// Bytes that are taken into memory; later messages stay in the journal.
     pub after_bytes: usize,
     /// About how many bytes of it are read at once later.
     pub page_bytes: usize,
@@ -64,10 +64,10 @@ pub struct Restore {
     gauge: Gauge,
     now: Time,
     was_clean: bool,
-    /// What has a record below this one may have been given out, however the last process ended.
+    /// Messages with records below this one may have been given out, however the last process ended.
     doubtful_below: Lsn,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
-    /// What rows were that definitions of the journal changed.
+    /// The former values of rows that definitions of the journal changed.
     amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
     queues: BTreeMap<DurableQueueId, (Queue, Vec<Waiting>)>,
     leaving: Leaving,
@@ -180,7 +180,7 @@ impl Restore {
         Ok(())
     }
 
-    /// What a queue is called that is defined.
+    /// The name of a defined queue.
     pub fn queue_name(&self, id: DurableQueueId) -> Option<&Name> {
         self.queues.get(&id).map(|(queue, _)| queue.name())
     }

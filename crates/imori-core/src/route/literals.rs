@@ -18,7 +18,7 @@ pub(crate) struct Literals {
     stems: Hamt<Stem, Siblings>,
 }
 
-/// What a look for a subject finds.
+/// The result of looking up a subject.
 pub(crate) struct Look<'a> {
     /// Its bindings.
     pub(crate) targets: Option<&'a Targets>,

@@ -1,8 +1,8 @@
-//! What each cell looks routes up with: the table, and the routes it found lately.
+//! The view of the routing table that a cell has: the table, and the routes found lately.
 //!
-//! An address is remembered when it is asked for the second time: that of a reply is used once, and
-//! would only drive others out. Where the last token of a subject has no part in its route, as
-//! behind `_INBOX.x.*`, the route is remembered for all subjects that differ in nothing else too.
+//! An address is remembered when it is asked for the second time: the address of a reply is used once, and would only
+//! drive others out. Where the last token of a subject has no part in its route, as behind `_INBOX.x.*`, the route is
+//! remembered without that token. It then serves all subjects that differ in nothing else.
 
 use std::hash::{BuildHasher, Hasher};
 use std::mem;
@@ -109,11 +109,11 @@ impl Router {
         Ok(Way { route, is_own: true })
     }
 
-    /// Who of a group of `len` is first to be asked: an index below `len`, or zero.
+    /// The member of a group of `len` to ask first: an index below `len`, or zero.
     ///
-    /// All groups share one count, so it must not beat with their messages: of two groups of two,
-    /// served alternately, a plain count would ask but one member each. Steps of the golden ratio
-    /// visit all members evenly whichever of the steps a group sees.
+    /// All groups share one count, so it must not beat with their messages: of two groups of two, served alternately,
+    /// a plain count would ask but one member each. Steps of the golden ratio visit all members evenly whichever of
+    /// the steps a group sees.
     pub fn turn(&mut self, len: usize) -> usize {
         self.turn = self.turn.wrapping_add(GOLDEN_STEP);
         let index = (u128::from(self.turn) * len as u128) >> u64::BITS;
