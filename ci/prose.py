@@ -14,7 +14,18 @@ from pathlib import Path
 VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 
 # Crates whose doc comments name their subject; all of them in the end.
-NAMED_SUBJECTS = {"imori-core", "imori-sim", "imori-store", "imori-testkit"}
+NAMED_SUBJECTS = {
+    "imori",
+    "imori-bench",
+    "imori-brokerless",
+    "imori-core",
+    "imori-nats",
+    "imori-server",
+    "imori-sim",
+    "imori-stomp",
+    "imori-store",
+    "imori-testkit",
+}
 
 # Crates with public types that are still called by a retired word.
 OLD_WORDS: set[str] = set()

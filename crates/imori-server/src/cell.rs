@@ -1,8 +1,8 @@
 //! A cell: a thread with a runtime of its own that owns connections, and the [`World`] in which the broker's
 //! verbs run on it.
 //!
-//! What a turn of a connection has for others is appended to their outbound halves at once; those
-//! are written together when the thread is about to park, or earlier where a lot has gathered.
+//! A turn appends bytes for other connections to their outbound halves at once. Those are written
+//! together when the thread is about to park, or earlier where a lot has gathered.
 
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::cmp::Reverse;

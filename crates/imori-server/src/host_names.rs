@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use axum::http::uri::Authority;
 
-/// What such a request is told.
+/// The answer to a request whose `Host` is not one of this broker's names.
 pub(crate) const UNKNOWN_HOST: &str =
     "this host is not known here; use an IP address or `localhost`, or add the name to `broker.host_names`\n";
 

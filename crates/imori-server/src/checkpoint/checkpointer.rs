@@ -48,13 +48,13 @@ pub fn checkpoint_last<H: CheckpointHost>(host: &H) {
     let _ = checkpoint(host, Spills::Nothing);
 }
 
-/// What is copied to segments before a checkpoint.
+/// The part of the journal that is copied to segments before a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spills {
     Nothing,
     /// The older half of what the journal has.
     Half,
-    /// What is needed of the oldest file, for the space that this takes.
+    /// The records of the oldest file that are still needed, in exchange for its space.
     Oldest,
 }
 
@@ -68,7 +68,7 @@ pub struct Pauses {
 /// Why no checkpoint was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NotMade {
-    /// What was to be copied first was not, and nothing goes.
+    /// The copy that had to come first failed, so that no file would go.
     NothingGoes,
     /// The journal does not take it: it is larger than a file, or the disk has failed.
     Refused,
@@ -123,7 +123,7 @@ fn ids_floor<H: CheckpointHost>(host: &H) -> Option<Lsn> {
     host.queues().into_iter().filter_map(of_queue).min()
 }
 
-/// What was gathered from all queues.
+/// The facts that a checkpoint says of all queues together.
 #[derive(Default)]
 struct Gathered {
     floor: Option<Lsn>,
