@@ -63,14 +63,14 @@ impl fmt::Display for Level {
 pub struct Given([usize; Level::ALL.len()]);
 
 impl Given {
-    /// One more left.
+    /// Counts one more confirm that left.
     pub(crate) fn add(&mut self, level: Level) {
         if let Some(count) = self.0.get_mut(level as usize) {
             *count += 1;
         }
     }
 
-    /// Those levels of which some left, with how many.
+    /// The levels of which confirms left, with their numbers.
     pub fn by_level(self) -> impl Iterator<Item = (Level, usize)> {
         Level::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }

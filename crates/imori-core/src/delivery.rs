@@ -1,4 +1,4 @@
-//! One message on its way to one reader, and what becomes of it.
+//! A message on its way to a reader, and the outcome of that.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Delivery<'a> {
     pub address: &'a AddressView<'a>,
     /// Its history of deaths, if it was dead-lettered.
     pub deaths: Option<&'a Arc<Deaths>>,
-    /// Its sequence number in the queue that it comes from, rising from 1; 0 where it comes from none.
+    /// The sequence number in the source queue, rising from 1; 0 where the message comes from no queue.
     pub sequence: u64,
     /// Deliveries that failed before.
     pub failures: u32,

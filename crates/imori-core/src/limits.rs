@@ -95,9 +95,9 @@ pub const PAGE_BYTES_GOAL: usize = 256 << 10;
 /// be spared for meanwhile.
 pub const PAGED_BYTES_GOAL: usize = 16 << 20;
 
-/// Bytes of messages that a queue may have in memory above its share while pages of it are being written: two batches,
-/// so that the next is there when one is written, and one more may come meanwhile. More: those who publish to it wait
-/// until it is less, or nothing of it is being written.
+/// Bytes of messages that a queue may have in memory above its share while pages of it are being written. These are
+/// two batches, so that the next is there when one is written, and one more may come meanwhile. More: publishers wait
+/// until it is less, or until no page is being written.
 pub const THROTTLE_BYTES: usize = 2 * PAGED_BYTES_GOAL;
 
 /// Shares of memory above its own that a throttling queue may keep, where that is less than [`THROTTLE_BYTES`]. Ten
@@ -116,6 +116,6 @@ pub const RECORD_BUCKETS_MAX: usize = 1024;
 /// Bytes that a record is counted with beyond its payload: its head in the journal, and what aligns it.
 pub const RECORD_SLACK_BYTES: usize = 64;
 
-/// Messages of which one record says what became of them, at most 24 bytes each: it fits into the smallest journal
-/// file.
+/// Messages in one record of settlements or delivery counts, at most 24 bytes each: the record fits into the smallest
+/// journal file.
 pub const RECORD_ENTRIES_MAX: usize = 16_384;

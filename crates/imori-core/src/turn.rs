@@ -67,8 +67,8 @@ impl Budget {
         self.slow_reader.take().map_or(next, Next::SlowReader)
     }
 
-    /// Notes what was done: so many commands, which caused so many deliveries, and one of their receivers
-    /// who is behind.
+    /// Charges the turn with commands and the deliveries that they caused, and notes a slow reader among the
+    /// receivers.
     pub fn spend(&mut self, commands: usize, receivers: usize, slow_reader: Option<ConnectionId>) {
         self.commands = self.commands.saturating_sub(commands);
         self.receivers = self.receivers.saturating_sub(receivers);

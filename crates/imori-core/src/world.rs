@@ -71,11 +71,11 @@ impl Counter {
     }
 }
 
-/// The world in which the broker's verbs run: the server's, with a mutex for each queue and
-/// connection, or the simulator's, whose scheduler decides at each lock who goes on.
+/// The world in which the broker's verbs run.
 ///
-/// A closure must not call back for a lock of the same or an earlier kind in the order
-/// topology, queue, outbound.
+/// The server's has a mutex for each queue and connection; the simulator's has a scheduler that decides at each lock
+/// who goes on. A closure must not call back for a lock of the same or an earlier kind in the order topology, queue,
+/// outbound.
 pub trait World {
     /// Tells of the room on the disk.
     type Room: Room;
@@ -158,8 +158,8 @@ pub trait World {
         usize::MAX
     }
 
-    /// Does what a queue asks of the disk; what became of it is told by [`page_written`](crate::broker::page_written)
-    /// and its like, later.
+    /// Carries out a request of a queue to the disk. The result is told later by
+    /// [`page_written`](crate::broker::page_written) or one of its siblings.
     fn page(&self, _queue: QueueId, _work: PageWork) {}
 
     /// Lets a publisher go on that waited for the room of a slow reader.

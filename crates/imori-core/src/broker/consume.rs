@@ -160,8 +160,8 @@ pub fn subscribe_all<W: World>(
     ids
 }
 
-/// Lets a live subscription end by itself after so many deliveries, those that it had included. Says whether
-/// it goes on: one that had as many already is to be cancelled by the caller, if need be with others.
+/// Lets a live subscription end by itself after this many deliveries, counting those that it already had. Returns
+/// whether it goes on. If not, the caller cancels it, together with others if need be.
 #[must_use]
 pub fn limit_deliveries<W: World>(world: &W, actor: &Actor<'_>, id: ReaderId, max: NonZeroU32) -> bool {
     world.with_outbound(actor.connection, |outbound| outbound.limit_deliveries(id, max)) == Some(true)

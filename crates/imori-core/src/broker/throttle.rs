@@ -56,7 +56,7 @@ fn is_throttled<W: World>(
     let Ok(found) = resolve(world, actor.vhost, exchange, subject, view) else { return false };
     let throttle =
         |id: &QueueId| world.with_queue(*id, |queue| queue.throttle(actor.connection)) == Some(true);
-    // One after the other: who waits for one of them is asked for the next when it goes on.
+    // One queue at a time: a publisher that goes on asks for the next queue.
     let is_throttled = found.route.queues.iter().any(throttle);
     if is_throttled {
         world.count(Counter::Throttled);

@@ -127,7 +127,7 @@ pub fn declare_exchange<W: World>(
     })
 }
 
-/// Checks that the disk has room for what is declared. What is deleted needs none for good.
+/// Checks that the disk has room for a declaration. A deletion needs no room in the end.
 ///
 /// # Errors
 /// [`BrokerError::DiskFull`].

@@ -74,8 +74,8 @@ impl Gathered {
         restored_position(message.lsn, after, end)
     }
 
-    /// Tells whether one more belongs to it: of which as much is known as of the others, and which is in the same
-    /// file, so that nothing of another has to be written for that to go.
+    /// Tells whether one more message belongs to the page. All messages of a page are equally doubtful. All are in
+    /// one file of the journal, so that freeing that file writes nothing of another.
     pub(crate) fn takes(&self, message: &InJournal, page_bytes: usize, doubtful_below: Lsn) -> bool {
         let is_doubtful = |lsn: Lsn| lsn < doubtful_below;
         let is_alike =

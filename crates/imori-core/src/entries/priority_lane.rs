@@ -51,7 +51,7 @@ pub(crate) struct PagePart {
 pub(crate) enum Front<T> {
     /// A message in memory.
     Entry(T),
-    /// One that has to be read.
+    /// A message that has to be read.
     OnDisk,
     /// Nothing.
     Nothing,
@@ -108,8 +108,8 @@ impl PriorityLane {
         (newest.memory().saturating_sub(keep), keep)
     }
 
-    /// Cuts the oldest off the newest part, if that is in memory; what is to stay before it stays. `paged` makes
-    /// pages of what is cut, and gives back what it cannot.
+    /// Cuts `goal` bytes of the newest part into pages, if that part is in memory; the first `keep` bytes of it stay.
+    /// `paged` makes the pages, and returns the messages that it cannot put into one.
     pub(crate) fn cut(&mut self, keep: usize, goal: usize, paged: impl FnOnce(Run) -> (Vec<PagePart>, Run)) {
         let Some(Part::Memory(newest)) = self.parts.back_mut() else { return };
         let mut newest = std::mem::take(newest);
@@ -166,7 +166,7 @@ impl PriorityLane {
             match part {
                 Part::Memory(run) => ahead += run.memory(),
                 Part::Page(part) => {
-                    // One that is being written can be read when it is.
+                    // A page that is being written can be read afterwards.
                     if !part.is_asked {
                         let Some(source) = pages.get(part.id).and_then(Page::source) else { return };
                         part.is_asked = true;

@@ -21,7 +21,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// The origins of a protocol with so many forms, of which form 0 has the number `first`.
+    /// The origins of a protocol with this many forms, of which form 0 has the number `first`.
     pub const fn new(first: u8, forms: u8) -> Origins {
         assert!(first > OriginId::BROKER.0 && forms > 0 && first.checked_add(forms).is_some());
         Origins { first, forms }
@@ -105,7 +105,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// None of them is set.
+    /// Properties of which none is set.
     pub fn new(origin: OriginId) -> Properties {
         Properties {
             origin,

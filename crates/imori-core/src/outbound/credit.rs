@@ -43,7 +43,7 @@ impl Credit {
         }
     }
 
-    /// One delivery was settled.
+    /// Counts a delivery that was settled.
     pub fn settled(&mut self) {
         if let Credit::Window { used, .. } = self {
             *used = used.saturating_sub(1);

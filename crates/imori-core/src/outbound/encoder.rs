@@ -238,8 +238,8 @@ impl SharedHeaders {
         }
     }
 
-    /// The shared part as encoders of this kind write it, for one who has to know its length first;
-    /// `None` where it is not kept, and the caller writes it itself.
+    /// The shared part as encoders of this kind write it, for a caller that has to know its length first. `None`
+    /// where it is not kept, and the caller writes it itself.
     #[inline]
     pub fn part(&mut self, kind: EncoderKind, write: impl FnOnce(&mut Vec<u8>)) -> Option<&[u8]> {
         if !self.is_kept {

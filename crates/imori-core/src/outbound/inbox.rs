@@ -97,7 +97,7 @@ impl InboxAddress {
                 *places.next()? = (bits >> len & 0xff) as u8;
             }
         }
-        // One address has one text: bits of the last character that belong to no byte are zero.
+        // An address has only one text: bits of the last character that belong to no byte are zero.
         if bits & ((1 << len) - 1) != 0 {
             return None;
         }

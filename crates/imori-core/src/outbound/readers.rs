@@ -52,7 +52,7 @@ pub(super) struct Record {
     pub(super) place: u32,
     /// The reader waits in its session's line.
     pub(super) is_in_line: bool,
-    /// Its queue was told that it can take no more, and waits to be told otherwise.
+    /// The reader's queue was told that it can take no more, and waits to be told otherwise.
     pub(super) is_starved: bool,
     /// The reader gets nothing before an answer that waits for the journal has left.
     pub(super) is_held: bool,
@@ -147,7 +147,7 @@ impl Readers {
         })
     }
 
-    /// Takes so many readers out, each with what it read. No reader can be added after that.
+    /// Takes at most this many readers out, each with its source. No reader can be added after that.
     pub(super) fn take(&mut self, max: usize) -> Vec<(ReaderId, Source)> {
         self.free.clear();
         let mut taken = Vec::new();

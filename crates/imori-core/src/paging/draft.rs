@@ -14,7 +14,7 @@ pub enum PageWork {
     Read(Vec<(PageId, PageSource)>),
     /// Nobody needs these any more. A durable one goes after a checkpoint that says so.
     Gone(Vec<GonePage>),
-    /// So many durable pages more are needed by nobody, which a [`Tally`] names: a checkpoint would free them.
+    /// Durable pages that became free, in number. A [`Tally`] names them, and a checkpoint would free them.
     Spared(usize),
 }
 

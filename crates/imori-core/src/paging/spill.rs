@@ -1,4 +1,5 @@
-//! A queue that is longer than its memory: what goes to disk, comes back, and what of it is still needed.
+//! Spills a queue that is longer than its memory: cuts pages, takes back their entries, and knows which records it
+//! needs.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
 use crate::queue::{Effects, Overflow, Queue};
 use crate::time::Time;
 
-/// How long a queue keeps what it could not write before it tries again.
+/// How long a queue keeps messages that it could not write before it tries again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Queue {
@@ -88,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// Takes back what could not be written.
+    /// Takes back the entries of a page that could not be written.
     pub fn page_failed(&mut self, draft: PageDraft, now: Time) {
         if draft.is_copy {
             self.copying -= 1;
@@ -120,7 +121,7 @@ impl Queue {
         self.pages.forget(id);
     }
 
-    /// Takes what of a page could be read; gives how many entries are lost.
+    /// Takes the readable entries of a page; returns how many are lost.
     pub fn page_read(
         &mut self,
         id: PageId,
@@ -183,8 +184,8 @@ impl Queue {
         lost
     }
 
-    /// Notes that a page cannot be read there in this run; what is in it stays there for the next. Gives how many
-    /// entries that are.
+    /// Notes that a page cannot be read there in this run; its entries stay there for the next. Returns how many
+    /// these are.
     pub fn page_unreadable(&mut self, id: PageId, source: &PageSource) -> u32 {
         self.delayed_answered(id);
         let Some(page) = self.pages.get(id) else { return 0 };
@@ -207,7 +208,7 @@ impl Queue {
         self.live_records.floor()
     }
 
-    /// Copies messages whose records are up to `through`, or not far above, and in no page; about so many bytes.
+    /// Copies messages with records up to `through`, or not far above, that are in no page; about `bytes_max` bytes.
     pub fn spill(&mut self, through: Lsn, bytes_max: usize) -> Vec<PageDraft> {
         let (count, end) = self.live_records.through(through);
         if count == 0 || !self.keeps_records() {
@@ -282,7 +283,7 @@ impl Queue {
         self.pages.len()
     }
 
-    /// The position of what comes now: behind all of its priority that came before, whatever its record.
+    /// The position of a message that comes now: behind all of its priority, whatever its record.
     pub(crate) fn next_position(&mut self, priority: u8, lsn: Lsn) -> u64 {
         let Some(level) = self.ready.lane(priority) else { return 0 };
         if lsn != Lsn::NONE {

@@ -13,7 +13,7 @@ pub struct PublishReport {
     pub confirm: Confirm,
     /// A queue that refused it, being full.
     pub refused_by: Option<Name>,
-    /// A receiver who is behind: the publisher should wait for it a moment.
+    /// A receiver that is behind: the publisher should wait for it a moment.
     pub slow_reader: Option<ConnectionId>,
 }
 

@@ -52,12 +52,12 @@ pub struct Queue {
     pub(crate) name: Name,
     pub(crate) settings: QueueSettings,
     pub(crate) durability: Option<Durability>,
-    /// Few queues have such.
+    /// Delayed messages; few queues have any.
     pub(crate) delayed: Option<Box<Delayed>>,
     pub(crate) dedup: Option<Box<Dedup>>,
     pub(crate) ready: Ready,
     pub(crate) unsettled: HashMap<u64, Entry, FixedState>,
-    /// Those of them that died and are here for want of room.
+    /// Unsettled messages that died and stay for want of room.
     pub(crate) pending_dead_letters: Option<Box<PendingDeadLetters>>,
     /// The pages of the queue on disk.
     pub(crate) pages: Pages,
@@ -65,9 +65,9 @@ pub struct Queue {
     pub(crate) writing: usize,
     /// Pages that are being written of entries that it has elsewhere too.
     pub(crate) copying: usize,
-    /// Those who wait until it is shorter, if its publishers do.
+    /// Publishers that wait until the queue is shorter, while it throttles.
     pub(crate) waiting_publishers: Option<Box<WaitingPublishers>>,
-    /// Those who asked for one message and wait for a page; few queues have such.
+    /// Connections that asked for one message and wait for a page; few queues have any.
     #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
     pub(crate) askers: Option<Box<Vec<ConnectionId>>>,
     /// When it tries again to write pages.

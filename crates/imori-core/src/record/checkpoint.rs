@@ -22,7 +22,7 @@ pub struct Checkpoint {
     pub next_segment: u32,
     /// Nobody knows whether what is in segments below this one was given out before it was written there.
     pub doubtful_below: u32,
-    /// Nor whether what has a record below this one was: an end that was not clean came after it.
+    /// Messages with records below this one may have been given out too: an end that was not clean came after it.
     pub doubtful_records_below: Lsn,
     /// By rising number.
     pub segments: Vec<SegmentState>,

@@ -36,8 +36,8 @@ pub struct PageEntry {
     pub payload: Bytes,
 }
 
-/// Writes the entries of a page, into one piece of memory that goes back as a whole: thousands of small ones between
-/// those that wait would leave holes there, which is memory that nobody has any use for.
+/// Encodes the entries of a page into one piece of memory, which is freed as a whole. Thousands of small pieces
+/// between entries that wait would leave holes that nobody can use.
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
     let mut page = Vec::with_capacity(draft.written_bytes());

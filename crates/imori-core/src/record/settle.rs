@@ -38,8 +38,8 @@ pub fn settle_records(record_refs: &[RecordRef]) -> Vec<NewRecord> {
     pieces.map(|piece| NewRecord::new(RecordKind::Settle, encode_settle(piece))).collect()
 }
 
-/// Bytes that [`settle_records`] of so many messages have at most, as records are counted: the number of each, and of
-/// its queue, which those that follow each other share.
+/// The most bytes that [`settle_records`] takes in the journal for this many messages. Each takes its number and that
+/// of its queue, which neighbours share.
 #[must_use]
 pub fn settles_bytes_max(count: usize) -> usize {
     20 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
@@ -51,7 +51,7 @@ pub fn counts_bytes_max(count: usize) -> usize {
     21 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
-/// The records of what is known of deliveries, as many as it takes.
+/// Makes the records of these delivery counts, as many as it takes.
 #[must_use]
 pub fn count_records(counts: &[DeliveryCount]) -> Vec<NewRecord> {
     let pieces = counts.chunks(RECORD_ENTRIES_MAX);

@@ -1,8 +1,7 @@
-//! From what a store kept to the queues that it was: definitions first, then what became of messages, then the
-//! messages.
+//! Restores queues from a store: first definitions, then settlements and counts, then messages.
 //!
-//! It is handed rows and records and reads no disk. Exclusive and auto-delete queues left nothing; a
-//! message of a queue that is deleted is passed over.
+//! Rows and records are handed in; no disk is read here. Exclusive and auto-delete queues left nothing. Messages of a
+//! deleted queue are passed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -281,8 +280,8 @@ impl Restore {
         Ok(())
     }
 
-    /// The pages of which the numbers of records are needed, once it has what queues are done with and what is known
-    /// of deliveries; the journal has what is at or above `floor`.
+    /// The pages whose record numbers have to be read. To be called once settlements and delivery counts are known.
+    /// The journal has records at or above `floor`.
     pub fn pages_to_list(&mut self, floor: Lsn) -> Vec<PagePlace> {
         let counted = self.counts.keys().copied();
         self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted))
@@ -333,7 +332,7 @@ impl Restore {
             return Ok(false);
         }
         let is_delayed = record.properties.delay_ms.is_some() && record.deaths.is_none();
-        // Of those of which more is known there are few.
+        // Few messages have such a count.
         let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&RecordRef { queue: *queue, lsn });
         let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);
         if let Some(file) = file.filter(|_| !is_delayed && !queues.iter().any(is_counted)) {
@@ -365,8 +364,8 @@ impl Restore {
         self.pages.take_gone()
     }
 
-    /// Gives the queues to whoever keeps them, and routes to them. Gives which of them are to be woken, as soon
-    /// as somebody can be sent what follows from it, and what was restored.
+    /// Hands the queues over by `add_queue`, and routes to them. Returns the queues to wake once their effects can be
+    /// sent, and what was restored, in numbers.
     pub fn finish(
         mut self,
         topology: &mut Topology,

@@ -14,13 +14,13 @@ use crate::name::Name;
 /// How an exchange chooses among its bindings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExchangeKind {
-    /// Those whose key is the subject.
+    /// Bindings whose key is the subject.
     Direct,
     /// All.
     Fanout,
-    /// Those whose key, a pattern, matches the subject.
+    /// Bindings whose key, a pattern, matches the subject.
     Topic,
-    /// Those whose arguments match the headers of the message.
+    /// Bindings whose arguments match the headers of the message.
     Headers,
 }
 

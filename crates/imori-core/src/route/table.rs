@@ -70,7 +70,7 @@ pub enum RouteError {
     Arguments(ArgumentsError),
     /// The vhost has as many as it may have.
     Limit {
-        /// Of what.
+        /// The kind of object.
         what: &'static str,
         /// How many.
         max: usize,

@@ -67,7 +67,7 @@ impl Trie {
         if !pattern::is_reserved(subject) {
             walk.fork(&self.guarded, 0);
         }
-        // Of a subject of one token, it is the last by which it is reserved.
+        // The only token of a subject is also the one by which it is reserved.
         walk.looks.asks_last |= tokens.len() < 2;
         walk.looks
     }
