@@ -14,7 +14,18 @@ from pathlib import Path
 VAGUE = re.compile(r"(?:What|Who|The same|That of|It|Such)\b")
 
 # Crates whose doc comments name their subject; all of them in the end.
-NAMED_SUBJECTS = {"imori-sim", "imori-store"}
+NAMED_SUBJECTS = {
+    "imori",
+    "imori-bench",
+    "imori-brokerless",
+    "imori-core",
+    "imori-nats",
+    "imori-server",
+    "imori-sim",
+    "imori-stomp",
+    "imori-store",
+    "imori-testkit",
+}
 
 # Crates with public types that are still called by a retired word.
 OLD_WORDS: set[str] = set()
@@ -25,7 +36,6 @@ FULL_FOLDERS = {
     "crates/imori-bench/src/scenario",
     "crates/imori-bench/src/versus",
     "crates/imori-bench/src/watch",
-    "crates/imori-core/src/queue",
 }
 
 # Pages whose sentences are too long on average.

@@ -1,6 +1,7 @@
-//! What reports look like: ten minutes of a model broker that takes 0.2 ms and freezes for a second
-//! each 45 s, in an open loop; the same without the freeze beside it; and a sweep over depths.
-//! Nothing is measured, so every number is known beforehand.
+//! Reports of a model broker: ten minutes in an open loop, 0.2 ms a call, and a freeze of a second each 45 s.
+//!
+//! Beside it stand a run without the freeze and a sweep over depths. Nothing is measured, so every number is
+//! known beforehand.
 //!
 //! `cargo run -p imori-bench --example frozen_broker -- FOLDER`
 

@@ -1,6 +1,6 @@
 //! Load and truth: a client of any broker.
 //!
-//! It drives a broker by URL, checks every reply and every delivery, and says what they cost
+//! The tool drives a broker by URL, checks every reply and every delivery, and says what they cost
 //! the broker. It never links the server, so a fault of the broker is not repeated by its judge.
 //! A program may bring protocols of its own through [`driver`].
 

@@ -41,7 +41,7 @@ pub fn subject(exchange: &[u8], key: &[u8]) -> Option<Vec<u8>> {
 
 /// Tells whether a subject has a form in NATS: no white space, no control character, no empty token.
 ///
-/// It has to be UTF-8 too: there are clients that give up their connection at one that is not.
+/// A subject has to be UTF-8 too: some clients give up their connection at one that is not.
 pub fn is_expressible(subject: &[u8]) -> bool {
     let is_text = subject.is_ascii() || std::str::from_utf8(subject).is_ok();
     is_text && !has_empty_token(subject) && !subject.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)

@@ -1,4 +1,4 @@
-//! What a client has: its rights, its options, its subscriptions.
+//! The state of a client: its rights, its options, its subscriptions.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::sids::Sids;
 /// NATS has one session a connection.
 pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
-/// What a client has. Before login it has no rights at all.
+/// The state of a client. Before login it has no rights at all.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,

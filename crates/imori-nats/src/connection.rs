@@ -1,7 +1,7 @@
-//! What a client says: bytes in, commands to the broker, answers into the connection's outbound half.
+//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
 //!
-//! It reads no socket and no clock. One connection is fed by one caller; what goes the other
-//! way is written by whoever has something for it.
+//! Nothing here reads a socket or a clock. One caller feeds one connection; the other direction is written by
+//! every cell with something for the client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub struct Connection {
     pending: PendingSubscriptions,
     keepalive: Keepalive,
     repeat: Repeat,
-    /// It was told what the broker knows of it after its CONNECT.
+    /// The client got the INFO that follows its CONNECT.
     is_informed: bool,
 }
 
@@ -81,7 +81,7 @@ enum Kind {
     Nothing,
 }
 
-/// What an operation leads to.
+/// The treatment of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Take the options of a CONNECT.

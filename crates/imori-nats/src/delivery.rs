@@ -29,9 +29,9 @@ pub struct DeliveryEncoder {
 enum Form {
     /// There is none: MSG.
     Plain,
-    /// It is the sender's.
+    /// The block is the sender's own.
     Verbatim,
-    /// It is written of what the message says in another form.
+    /// The block is written from a message of another form.
     Rendered,
 }
 

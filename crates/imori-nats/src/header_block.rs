@@ -1,8 +1,8 @@
 //! The header text of a message that a NATS client sent: its reply subject and after it its header block,
 //! either of which may be empty.
 //!
-//! What the broker reads of it is noted when the message comes in, in one pass over the lines; user
-//! headers are read only when another protocol or a headers exchange asks.
+//! The properties are noted when the message comes in, in one pass over the lines. User headers are
+//! read only when another protocol or a headers exchange asks.
 
 use std::borrow::Cow;
 
@@ -94,14 +94,14 @@ pub(crate) fn block<'t>(message: &MessageView<'t>) -> &'t [u8] {
     message.text.get(reply_len..).unwrap_or_default()
 }
 
-/// What a header is to the broker.
+/// The role of a header for the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Text(Property),
     Priority,
     Expiration,
     Timestamp,
-    /// It says what only the broker may say.
+    /// The header says something that only the broker may say.
     Forged,
     User,
 }

@@ -1,4 +1,4 @@
-//! What a client is told when something it asked for is not done, in the words of nats-server.
+//! The errors that a client is told, in the words of nats-server.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub(crate) enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// What stands in -ERR.
+    /// The text of the -ERR.
     pub(crate) fn text(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::UnknownOperation => "Unknown Protocol Operation",
@@ -65,7 +65,7 @@ impl ProtocolError {
         })
     }
 
-    /// What stands in the log as the kind of the complaint.
+    /// The kind of the error, as the log has it.
     pub(crate) fn message(&self) -> &'static str {
         match self {
             Self::PublishViolation(_) | Self::SubscribeViolation(..) => "Permissions Violation",

@@ -1,4 +1,4 @@
-//! What a client calls its subscriptions: mostly numbers, which take less room than texts.
+//! The client's own names of its subscriptions: mostly numbers, which take less room than texts.
 
 use std::collections::BTreeMap;
 

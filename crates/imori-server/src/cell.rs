@@ -1,8 +1,8 @@
 //! A cell: a thread with a runtime of its own that owns connections, and the [`World`] in which the broker's
 //! verbs run on it.
 //!
-//! What a turn of a connection has for others is appended to their outbound halves at once; those
-//! are written together when the thread is about to park, or earlier where a lot has gathered.
+//! A turn appends bytes for other connections to their outbound halves at once. Those are written
+//! together when the thread is about to park, or earlier where a lot has gathered.
 
 use std::cell::{Cell as Slot, OnceCell, RefCell};
 use std::cmp::Reverse;
@@ -19,7 +19,8 @@ use imori_core::login::{Login, Verification};
 use imori_core::memory::Gauge;
 use imori_core::message::{HeaderReader, OriginId};
 use imori_core::outbound::Outbound;
-use imori_core::queue::{PageWork, Queue};
+use imori_core::paging::PageWork;
+use imori_core::queue::Queue;
 use imori_core::record::{Appended, NewRecord};
 use imori_core::route::{Router, Table};
 use imori_core::time::Time;

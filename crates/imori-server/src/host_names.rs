@@ -9,7 +9,7 @@ use axum::http::uri::Authority;
 
 use crate::config::HostName;
 
-/// What such a request is told.
+/// The answer to a request whose `Host` is not one of this broker's names.
 pub(crate) const UNKNOWN_HOST: &str =
     "this host is not known here; use an IP address or `localhost`, or add the name to `broker.host_names`\n";
 

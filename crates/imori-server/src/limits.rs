@@ -136,7 +136,7 @@ pub(crate) const STALLS_KEPT: usize = 64;
 /// publishers are stopped.
 pub(crate) const SPACE_LOOK: Duration = Duration::from_secs(1);
 
-/// The same while there is little: publishers wait for the answer.
+/// How often the space on the disk is asked for while there is little: publishers wait for the answer.
 pub(crate) const SPACE_LOOK_LOW: Duration = Duration::from_millis(200);
 
 /// Seconds of which the longest commit is kept, each for itself: a mean hides a stall.

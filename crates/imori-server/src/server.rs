@@ -43,7 +43,7 @@ pub struct Server {
 /// A bound listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// What it is for.
+    /// The purpose of the listener.
     pub service: Service,
     /// Where it listens, with the port that was taken for port 0.
     pub address: SocketAddr,
@@ -136,12 +136,12 @@ impl Server {
         &self.listeners
     }
 
-    /// What stops the server.
+    /// Gives the handle by which others stop the server.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle(Arc::clone(&self.shared))
     }
 
-    /// What makes clients inside the process.
+    /// Gives the factory of clients inside the process.
     pub fn internal_clients(&self) -> InternalClients {
         InternalClients::of(&self.shared)
     }
@@ -332,7 +332,7 @@ fn bind_all(
 /// A stop that takes longer than this is told of in the log.
 const QUIET_STOP: Duration = Duration::from_millis(500);
 
-/// What the first cell does besides.
+/// The duties that the first cell has besides its connections.
 struct FirstCell {
     sockets: Vec<(ListenerKind, TcpListener)>,
     busy_percent: u8,

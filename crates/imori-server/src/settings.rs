@@ -1,4 +1,4 @@
-//! What every connection is served with.
+//! The settings that every connection is served with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) struct Settings {
     pub(crate) protocols: ProtocolSettings,
     pub(crate) outbound: OutboundLimits,
     pub(crate) write: WritePolicy,
-    /// Who may come in by WebSocket.
+    /// The protocols and web pages that may connect by WebSocket.
     pub(crate) upgrade_policy: Arc<UpgradePolicy>,
     /// How long a cell looks for more to do before it sleeps.
     pub(crate) spin: Duration,

@@ -1,4 +1,4 @@
-//! What all cells share.
+//! The state that all cells share.
 
 use std::error::Error;
 use std::fmt;
@@ -50,7 +50,7 @@ pub(crate) struct TcpWire {
     pub(crate) client: Client,
 }
 
-/// What writes a connection.
+/// The way in which bytes reach a client.
 #[derive(Clone)]
 pub(crate) enum Writer {
     /// The bytes as they are.
@@ -128,7 +128,7 @@ pub(crate) struct CellHandle {
     pub(crate) turns: Turns,
     pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
-    /// What its connections did that are gone.
+    /// The traffic of its connections that are gone.
     pub(crate) gone: Gone,
     /// Its last connection is gone.
     pub(crate) emptied: Notify,
@@ -158,11 +158,11 @@ impl CellHandle {
 /// How far the broker's end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// It serves.
+    /// The broker serves.
     Serving,
-    /// It takes nothing new and lets connections finish.
+    /// The broker takes nothing new and lets connections finish.
     Stopping,
-    /// It ends now.
+    /// The broker ends now.
     Ended,
 }
 
@@ -184,7 +184,7 @@ impl fmt::Display for ServeError {
 
 impl Error for ServeError {}
 
-/// What all cells share.
+/// The state that all cells share.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) table: Arc<ArcSwap<Table>>,

@@ -1,4 +1,4 @@
-//! What a logged-in client has: its rights, its subscriptions, its transactions, its inboxes.
+//! The state of a logged-in client: its rights, its subscriptions, its transactions, its inboxes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::transactions::Transactions;
 /// STOMP has one session a connection.
 pub(crate) const SESSION: SessionId = SessionId::FIRST;
 
-/// What a client has. Before login it has no rights at all.
+/// The state of a client. Before login it has no rights at all.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) settings: Arc<Settings>,
@@ -30,20 +30,20 @@ pub(crate) struct Client {
     pub(crate) identity: Identity,
     pub(crate) vhost: VhostId,
     pub(crate) version: Version,
-    /// What makes its message ids differ from those of others.
+    /// The random name of the session, which makes its message ids differ from those of others.
     pub(crate) name: Box<[u8]>,
     pub(crate) subscriptions: BTreeMap<SubscriptionKey, Subscription>,
     pub(crate) transactions: Transactions,
     pub(crate) inboxes: InboxLines,
     /// Queues that were declared with the arguments of a SEND.
     pub(crate) declared: Vec<Name>,
-    /// What all receipts wait for: one speaks for the frames before it too.
+    /// The confirm that all receipts wait for: one speaks for the frames before it too.
     pub(crate) unconfirmed: Confirm,
     /// Where header lines are put together, kept between frames.
     pub(crate) scratch: Vec<u8>,
 }
 
-/// What a client calls a subscription.
+/// The client's own name of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SubscriptionKey {
     /// By its `id`.

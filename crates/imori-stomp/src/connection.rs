@@ -1,7 +1,7 @@
-//! What a client says: bytes in, commands to the broker, answers into the connection's outbound half.
+//! The inbound half of a connection: bytes in, commands to the broker, answers into the outbound half.
 //!
-//! It reads no socket and no clock. One connection is fed by one caller; what goes the other
-//! way is written by whoever has something for it.
+//! Nothing here reads a socket or a clock. One caller feeds one connection; the other direction is written by
+//! every cell with something for the client.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ enum State {
     Closed,
 }
 
-/// What a frame leads to.
+/// The treatment of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Log in.

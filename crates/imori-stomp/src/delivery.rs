@@ -78,7 +78,7 @@ impl DeliveryEncoder {
     }
 }
 
-/// What an ACK means: only the delivery that it names, or all of the subscription before it too.
+/// The reach of an ACK: only the delivery that it names, or all of the subscription before it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AckSpan {
     One,
@@ -86,8 +86,9 @@ pub(crate) enum AckSpan {
 }
 
 impl AckSpan {
-    /// What stands between session and number in a `message-id`, so that an ACK needs no table of
-    /// subscriptions and is understood after the subscription ended.
+    /// Gives the byte between session and number in a `message-id`.
+    ///
+    /// With it an ACK needs no table of subscriptions, and is understood after the subscription ended.
     fn separator(self) -> u8 {
         match self {
             Self::One => b'-',

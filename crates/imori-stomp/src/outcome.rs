@@ -1,4 +1,4 @@
-//! What one frame of a turn came to.
+//! The outcome of one frame.
 
 use imori_core::confirm::Confirm;
 use imori_core::id::ConnectionId;
@@ -22,14 +22,14 @@ impl ReceiptKind {
     }
 }
 
-/// What one frame came to.
+/// The outcome of one frame, by which its receipt is written and the turn's budget is charged.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct FrameOutcome<'a> {
     /// The receipt that is still to be given, as it came.
     pub(crate) receipt: Option<&'a [u8]>,
-    /// What the receipt waits for, besides what those before it do.
+    /// The confirm that the receipt waits for, besides those of the frames before.
     pub(crate) confirm: Confirm,
-    /// What else the receipt says.
+    /// The contents of the receipt besides the id.
     pub(crate) receipt_kind: ReceiptKind,
     /// Commands that it stands for.
     pub(crate) commands: usize,

@@ -18,7 +18,7 @@ pub(crate) const NOT_FOUND: &str = "not_found";
 pub(crate) const PRECONDITION_FAILED: &str = "precondition_failed";
 pub(crate) const RESOURCE_ERROR: &str = "resource_error";
 
-/// What goes into an ERROR. It is one word large, so that it costs those nothing who have none.
+/// The contents of an ERROR. The type is one word large, so that results without an error cost nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProtocolError(Box<Words>);
 

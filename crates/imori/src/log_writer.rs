@@ -1,5 +1,5 @@
-//! What writes the log: a thread of its own, so that nobody who logs waits for the disk on which the log is, or for
-//! whoever reads it.
+//! The writer of the log, which has a thread of its own. A caller that logs waits neither for the disk of the
+//! log nor for its reader.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -24,7 +24,7 @@ use output::OutputClosed;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// It could not be done.
+/// The exit code of a command that could not be carried out.
 const FAILED: u8 = 1;
 /// The command line or the configuration is wrong; clap exits with the same code.
 const MISUSED: u8 = 2;

@@ -1,8 +1,7 @@
 //! One thread, one epoll, all its connections: reads much at once, writes much at once.
 //!
-//! What is said on a connection is its role's business; the loop moves bytes. It stays on the
-//! cheap side on purpose, because client and broker share a machine and what the client burns
-//! the broker does not get.
+//! The loop moves bytes; the role of a connection decides what they say. The loop is cheap on purpose:
+//! client and broker share a machine, and the broker does not get the time that the client burns.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};

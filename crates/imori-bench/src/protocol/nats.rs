@@ -1,7 +1,7 @@
 //! Core NATS, as its clients speak it: at most once, nothing kept, no acknowledgement.
 //!
 //! A requester has one inbox, and the last token of a reply's subject says which call it answers.
-//! What is to be confirmed is followed by a PING: the broker answers in order.
+//! A PING follows each operation that is to be confirmed: the broker answers in order.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use imori_nats::codec::connect::ConnectOptions;

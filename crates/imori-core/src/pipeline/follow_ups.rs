@@ -1,8 +1,10 @@
 //! The work that a change of a queue leaves for others: gathered under its lock, and done when that is free.
 
 use super::record::record_counts;
+use crate::entries::GonePage;
 use crate::id::{ConnectionId, QueueId};
-use crate::queue::{Effects, GonePage, PageWork, Queue};
+use crate::paging::PageWork;
+use crate::queue::{Effects, Queue};
 use crate::time::Time;
 use crate::world::World;
 
@@ -36,7 +38,7 @@ impl FollowUps {
     }
 }
 
-/// Lets publishers go on who waited for a queue; nothing is locked.
+/// Lets publishers go on that waited for a queue; nothing is locked.
 pub(crate) fn unthrottle<W: World>(world: &W, publishers: Vec<ConnectionId>) {
     for publisher in publishers {
         world.unthrottle(publisher);

@@ -30,7 +30,7 @@ pub struct Dedup {
     ids: BTreeMap<Id, (Time, Lsn)>,
     /// As they came.
     by_age: VecDeque<Id>,
-    /// Those that have a record.
+    /// Ids that have a record.
     by_record: BTreeSet<(Lsn, Id)>,
     charged: usize,
     gauge: Gauge,
@@ -38,7 +38,7 @@ pub struct Dedup {
 
 impl Dedup {
     /// None yet, of a window of this length.
-    pub(super) fn new(window: Duration, bytes_max: usize, gauge: Gauge) -> Dedup {
+    pub(crate) fn new(window: Duration, bytes_max: usize, gauge: Gauge) -> Dedup {
         let (ids, by_age, by_record) = (BTreeMap::new(), VecDeque::new(), BTreeSet::new());
         Dedup { window, bytes_max, ids, by_age, by_record, charged: 0, gauge }
     }
@@ -72,7 +72,7 @@ impl Dedup {
         }
     }
 
-    /// The first record that it needs: what the journal has below is of no use to it.
+    /// The first record that the ids need; records below are of no use to them.
     pub fn floor(&mut self, now: Time) -> Option<Lsn> {
         self.forget_old(now);
         self.by_record.first().map(|(lsn, _)| *lsn)
@@ -98,12 +98,12 @@ impl Dedup {
     }
 
     /// When the last of them is forgotten.
-    pub(super) fn end(&self) -> Option<Time> {
+    pub(crate) fn end(&self) -> Option<Time> {
         let (time, _) = self.ids.get(self.by_age.back()?)?;
         Some(time.after(self.window)).filter(|end| *end < Time::NEVER)
     }
 
-    pub(super) fn forget_old(&mut self, now: Time) {
+    pub(crate) fn forget_old(&mut self, now: Time) {
         while let Some((time, _)) = self.by_age.front().and_then(|id| self.ids.get(id))
             && time.after(self.window) <= now
         {

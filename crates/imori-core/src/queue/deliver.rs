@@ -1,9 +1,9 @@
-//! Messages that wait go out to consumers, whose deliveries take room until they are settled.
+//! Delivers waiting messages to consumers, and charges the room of unsettled deliveries.
 
-use super::entry::Entry;
 use super::leave::Effects;
 use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};
 use crate::delivery::{Delivery, Taken};
+use crate::entries::Entry;
 use crate::id::Reader;
 use crate::message::DeathReason;
 use crate::time::Time;
@@ -17,7 +17,7 @@ impl Queue {
         effects: &mut Effects,
     ) {
         self.send_pending_dead_letters(now, effects);
-        self.ripen(now, effects);
+        self.move_due(now, effects);
         self.expire(now, effects);
         while !self.is_held_up() && self.consumers.next().is_some() {
             // Taken out for the offer, so that nothing of the queue is borrowed meanwhile.
@@ -44,7 +44,7 @@ impl Queue {
     }
 
     /// Offers a delivery to one consumer after the other; `None` or [`Taken::Full`] where nobody took it.
-    pub(super) fn offer_in_turn(
+    pub(crate) fn offer_in_turn(
         &mut self,
         delivery: &Delivery<'_>,
         offer: &mut impl FnMut(Reader, &Delivery<'_>) -> Taken,
@@ -65,7 +65,7 @@ impl Queue {
 
     /// Where failures are limited, a delivery counts as failed until something else is heard: a message that
     /// kills the broker meets its limit too.
-    pub(super) fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
+    pub(crate) fn note_given_out(&mut self, entry: &Entry, effects: &mut Effects) {
         if !self.counts.is_empty() {
             self.counts.remove(&entry.envelope.lsn);
         }
@@ -75,7 +75,7 @@ impl Queue {
     }
 
     /// Charges the room for unsettled deliveries as it grows and shrinks, which is seldom.
-    pub(super) fn charge_room(&mut self) {
+    pub(crate) fn charge_room(&mut self) {
         let room = Some(self.unsettled.capacity()).filter(|room| *room > ROOM_KEPT).unwrap_or(0);
         match room.checked_sub(self.room_charged) {
             Some(0) => return,
@@ -86,7 +86,7 @@ impl Queue {
     }
 
     /// Gives back the room of a burst, seldom enough that moving what is left costs little.
-    pub(super) fn give_back_room(&mut self) {
+    pub(crate) fn give_back_room(&mut self) {
         // What was removed can make a table tell a smaller capacity than it has.
         let (len, room) = (self.unsettled.len(), self.unsettled.capacity().max(self.room_charged));
         if room > ROOM_KEPT && len < room / 8 {

@@ -1,21 +1,19 @@
-//! Drops all messages of a queue that wait to be given out: those that are out, or not due, stay.
+//! Drops all messages of a queue that are ready; those that are out, or not due, stay.
 //!
-//! Of a message in memory, or whose record is known here, it is recorded that the queue is done with it. Of a page that
-//! is on disk nobody knows its records: it is recorded that the page is purged. Such a page stays on disk until the
-//! journal has none of its records any more, so that a start can tell which of those the queue is done with.
+//! Where the record of a message is known here, it is recorded that the queue is done with it. The records of a page
+//! on disk are not known: then it is recorded that the page is purged. A purged page stays on disk until the journal
+//! has none of its records, so that a start can tell which messages are gone.
 
 use super::leave::Effects;
-use super::pages::{GonePage, PurgedPage};
-use super::priority_lane::{PagePart, Part};
 use super::queue::Queue;
-use super::ready::Ready;
 use crate::confirm::Lsn;
+use crate::entries::{GonePage, PagePart, Part, PurgedPage, Ready};
 use crate::time::Time;
 
 impl Queue {
     /// Drops what waits; gives how many messages that were.
     pub fn purge(&mut self, now: Time, effects: &mut Effects) -> usize {
-        self.ripen(now, effects);
+        self.move_due(now, effects);
         let purged = self.ready.len();
         let mut ready = std::mem::replace(&mut self.ready, Ready::new(self.settings.priority_max));
         for level in ready.lanes_mut() {
@@ -48,7 +46,7 @@ impl Queue {
         let in_journal = page.in_journal.as_ref().map(|in_journal| in_journal.read.lsns.clone());
         if let Some(lsns) = in_journal {
             for lsn in &lsns {
-                self.unspilled.remove(*lsn);
+                self.live_records.remove(*lsn);
                 self.counts.remove(lsn);
             }
             effects.settled.extend(lsns.iter().filter_map(|lsn| self.record_ref(*lsn)));

@@ -31,7 +31,7 @@ pub struct Table {
     vhosts: Arc<Vec<Option<Arc<Vhost>>>>,
 }
 
-/// What a removal took with it.
+/// The result of a removal.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Removal {
     /// Whether there was anything to remove.
@@ -57,9 +57,9 @@ pub enum RouteError {
     Differs {
         /// The exchange.
         exchange: Name,
-        /// What it is.
+        /// The kind of the exchange.
         kind: ExchangeKind,
-        /// What it was declared with.
+        /// The settings of its declaration.
         settings: Settings,
     },
     /// The key is no pattern of its protocol, or the subject is none that can be routed.
@@ -70,7 +70,7 @@ pub enum RouteError {
     Arguments(ArgumentsError),
     /// The vhost has as many as it may have.
     Limit {
-        /// Of what.
+        /// The kind of object.
         what: &'static str,
         /// How many.
         max: usize,
@@ -310,7 +310,8 @@ impl Table {
         self.follow_from(vhost, exchange, subject, headers, None)
     }
 
-    /// The same, with the address if the caller has it already.
+    /// Finds the route of an address as [`Table::route`] does. The caller passes the address if it has it already,
+    /// which saves an allocation.
     pub(super) fn route_known(
         &self,
         vhost: VhostId,

@@ -2,8 +2,8 @@
 
 use imori_core::broker;
 use imori_core::confirm::Lsn;
+use imori_core::entries::{PageFacts, PagePlace};
 use imori_core::id::DurableQueueId;
-use imori_core::queue::{PageFacts, PagePlace};
 use imori_core::record::{Definition, RecordKind};
 use imori_core::restore::Restore;
 use imori_core::world::World;

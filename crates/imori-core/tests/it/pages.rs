@@ -2,10 +2,11 @@
 
 use imori_core::broker::{self, GetOptions, Got, page_failed, page_read, page_unreadable, page_written};
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, PageId, PagePlace, PageSource};
 use imori_core::error::BrokerError;
 use imori_core::id::QueueId;
 use imori_core::outbound::SessionId;
-use imori_core::queue::{Entry, GonePage, PageDraft, PageId, PagePlace, PageSource, PageWork};
+use imori_core::paging::{PageDraft, PageWork};
 use imori_core::record::{PageEntry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_testkit::{Caller, TestMessage, TestWorld};

@@ -1,10 +1,11 @@
-//! What a start says of what it restored, and what it marks.
+//! A start counts the messages that it restored, and marks those that may have been given out.
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{DeliveryCount, RecordRef};
+use imori_core::entries::{GonePage, PageFacts, PagePlace};
 use imori_core::id::{DurableQueueId, QueueId, VhostId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{GonePage, PageFacts, PagePlace, Queue, QueueSettings};
+use imori_core::queue::{Queue, QueueSettings};
 use imori_core::record::{
     BindingDefinition, BindingTarget, Checkpoint, Definition, RecordKind, SegmentState, encode_counts,
 };

@@ -1,14 +1,16 @@
-//! Who publishes to a queue that grows faster than the disk takes its pages waits, and nobody else.
+//! Publishers of a queue that grows faster than the disk takes its pages wait, and nobody else does.
 
 use imori_core::authorize::{Identity, Policy};
 use imori_core::broker::{
     self, Actor, Step, must_commit_wait_for_queue, must_wait_for_queue, page_failed, page_written,
     pages_copied,
 };
+use imori_core::entries::PagePlace;
 use imori_core::id::QueueId;
 use imori_core::message::{Address, MessageView, OriginId, Properties, Publication};
 use imori_core::name::Name;
-use imori_core::queue::{PageDraft, PagePlace, PageWork, QueueSettings};
+use imori_core::paging::{PageDraft, PageWork};
+use imori_core::queue::QueueSettings;
 use imori_core::world::{Counter, World};
 use imori_testkit::{Caller, TestMessage, TestWorld};
 

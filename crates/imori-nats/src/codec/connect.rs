@@ -3,22 +3,22 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What a client says of itself in CONNECT.
+/// The options of a CONNECT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnectOptions {
     /// Each operation is answered by +OK.
     pub verbose: bool,
     /// Subjects of publishes are checked.
     pub pedantic: bool,
-    /// It wants to hear its own messages.
+    /// The client wants to hear its own messages.
     pub echo: bool,
-    /// It reads and writes header blocks.
+    /// The client reads and writes header blocks.
     pub headers: bool,
-    /// It wants to be told when nobody hears a request.
+    /// The client wants to be told when nobody hears a request.
     pub no_responders: bool,
     /// 1: an INFO may come at any time.
     pub protocol: i64,
-    /// What the client is called.
+    /// The name of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The language it is written in.
@@ -41,8 +41,8 @@ pub struct ConnectOptions {
     pub has_other_credentials: bool,
 }
 
-/// What holds for a client that sends no CONNECT, and for what its CONNECT leaves out, as in
-/// nats-server: it is taken for a person at a terminal.
+/// The options of a client that sends no CONNECT, and those that a CONNECT leaves out. As in nats-server,
+/// such a client is taken for a person at a terminal.
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Default for ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// What a program says that can do all that the protocol has.
+    /// The options of a program that can do all that the protocol has.
     pub fn of_client(name: &str) -> Self {
         Self {
             verbose: false,

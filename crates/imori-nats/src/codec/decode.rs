@@ -14,7 +14,7 @@ use crate::limits::Limits;
 
 const CR_LF_LEN: usize = 2;
 
-/// What the input begins with.
+/// The beginning of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<T> {
     /// A whole operation.
@@ -281,7 +281,7 @@ impl Decoder {
 const HPUB_USAGE: &str = "HPUB subject [reply] header-bytes bytes";
 const HMSG_USAGE: &str = "HMSG subject sid [reply] header-bytes bytes";
 
-/// What the control lines of all messages end with.
+/// The arguments that end the control lines of all messages.
 struct Tail<'a> {
     reply: Option<&'a [u8]>,
     headers_len: Option<usize>,

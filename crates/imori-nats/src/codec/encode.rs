@@ -13,7 +13,7 @@ use crate::codec::operation::{Message, Publish, Subscribe, Unsubscribe};
 pub const PING: &[u8] = b"PING\r\n";
 /// PONG, from either end.
 pub const PONG: &[u8] = b"PONG\r\n";
-/// What a server says in `verbose` mode to what it did.
+/// The answer to an operation in `verbose` mode.
 pub const OK: &[u8] = b"+OK\r\n";
 
 /// Appends a CONNECT.

@@ -10,7 +10,7 @@ const EXCERPT_BYTES_MAX: usize = 64;
 /// Why bytes are no operation. The connection cannot go on after any of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
-    /// What begins here is no operation of this direction.
+    /// The bytes begin no operation of this direction.
     UnknownOperation {
         /// The bytes, or as many of them as have come.
         bytes: Excerpt,

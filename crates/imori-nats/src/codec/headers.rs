@@ -7,7 +7,7 @@ use memchr::memchr;
 /// The line that a header block begins with.
 pub const VERSION_LINE: &[u8] = b"NATS/1.0\r\n";
 
-/// What a header block ends with.
+/// The end of a header block.
 pub const BLOCK_END: &[u8] = b"\r\n";
 
 /// The block of a status that says that nobody listens to a request.

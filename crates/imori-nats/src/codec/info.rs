@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 /// The version of nats-server whose protocol is spoken here: clients decide by it what they may use.
 pub const NATS_VERSION: &str = "2.11.0";
 
-/// What a server says of itself.
+/// The facts that a server tells of itself in INFO.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Info {
-    /// Who it is, for as long as it runs.
+    /// A name of the server that holds for as long as it runs.
     pub server_id: String,
-    /// What people call it.
+    /// The name that people gave to the server.
     pub server_name: String,
-    /// What it can, as a version of nats-server.
+    /// The abilities of the server, as a version of nats-server.
     pub version: String,
     /// 1: it understands the `protocol` of CONNECT.
     pub proto: u32,
@@ -21,7 +21,7 @@ pub struct Info {
     pub host: String,
     /// Where it listens.
     pub port: u16,
-    /// It passes header blocks on.
+    /// The server passes header blocks on.
     pub headers: bool,
     /// Whoever connects has to say who it is.
     #[serde(skip_serializing_if = "is_false")]
@@ -39,10 +39,10 @@ pub struct Info {
     /// Other addresses to connect to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connect_urls: Vec<String>,
-    /// It follows a CONNECT, of which it knows.
+    /// The INFO follows a CONNECT, and the server knows of it.
     #[serde(skip_serializing_if = "is_false")]
     pub connect_info: bool,
-    /// It is going to stop: clients should go elsewhere.
+    /// The server is going to stop: clients should go elsewhere.
     #[serde(skip_serializing_if = "is_false")]
     pub ldm: bool,
 }

@@ -1,6 +1,6 @@
 //! The operations of both directions, as views of the bytes they came in.
 
-/// What a client says.
+/// An operation of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientOp<'a> {
     /// CONNECT: its options as JSON text.
@@ -35,24 +35,24 @@ pub struct Publish<'a> {
 /// SUB: asks for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscribe<'a> {
-    /// What it hears: a subject with or without wildcards.
+    /// The subject to hear, with or without wildcards.
     pub subject: &'a [u8],
     /// The queue group of which one member gets each message.
     pub group: Option<&'a [u8]>,
-    /// What the client calls it.
+    /// The client's own name of the subscription.
     pub sid: &'a [u8],
 }
 
 /// UNSUB: the end of a subscription, at once or after so many messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsubscribe<'a> {
-    /// What the client calls it.
+    /// The client's own name of the subscription.
     pub sid: &'a [u8],
     /// The messages after which it ends, those already delivered included.
     pub max: Option<usize>,
 }
 
-/// What a server says.
+/// An operation of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerOp<'a> {
     /// INFO: JSON text.
@@ -74,7 +74,7 @@ pub enum ServerOp<'a> {
 pub struct Message<'a> {
     /// Where it was sent to.
     pub subject: &'a [u8],
-    /// What the client calls the subscription.
+    /// The client's own name of the subscription.
     pub sid: &'a [u8],
     /// Where replies to it go.
     pub reply: Option<&'a [u8]>,

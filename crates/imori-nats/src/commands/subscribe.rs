@@ -17,7 +17,7 @@ use crate::client::{Client, SESSION};
 use crate::codec::operation::{ClientOp, Subscribe, Unsubscribe};
 use crate::protocol_error::ProtocolError;
 
-/// What stands for a subscription that is still to be made.
+/// The placeholder for the reader of a subscription that is still to be made.
 const NOT_YET: ReaderId = ReaderId { slot: u32::MAX, generation: u32::MAX };
 
 /// Subscriptions that are still to be made, or to be ended; never both.

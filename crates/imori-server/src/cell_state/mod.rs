@@ -1,4 +1,4 @@
-//! What others see of a cell: its counters, its pulse, its load, and whether its turns have ended.
+//! The parts of a cell that other threads see: counters, pulse, load, and whether its turns have ended.
 
 pub(crate) mod counters;
 pub(crate) mod pulse;

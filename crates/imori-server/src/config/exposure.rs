@@ -9,7 +9,7 @@ use super::sections::{Config, Listeners};
 /// A listener that other hosts could reach although no users are configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExposedListener {
-    /// What it is for.
+    /// The purpose of the listener.
     pub service: Service,
     /// Where it would listen.
     pub address: ListenAddress,

@@ -31,8 +31,8 @@ sections! {
     cells: Cells {
         /// How many cells there are. 0 means one for each core the process may use.
         count: u16 = 0, in 0..=1024;
-        /// Who writes a plain TCP connection: `any` cell that has something for it, which saves
-        /// a wake-up, or only its `own` cell.
+        /// Which cells write a plain TCP connection. With `any`, a cell that has something for it writes it,
+        /// which saves a wake-up; with `own`, only its own cell does.
         write: WritePolicy = WritePolicy::Any;
         /// Microseconds for which a cell looks for more to do before it sleeps. It answers sooner, as
         /// nobody has to wake it, and takes a core for itself while there is traffic: worth it where
@@ -58,14 +58,15 @@ sections! {
         memory_mark_percent: u8 = 40, in 1..=90;
     }
 
-    /// What one client, or all of them, can make the broker hold. None can be switched off.
+    /// Limits of the memory and places that one client, or all of them, can take. None can be switched off.
     limits: Limits {
         /// Open connections. More: accepting waits until one closes.
         connections: u32 = 65_536, in 1..=1_000_000;
         /// Connections that have not logged in yet. More: the oldest that has sent no complete
         /// first frame is closed.
         unauthenticated: u32 = 4_096, in 1..=1_000_000;
-        /// The same, of one source address; loopback is exempt.
+        /// Connections from one source address that have not logged in yet; loopback is exempt. More: a
+        /// new one is closed.
         unauthenticated_per_source: u32 = 1_024, in 1..=1_000_000;
         /// Bytes held for a connection that has not logged in yet. More: it is closed.
         unauthenticated_bytes: Bytes = Bytes::kib(64), in Bytes::kib(4)..=Bytes::mib(1);
@@ -99,7 +100,7 @@ sections! {
         queues: u32 = 200_000, in 1..=10_000_000;
     }
 
-    /// What is kept on disk, in the folder `broker.data_dir`.
+    /// The records kept on disk, in the folder `broker.data_dir`.
     journal: Journal {
         /// Bytes of a journal file, a multiple of 4096. Each is filled once and used again for ever; the
         /// largest message with eight bytes for each durable queue that it goes to, and what a transaction
@@ -107,8 +108,8 @@ sections! {
         file_bytes: Bytes = Bytes::mib(64), in Bytes::mib(1)..=Bytes::mib(256);
         /// Journal files that may be in use. More: what is still needed of the oldest is copied to segments.
         files: u16 = 4, in 2..=256;
-        /// What becomes of files with damage inside of what was confirmed: they are set aside unchanged
-        /// and what verifies is served, `quarantine`, or the broker does not start, `refuse`.
+        /// The treatment of files with damage in records that were confirmed. With `quarantine` they are set
+        /// aside unchanged, and the entries that verify are served; with `refuse` the broker does not start.
         on_damage: DamagePolicy = DamagePolicy::Quarantine;
         /// A flush that takes longer is told of in the log, while it lasts.
         slow_flush_ms: Millis = Millis(250), in Millis(10)..=Millis(60_000);
@@ -119,7 +120,7 @@ sections! {
         reserve_bytes: Bytes = Bytes::mib(16), in Bytes::mib(1)..=Bytes::gib(1_024);
     }
 
-    /// What is particular to STOMP.
+    /// Settings of STOMP alone.
     stomp: Stomp {
         /// The broker offers heart-beats at least this far apart; a client that wants them rarer
         /// gets what it wants, and one that wants none gets none.
@@ -136,7 +137,7 @@ sections! {
         transaction_actions: u32 = 1_024, in 1..=65_536;
     }
 
-    /// What is particular to NATS.
+    /// Settings of NATS alone.
     nats: Nats {
         /// Bytes of headers and payload of a message, as INFO says. More: the connection is closed.
         max_payload: Bytes = Bytes::mib(1), in Bytes::kib(1)..=Bytes::mib(64);
@@ -152,11 +153,11 @@ sections! {
         lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000);
         /// Other addresses of this broker, `host:port`, that its clients may connect to.
         connect_urls: Vec<HostAndPort> = Vec::new();
-        /// What INFO calls the broker.
+        /// The name of the broker in INFO.
         server_name: String = String::from("imori");
     }
 
-    /// What is particular to WebSocket.
+    /// Settings of WebSocket alone.
     ws: Ws {
         /// Web pages that may connect, each as its origin, such as `https://app.example`. A client that
         /// names no origin, as all but browsers do, may connect in any case, and so may a page that comes
@@ -176,7 +177,7 @@ sections! {
 }
 
 choice! {
-    /// Who writes a plain TCP connection.
+    /// Which cells write a plain TCP connection.
     WritePolicy {
         /// Whoever has something for it.
         Any = "any",
@@ -186,7 +187,7 @@ choice! {
 }
 
 choice! {
-    /// What becomes of damaged files.
+    /// The treatment of damaged files.
     DamagePolicy {
         /// They are set aside.
         Quarantine = "quarantine",
@@ -202,9 +203,9 @@ choice! {
         Error = "error",
         /// Somebody should look at it.
         Warn = "warn",
-        /// What an operator wants to know.
+        /// Events that an operator wants to know.
         Info = "info",
-        /// What explains a connection's behaviour.
+        /// Events that explain a connection's behaviour.
         Debug = "debug",
         /// Every step.
         Trace = "trace",

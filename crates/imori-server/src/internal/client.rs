@@ -55,7 +55,7 @@ impl From<BrokerError> for InternalError {
 /// Where the outcome of a command goes.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, InternalError>>;
 
-/// What the task of an internal client is asked for.
+/// The requests that an internal client makes to its task.
 pub(super) enum Command {
     /// Publishes; the outcome comes once the message is as safe as its queues promise.
     Publish { to: Address, message: OutgoingMessage, answer: Answer<usize> },

@@ -56,7 +56,7 @@ struct Connection {
     subscriptions_list_detail: Vec<SubscriptionDetail>,
 }
 
-/// What is asked for.
+/// The parameters of `/connz`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ConnzQuery {
     page: Page,

@@ -30,7 +30,7 @@ impl Healthz {
     }
 }
 
-/// What is asked for.
+/// The parameters of `/healthz`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HealthzQuery {
     counts_damage: bool,

@@ -1,4 +1,4 @@
-//! What connections read: their live subscriptions and the queues they consume.
+//! The readers of connections: their live subscriptions and the queues they consume.
 
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ pub(super) struct SubscriptionDetail {
     pub(super) cid: u64,
 }
 
-/// What a reader reads.
+/// The source of a reader's messages.
 pub(super) enum Heard {
     /// Messages as they are published.
     Live(Box<Subscription>),

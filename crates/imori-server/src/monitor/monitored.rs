@@ -1,4 +1,4 @@
-//! What the monitor tells about: the broker, and what of its configuration is shown.
+//! The facts that the monitor tells of: the broker, and the shown part of its configuration.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::shared::{CellHandle, Shared};
 /// A broker as the monitor sees it.
 pub(crate) struct Monitored {
     pub(crate) shared: Arc<Shared>,
-    /// Who the broker is, for as long as it runs.
+    /// The random name by which NATS clients know this run of the broker.
     pub(crate) server_id: String,
     /// Where clients connect.
     pub(crate) client_address: SocketAddr,
@@ -25,9 +25,9 @@ pub(crate) struct Monitored {
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
     pub(crate) host_names: Vec<HostName>,
-    /// What NATS clients are told, if there are to be any.
+    /// The settings of NATS listeners, if there are any.
     pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
-    /// What people call the broker.
+    /// The name that people gave to the broker.
     pub(crate) server_name: String,
     pub(crate) connections_max: u32,
     /// Bytes of a message, for all protocols but NATS.

@@ -37,7 +37,7 @@ struct Store {
     id: String,
     folder: String,
     last_end: String,
-    /// What was found damaged or missing, by this process and those before it, and is not acknowledged.
+    /// Damaged or missing files that nobody has acknowledged, found by this process and those before it.
     damage: Vec<String>,
     recovered: Option<Recovered>,
 }
@@ -52,7 +52,7 @@ struct Recovered {
     absent: Vec<String>,
     set_aside: Vec<String>,
     took_ms: u64,
-    /// The same as the log has it.
+    /// The recovery's report in the words of the log.
     report: String,
 }
 
@@ -171,7 +171,7 @@ struct Queue {
     pressing: bool,
 }
 
-/// What is asked for.
+/// The parameters of `/storez`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StorezQuery(Page);
 

@@ -24,7 +24,7 @@ pub(super) struct Subsz<'a> {
     subscriptions_list: Vec<SubscriptionDetail>,
 }
 
-/// What is asked for.
+/// The parameters of `/subsz`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SubszQuery {
     page: Page,

@@ -67,7 +67,7 @@ pub(super) struct Varz<'a> {
     slow_consumer_stats: SlowConsumers,
 }
 
-/// What NATS clients are told, where there is a listener for them.
+/// The settings that NATS clients are told, where there is a listener for them.
 #[derive(Debug, Serialize)]
 struct NatsVarz {
     proto: u32,

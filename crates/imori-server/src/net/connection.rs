@@ -55,7 +55,7 @@ struct Served {
     has_waker: bool,
     /// Its transport is of no more use, and what it had is given back.
     is_over: bool,
-    /// It is in a turn, which has not ended or ended in a panic.
+    /// The connection is in a turn that has not ended, or that ended in a panic.
     is_in_turn: bool,
 }
 
@@ -71,9 +71,9 @@ struct Ids {
 /// How far a connection has come.
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one")]
 enum Stage {
-    /// It is not a WebSocket yet.
+    /// The WebSocket's opening handshake is under way.
     Opening(Opening),
-    /// Its protocol is spoken.
+    /// The connection speaks its protocol.
     Speaking(Task),
 }
 

@@ -23,12 +23,12 @@ use crate::shared::Phase;
 use crate::turn::Transport;
 use crate::websocket::WebSocketStream;
 
-/// What carries a connection.
+/// The transport of a connection: its socket, its timer and its place among the admitted.
 pub(crate) struct Socket {
     pub(crate) reader: OwnedReadHalf,
     pub(crate) writer: Arc<OwnedWriteHalf>,
     pub(crate) source: SocketAddr,
-    /// What undoes the frames of a WebSocket, where it is one.
+    /// The layer that undoes WebSocket frames, where the connection is a WebSocket.
     pub(crate) websocket: Option<Box<WebSocketStream>>,
     pub(crate) ticket: Option<Ticket>,
     pub(crate) timer: Option<Pin<Box<Sleep>>>,

@@ -1,5 +1,6 @@
-//! Who reads nothing while memory is short goes: publishers wait for the memory that it holds, and nothing
-//! else would ever free it.
+//! Connections that read nothing while memory is short are closed.
+//!
+//! Publishers wait for the memory that such a connection holds, and nothing else would ever free it.
 
 use std::collections::HashMap;
 
@@ -62,7 +63,7 @@ impl Stalled {
     }
 }
 
-/// What a connection has taken, if a lot more waits for it.
+/// Gives how many bytes a connection has taken, if many more wait for it.
 fn stuck_at(outbound: &Outbound) -> Option<u64> {
     (!outbound.is_ended() && outbound.unsent() >= STALL_BYTES_MIN).then(|| outbound.written_bytes())
 }

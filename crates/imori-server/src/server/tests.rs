@@ -238,7 +238,7 @@ fn publishes_that_were_parked_are_replayed_although_nothing_more_is_read() {
     }
 }
 
-/// What it holds may be what keeps the alarm on.
+/// The memory that a gone client holds may be the reason why the alarm goes on.
 #[test]
 fn a_client_that_is_gone_is_noticed_although_it_is_not_read() {
     let running = Running::start(1);

@@ -1,4 +1,4 @@
-//! What the system tells of devices, threads and pressure: files of `/proc`, which are there or not.
+//! The system's figures of devices, threads and pressure: files of `/proc`, some of which may be absent.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,7 @@ pub(crate) struct DeviceSample {
 /// A thread at one moment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadSample {
-    /// It waits and cannot be interrupted, as for a disk.
+    /// The thread waits and cannot be interrupted, as for a disk.
     pub(crate) waits_for_disk: bool,
     /// The time that it had a processor.
     pub(crate) ran: Duration,

@@ -73,7 +73,7 @@ pub(crate) struct Sample {
 /// is frozen.
 const SILENT: Duration = Duration::from_millis(200);
 
-/// What was seen from the first look at something late to the last.
+/// The samples taken while something was late, from the first to the last.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(crate) struct Evidence {
     /// From the first look to the last.

@@ -11,7 +11,7 @@ use super::judge::{Cause, Evidence};
 use crate::limits::STALLS_KEPT;
 use crate::slots::unpoisoned;
 
-/// What is late.
+/// The part of the broker that is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// A write or a sync of the journal.
@@ -20,7 +20,7 @@ pub(crate) enum What {
     Cell(u16),
 }
 
-/// What a flush is at.
+/// The step that a flush has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The write.
@@ -49,7 +49,7 @@ pub(crate) struct Stall {
     pub(crate) is_over: bool,
     pub(crate) cause: Cause,
     pub(crate) evidence: Evidence,
-    /// What a flush was at, as it was looked at last.
+    /// The step of the flush at the last look.
     pub(crate) step: Option<Step>,
     /// Bytes that waited for the disk.
     pub(crate) queued_bytes: usize,

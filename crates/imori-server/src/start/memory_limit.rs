@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is assumed where the system tells nothing.
+/// The memory that is assumed where the system tells nothing.
 const UNKNOWN_BYTES: usize = 1 << 30;
 
 /// Bytes of memory that the process may use: what its control groups allow, or what the machine has.

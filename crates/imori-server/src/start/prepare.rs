@@ -38,7 +38,7 @@ use crate::store::{self, OpenedStore, Opening};
 use crate::turn::Memory;
 use crate::websocket::UpgradePolicy;
 
-/// What all cells share, and what was found in the store for them.
+/// The state that all cells share, and the parts of the store that the start still needs.
 pub(crate) struct Prepared {
     pub(crate) shared: Shared,
     pub(crate) vhosts: Vec<(Name, VhostId)>,
@@ -155,7 +155,7 @@ fn warn_of_small_disk(config: &Config) {
     }
 }
 
-/// What connections are told, as the configuration has it.
+/// Makes the settings of connections from the configuration.
 pub(crate) fn settings(
     config: &Config,
     vhosts: Vec<(Name, VhostId)>,

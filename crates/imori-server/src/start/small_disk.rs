@@ -24,7 +24,7 @@ pub struct SmallDisk {
     pub needed_bytes: u64,
     /// Bytes that there are for it.
     pub available_bytes: u64,
-    /// What to do.
+    /// Advice to the operator.
     pub advice: String,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for SmallDisk {
 /// Looks at the disk of the data folder, which need not be there yet; `None` where it is large enough.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system when it is asked for the space.
 pub fn small_disk(config: &Config) -> io::Result<Option<SmallDisk>> {
     let folder = &config.broker.data_dir;
     let journal = &config.journal;

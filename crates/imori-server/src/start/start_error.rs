@@ -14,11 +14,11 @@ pub enum StartError {
     Config(ConfigConflict),
     /// An address cannot be listened on.
     Bind {
-        /// What it would have been for.
+        /// The purpose of the listener.
         service: Service,
         /// The address.
         address: ListenAddress,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// No address is left to listen on.

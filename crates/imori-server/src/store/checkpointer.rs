@@ -1,15 +1,15 @@
-//! What the checkpointer is told, which lets journal files go.
+//! The state of the checkpointer: the pages and files that could go, and the requests to look at them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use imori_core::confirm::Lsn;
-use imori_core::queue::GonePage;
+use imori_core::entries::GonePage;
 
 use crate::slots::unpoisoned;
 
-/// What the checkpointer is told.
+/// The pages that could go and the limit of journal files, by which checkpoints are made.
 #[derive(Debug)]
 pub struct Checkpointer {
     /// Journal files that may be live.

@@ -9,7 +9,7 @@ use tracing::{error, warn};
 
 use crate::slots::unpoisoned;
 
-/// What ends the broker; it is told why.
+/// The function that ends the broker; its argument is the reason.
 pub(crate) type EndOfBroker = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Whether the disk failed, and who is told.

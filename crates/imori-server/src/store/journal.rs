@@ -47,7 +47,7 @@ pub(crate) struct SpaceSample {
     pub(crate) free_bytes: u64,
 }
 
-/// What the journal's threads tell, and to whom.
+/// The parts that the journal's threads tell of their progress.
 pub(crate) struct Told {
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) commits: Commits,
@@ -104,12 +104,12 @@ impl Journal {
         self.file_bytes.saturating_sub(JOURNAL_GROUP_SLACK_BYTES)
     }
 
-    /// What whoever waits for all records up to now waits for.
+    /// Gives the latest number that was given out, which a caller awaits to have all records up to now.
     pub(crate) fn appended(&self) -> Lsn {
         Lsn(self.appended.load(Ordering::Acquire))
     }
 
-    /// Who is told of its progress.
+    /// Gives the waiters that are told of its progress.
     pub(crate) fn waiters(&self) -> &Waiters {
         &self.told.waiters
     }
@@ -202,7 +202,7 @@ impl Journal {
         self.told.failure.folder()
     }
 
-    /// What recovery found when it was opened.
+    /// Gives the report of the recovery with which the journal was opened.
     pub(crate) fn report(&self) -> Option<&Report> {
         self.report.get()
     }

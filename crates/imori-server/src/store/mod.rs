@@ -1,8 +1,7 @@
-//! What outlives the broker: opened before anybody is served, appended to by every cell, and told of by the
-//! journal's own threads.
+//! The state that outlives the broker. It is opened before anybody is served, and appended to by every cell.
 //!
-//! Reading down follows a record: a cell appends it, the journal's progress is told, cells release what
-//! waited for it. A failing disk ends the broker.
+//! Reading down follows a record: a cell appends it, the journal's progress is told, cells release the
+//! answers that waited for it. A failing disk ends the broker.
 
 mod open;
 mod declared;

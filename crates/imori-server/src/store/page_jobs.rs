@@ -1,13 +1,16 @@
-//! What is done for queues that are longer than their memory: pages are written, read and given up, and the queues
-//! told. The server's threads do it, and the simulator's steps.
+//! Jobs for queues that are longer than their memory: pages are written, read and given up, and the queues
+//! told.
+//!
+//! The server's threads and the simulator's steps both run these functions.
 
 use std::io;
 
 use imori_core::broker;
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PageId, PagePlace, PageSource};
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PageId, PagePlace, PageSource, PageWork};
+use imori_core::paging::{PageDraft, PageWork};
 use imori_core::record::{decode_journal_entry, decode_page_entry, encode_page};
 use imori_core::world::World;
 use imori_store::disk::is_out_of_resources;
@@ -18,7 +21,7 @@ use tracing::{debug, warn};
 use super::page_facts::{page_ref, place_of};
 use super::room::Purpose;
 
-/// What came of what a queue asked for.
+/// The result of a job, which a cell tells the queue.
 #[derive(Debug)]
 pub enum PageNews {
     /// A page is on disk.
@@ -44,7 +47,7 @@ pub enum Job {
     Discard(Vec<GonePage>),
 }
 
-/// What a queue asks for, by who does it.
+/// The request of a queue, sorted by the thread that serves it.
 #[derive(Debug)]
 pub enum PageRequest {
     /// Whoever writes pages.
@@ -59,7 +62,7 @@ pub enum PageRequest {
 
 /// The segments as those have them who do such jobs.
 pub trait PageHost {
-    /// What the messages of pages that are read are charged to.
+    /// The gauge that messages of pages are charged to when they are read.
     fn gauge(&self) -> &Gauge;
 
     /// Waits until all records up to this one are durable; false where that may never be.

@@ -9,9 +9,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
 use imori_core::id::QueueId;
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace};
+use imori_core::paging::PageDraft;
 use imori_store::disk::{Disk, RealDisk};
 use imori_store::journal::Space;
 use imori_store::recovery::Messages;
@@ -39,25 +40,25 @@ pub(crate) struct Pager {
     mail: Box<[Mutex<Option<UnboundedReceiver<PageNews>>>]>,
 }
 
-/// What both threads have.
+/// The state that both threads share.
 struct PageThreads {
     segments: Segments<RealDisk>,
-    /// What of the journal's messages the start left there.
+    /// The messages that the start left in the journal.
     staying: RwLock<Messages<File>>,
     failure: Arc<Failure>,
     waiters: Arc<Waiters>,
     gauge: Gauge,
     cells: Box<[UnboundedSender<PageNews>]>,
-    /// What is not in the journal by now is for the next start to read there.
+    /// The broker closes: records that are not yet in the journal are left to the next start.
     is_closing: AtomicBool,
-    /// What of the disk is not for segments.
+    /// The space of the disk that segments must leave.
     marks: OnceLock<Space>,
     failures_log: RateLimitedLog,
     damages: Arc<Damages>,
     names: OnceLock<QueueNames>,
 }
 
-/// What a queue is called.
+/// The function that gives the name of a queue.
 pub(crate) type QueueNames = Box<dyn Fn(QueueId) -> Option<String> + Send + Sync>;
 
 impl Pager {
@@ -113,12 +114,12 @@ impl Pager {
         let _ = self.shared.names.set(names);
     }
 
-    /// What there is for segments now.
+    /// Gives the space that segments may take now.
     pub(crate) fn room(&self) -> io::Result<Room> {
         self.shared.room()
     }
 
-    /// What a cell is told, which asks for it once.
+    /// Gives the news for a cell, which takes the receiver once.
     pub(crate) fn mail(&self, cell: u16) -> Option<UnboundedReceiver<PageNews>> {
         unpoisoned(self.mail.get(usize::from(cell))?.lock()).take()
     }

@@ -25,9 +25,9 @@ pub(crate) struct Waiters {
 
 #[derive(Debug, Default)]
 struct Waiter {
-    /// It has answers that wait for the device.
+    /// The cell has answers that wait for the device.
     waits: AtomicBool,
-    /// It has some that wait for the operating system only.
+    /// The cell has answers that wait for the operating system only.
     waits_for_write: AtomicBool,
     woken: Notify,
 }
@@ -108,7 +108,7 @@ impl Waiters {
         }
     }
 
-    /// What wakes a cell.
+    /// Gives the notification that wakes a cell.
     pub(crate) fn woken(&self, cell: u16) -> Option<&Notify> {
         self.cells.get(usize::from(cell)).map(|waiter| &waiter.woken)
     }

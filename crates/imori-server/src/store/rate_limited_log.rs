@@ -1,4 +1,4 @@
-//! What is said at once, and then at most once a minute for as long as it is the same.
+//! Log lines of one reason: written at once, and then at most once a minute while the reason stays the same.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a cell has at hand for the turns of its connections, of which it runs one at a time.
+//! The memory and lists that the turns of a cell share; a cell runs one turn at a time.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,9 +14,9 @@ use crate::protocol::Scratch;
 #[derive(Debug)]
 pub struct CellScratch {
     read_bytes: usize,
-    /// What a connection reads into, behind what it has carried over: used within a turn only.
+    /// The buffer that a connection reads into, behind its carried-over bytes: used within a turn only.
     pub(super) buffer: RefCell<Vec<u8>>,
-    /// What protocols note of a frame while they read it: used within a turn only.
+    /// The notes that protocols make of a frame while they read it: used within a turn only.
     pub(super) scratch: RefCell<Scratch>,
     touched: RefCell<Vec<ConnectionId>>,
     touched_since: Cell<Time>,

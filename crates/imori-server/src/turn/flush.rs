@@ -13,7 +13,7 @@ use super::signal::Signal;
 /// Bytes to write, and how many of them are written.
 type Chunk = (Vec<u8>, usize);
 
-/// What writes the connections that a host reaches.
+/// The writer of the connections that a host reaches.
 type Writer<H> = <<H as Host>::Wire as Wire>::Writer;
 
 /// Writes every connection that was touched. Feeding a queue's consumers can touch more; those are written too.

@@ -1,4 +1,4 @@
-//! What a turn needs of whoever runs it: the cell, and the connection's transport.
+//! The interfaces between a turn and its surroundings: the cell, and the connection's transport.
 
 use std::io;
 use std::task::Poll;
@@ -20,7 +20,7 @@ pub trait Host: World {
     /// The cell's number.
     fn id(&self) -> u16;
 
-    /// What the cell has at hand.
+    /// The cell's shared memory and lists.
     fn cell_scratch(&self) -> &CellScratch;
 
     /// The memory of all cells.

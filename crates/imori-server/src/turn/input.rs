@@ -1,4 +1,4 @@
-//! What a client sends, from the transport to its protocol; what is not yet a whole frame is carried over.
+//! The way of a client's bytes from the transport to the protocol; an incomplete frame is carried over.
 
 use std::task::{Poll, ready};
 
@@ -8,7 +8,7 @@ use imori_core::turn::Next;
 use super::host::{Host, Transport};
 use crate::protocol::Protocol;
 
-/// What was read and is not yet a whole frame. An idle connection keeps no buffer.
+/// The bytes of an incomplete frame. An idle connection keeps no buffer.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     carry: BytesMut,
@@ -16,7 +16,7 @@ pub(super) struct Input {
     frame_bytes: Option<usize>,
 }
 
-/// What reading came to.
+/// The result of reading once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
     /// The peer has closed its side or is gone.

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::detached::DetachedPublishers;
 
-/// What is charged, from where on that is too much, and who waits for it to become less.
+/// The memory gauge, its alarm mark, and the connections parked until the alarm ends.
 #[derive(Debug)]
 pub struct Memory {
     gauge: Gauge,
@@ -34,13 +34,13 @@ impl Memory {
         }
     }
 
-    /// The same, of a broker that has so many places for connections.
+    /// Gives this memory for a broker that has so many places for connections.
     #[must_use]
     pub fn with_places(self, places: usize) -> Memory {
         Memory { detached: DetachedPublishers::new(self.mark_bytes, places), ..self }
     }
 
-    /// What everything that waits is charged to.
+    /// The gauge that everything that waits is charged to.
     pub fn gauge(&self) -> &Gauge {
         &self.gauge
     }

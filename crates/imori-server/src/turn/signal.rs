@@ -1,4 +1,4 @@
-//! What others tell a connection's task.
+//! The signals that others give to a connection's task.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Signal {
-    /// What is unsent could not be written, or is the task's own to write.
+    /// Bytes could not be written, or only the task may write them.
     Write = 1,
     /// Writing met an error: the peer is gone.
     Broken = 2,

@@ -24,7 +24,7 @@ pub struct Task {
     state: State,
     input: Input,
     was_logged_in: bool,
-    /// It is on the list of those who are told that an alarm is over.
+    /// The connection is on the list of those that are told of an alarm's end.
     waits_for_alarm: bool,
     /// The peer is gone; what it sent before is published once the disk has room.
     detachment: Option<Detachment>,
@@ -32,16 +32,16 @@ pub struct Task {
     detached_bytes: usize,
 }
 
-/// What a peer that is gone has left.
+/// How far the broker has detached a publisher whose peer is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detachment {
     /// Deliveries and readers go back, by and by.
     Begun,
-    /// What it sent, and nothing else.
+    /// Only the messages that the peer sent are left.
     Done,
 }
 
-/// What the task is doing.
+/// The activity of the task.
 ///
 /// ```text
 ///                  Again            SlowReader
@@ -110,7 +110,7 @@ impl Task {
         self.id
     }
 
-    /// What the client said of itself.
+    /// Gives the facts that the client told of itself.
     pub fn client(&self) -> ClientFacts {
         self.protocol.client()
     }

@@ -27,16 +27,16 @@ struct Watched {
     votes: [u32; Cause::ALL.len()],
 }
 
-/// What a look says.
+/// The change that a look finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Late {
-    /// It is not late, or not yet.
+    /// The work is not late, or not yet.
     No,
-    /// It is late now, and is to be told of.
+    /// The work is late now, and the log is to say so.
     Begins,
-    /// It was told of, and goes on.
+    /// The work is still late, as the log has said.
     GoesOn,
-    /// What was told of under this number is over.
+    /// The work is in time again; the number is that of the stall.
     Ends(u64),
 }
 
@@ -115,7 +115,7 @@ impl Lateness {
         by_votes.max_by_key(|(_, votes)| *votes).map_or(judged, |(cause, _)| cause)
     }
 
-    /// What was seen.
+    /// Gives the evidence gathered so far.
     pub(super) fn evidence(&self) -> &Evidence {
         self.watched.as_ref().map_or(&NOTHING, |watched| &watched.evidence)
     }

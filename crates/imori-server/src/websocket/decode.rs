@@ -18,7 +18,7 @@ const CONTROL_BYTES_MAX: u64 = 125;
 #[derive(Debug)]
 pub(super) struct Decoder {
     message_bytes_max: u64,
-    /// What was read of a header that is not whole.
+    /// The bytes of a header that is not whole.
     header: Vec<u8>,
     frame: Option<Frame>,
     /// The message that other fragments belong to.
@@ -26,7 +26,7 @@ pub(super) struct Decoder {
     /// Whether the last message was of text.
     is_text: bool,
     utf8: Utf8,
-    /// What was read of a control frame.
+    /// The bytes of a control frame that is not whole.
     control: Vec<u8>,
     is_closed: bool,
 }
@@ -48,16 +48,16 @@ struct Message {
     bytes: u64,
 }
 
-/// What a client says to the WebSocket itself.
+/// A control frame that asks something of the WebSocket itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// It asks for a pong with these bytes.
+    /// The client asks for a pong with these bytes.
     Ping(Vec<u8>),
-    /// It closes, and says why or not. Nothing follows.
+    /// The client closes, and says why or not. Nothing follows.
     Close(Option<u16>),
 }
 
-/// What a client must not send.
+/// A fault in a client's frames for which the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Violation {
     /// A frame without a mask.

@@ -17,16 +17,16 @@ use crate::limits::{LINGER_MAX, UPGRADE_BYTES_MAX};
 /// A request that is being read and answered.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
 
-/// What a request came to.
+/// The result of a request for an upgrade.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// It was granted.
+    /// The upgrade was granted.
     Upgraded {
         protocol: ProtocolName,
-        /// What came behind the request.
+        /// The bytes that came behind the request.
         early: Vec<u8>,
     },
-    /// It was refused, and the client told why.
+    /// The upgrade was refused, and the client told why.
     Refused(&'static str),
     /// The client left, or took too long.
     Gone,

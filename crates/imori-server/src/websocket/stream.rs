@@ -10,12 +10,12 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use super::decode::{Decoder, Said, Violation};
 use super::writer::FramedWriter;
 
-/// What carries a connection between its socket and its protocol.
+/// A WebSocket as a stream of bytes, between the socket and the protocol.
 #[derive(Debug)]
 pub(crate) struct WebSocketStream {
     decoder: Decoder,
     writer: Arc<FramedWriter>,
-    /// What came behind the request for the upgrade.
+    /// The bytes that came behind the request for the upgrade.
     early: Vec<u8>,
     /// The client may be answered in text.
     knows_text: bool,
@@ -43,7 +43,7 @@ impl WebSocketStream {
         }
     }
 
-    /// What writes it.
+    /// Gives the writer of the other direction.
     pub(crate) fn writer(&self) -> &Arc<FramedWriter> {
         &self.writer
     }

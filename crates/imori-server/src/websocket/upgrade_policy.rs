@@ -26,7 +26,7 @@ const SUBPROTOCOLS: [(&str, ProtocolName); 4] = [
     ("nats", ProtocolName::Nats),
 ];
 
-/// Who is let through.
+/// The conditions under which a request becomes a WebSocket.
 #[derive(Debug)]
 pub(crate) struct UpgradePolicy {
     /// The protocols that have listeners of their own: what is off is off here, too (SECURITY XPI-05).

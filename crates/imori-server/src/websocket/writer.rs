@@ -1,5 +1,5 @@
-//! What writes a WebSocket: each piece of the stream becomes a message, and what the WebSocket itself has to
-//! say comes between two of them.
+//! The writing side of a WebSocket: each piece of the stream becomes a message. Control frames go between two
+//! messages.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem;
@@ -25,7 +25,7 @@ pub(crate) struct FramedWriter {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What goes before anything else: a header, and control frames before it.
+    /// The bytes that go before anything else: a header, and control frames before it.
     head: Vec<u8>,
     /// Bytes of the message under way that are not written.
     left: usize,
@@ -162,7 +162,7 @@ impl State {
     }
 }
 
-/// What the next message is: its kind, and how many of the bytes.
+/// Gives the kind of the next message, and how many of the bytes it carries.
 fn message(bytes: &[u8], prefers_text: bool) -> (Data, usize) {
     let piece = bytes.get(..WEBSOCKET_MESSAGE_BYTES_MAX).unwrap_or(bytes);
     if !prefers_text {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{DedupEntry, RecordRef};
+use imori_core::entries::PagePlace;
 use imori_core::id::DurableQueueId;
-use imori_core::queue::PagePlace;
 use imori_core::record::{
     Definition, MessageRecord, Row, Table, decode_counts, decode_dedup_entries, decode_settle,
 };

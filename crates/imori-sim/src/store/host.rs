@@ -3,9 +3,11 @@
 use std::io;
 
 use imori_core::confirm::Lsn;
+use imori_core::entries::{Entry, GonePage, JournalRead, PagePlace};
 use imori_core::id::{DurableQueueId, QueueId};
 use imori_core::memory::Gauge;
-use imori_core::queue::{Entry, GonePage, JournalRead, PageDraft, PagePlace, Queue};
+use imori_core::paging::PageDraft;
+use imori_core::queue::Queue;
 use imori_core::record::{Checkpoint, NewRecord, RecordKind};
 use imori_core::room::Room;
 use imori_core::time::Time;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a frame asks for or tells: its first line.
+/// The command of a frame: its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the command of that name in the specification")]
 pub enum Command {

@@ -18,7 +18,7 @@ use crate::limits::Limits;
 /// look for their end first, and an unknown command is refused as soon as it is one.
 const SHORT_HEAD_BYTES: usize = 64;
 
-/// What the input begins with.
+/// The beginning of the input.
 #[derive(Debug)]
 pub enum Step<'a> {
     /// A whole frame.

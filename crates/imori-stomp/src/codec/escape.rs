@@ -1,7 +1,7 @@
 //! The escapes of header names and values, which differ between versions.
 //!
-//! What a version cannot write has no form in it: NUL nowhere, a carriage return only in 1.2,
-//! a line feed not in 1.0. A header without a form is left out by the encoder.
+//! Some bytes have no form in a version: NUL nowhere, a carriage return only in 1.2, a line feed not
+//! in 1.0. The encoder leaves out a header without a form.
 
 use std::borrow::Cow;
 

@@ -53,7 +53,7 @@ impl fmt::Display for Version {
 /// A client and this broker have no version in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionMismatch {
-    /// What the client accepts, as it wrote it.
+    /// The versions that the client accepts, as it wrote them.
     pub accepted: String,
 }
 

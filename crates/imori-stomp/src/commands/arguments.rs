@@ -12,7 +12,7 @@ use crate::codec::frame::Headers;
 use crate::codec::number::parse_u64;
 use crate::protocol_error::{PRECONDITION_FAILED, ProtocolError};
 
-/// What the headers of a frame ask of a queue.
+/// The properties that the headers of a frame ask of a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Arguments {
     /// Settings, with the defaults of `/queue/` where nothing is said.

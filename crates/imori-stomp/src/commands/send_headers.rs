@@ -38,7 +38,7 @@ pub(crate) struct SendHeaders<'a> {
     run: Option<&'a [u8]>,
 }
 
-/// What a header is to a SEND.
+/// The role of a header in a SEND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Destination,
@@ -54,13 +54,14 @@ enum Field {
     Delay,
     Cancel,
     Text(Property),
-    /// It ends here.
+    /// The header goes no further than this broker.
     Dropped,
     Argument,
     User,
 }
 
-/// What a header of this name is. Names hold nothing that is escaped, so they are compared as they came.
+/// Gives the role of a header by its name. Names hold nothing that is escaped, so they are compared as they
+/// came.
 #[inline]
 fn field(name: &[u8]) -> Field {
     // By length first, so that most names meet one comparison or none.

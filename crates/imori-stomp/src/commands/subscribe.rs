@@ -124,7 +124,7 @@ pub(crate) fn unsubscribe<'a, W: World>(
     Ok(FrameOutcome::with_receipt(receipt))
 }
 
-/// What the client calls the subscription.
+/// Reads the client's own name of the subscription.
 fn key(client: &Client, headers: &Headers<'_>, command: Command) -> Result<SubscriptionKey, ProtocolError> {
     match headers.value("id") {
         Some(id) if id.starts_with(b"/temp-queue/") => {

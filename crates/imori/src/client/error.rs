@@ -15,7 +15,7 @@ pub(crate) enum ClientError {
     Refused(String),
     /// The broker closed the connection.
     Closed,
-    /// What was waited for did not come.
+    /// The awaited answer did not come in time.
     TimedOut(&'static str),
     /// Nobody hears the request.
     Unheard,
@@ -25,7 +25,7 @@ pub(crate) enum ClientError {
     Version(String),
     /// The broker answered with something else than was due.
     Unexpected(&'static str),
-    /// What the broker sends is not this protocol.
+    /// The broker's bytes are not of this protocol.
     Decode(&'static str, Box<dyn Error + Send + Sync>),
     /// The connection broke.
     Broken(io::Error),

@@ -29,12 +29,12 @@ const NO_RESPONDERS: &[u8] = b"503";
 pub(super) struct Nats {
     transport: Transport,
     decoder: Decoder,
-    /// What came while something else was waited for.
+    /// Messages that came while an answer was awaited.
     waiting: VecDeque<Received>,
     subscriptions: u32,
 }
 
-/// What a server said.
+/// One operation of a server.
 enum Heard {
     Message(Received),
     Info(Info),

@@ -225,7 +225,7 @@ fn received(frame: &Frame<'_>) -> Received {
     received
 }
 
-/// What an ERROR says, on one line.
+/// Gives the message and the body of an ERROR on one line.
 fn error_text(error: &Received) -> String {
     let message = Printable(error.header("message").unwrap_or(b"ERROR")).to_string();
     match error.body.trim_ascii() {

@@ -51,7 +51,7 @@ pub(crate) struct Serve {
     insecure_dev: bool,
 }
 
-/// What `--listen` takes.
+/// The value of `--listen`.
 #[derive(Debug, Clone, Copy)]
 struct Listen {
     service: Service,

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! The problems of a configuration, each with its location.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +9,7 @@ use imori_core::name::Printable;
 
 use super::nearest::{nearest_key, nearest_section};
 
-/// What the names of our variables begin with.
+/// The beginning of the names of our variables.
 pub(super) const PREFIX: &str = "IMORI__";
 
 /// Characters of a wrong value that a message repeats.

@@ -4,7 +4,8 @@ use super::*;
 use crate::codec::encode::{push_message, push_publish, push_subscribe, push_unsubscribe};
 use crate::limits::{CONTROL_LINE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 
-/// What the decoder makes of all bytes, one line an operation; an error or the rest is the last line.
+/// Describes the decoder's steps through all bytes, one line an operation; an error or the rest is the last
+/// line.
 fn described<'a>(
     chunks: impl Iterator<Item = &'a [u8]>,
     step: impl Fn(&mut Decoder, &[u8]) -> Result<Step<String>, DecodeError>,

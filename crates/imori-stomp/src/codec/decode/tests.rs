@@ -5,7 +5,7 @@ use crate::codec::encode::FrameWriter;
 use crate::codec::escape::trim_spaces;
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADER_COUNT_MAX, LOGIN_FRAME_BYTES_MAX};
 
-/// What the decoder makes of all bytes, one line a step; an error or the rest is the last line.
+/// Describes the decoder's steps through all bytes, one line a step; an error or the rest is the last line.
 fn described(version: Option<Version>, chunks: &[&[u8]]) -> Vec<String> {
     let mut decoder = Decoder::new(Limits::default());
     if let Some(version) = version {
@@ -379,7 +379,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(byte, 0..20)
 }
 
-/// What a header may be: all but 1.0 demand UTF-8.
+/// Generates names and values of headers: all versions but 1.0 demand UTF-8.
 fn header_text() -> impl Strategy<Value = Vec<u8>> {
     let special: Vec<char> = ":\\\r\n\0 abcnrc".chars().collect();
     let character = prop_oneof![any::<char>(), prop::sample::select(special)];
