@@ -17,11 +17,11 @@ pub enum ConfigConflict {
     NoListener,
     /// Two listeners want one port.
     SharedPort {
-        /// What the first is for.
+        /// The service of the first.
         first: Service,
-        /// What the second is for.
+        /// The service of the second.
         second: Service,
-        /// Where the second would listen.
+        /// The address that the second would listen on.
         address: ListenAddress,
     },
     /// The largest message does not fit into a journal file.

@@ -96,9 +96,9 @@ text_setting!(HostAndPort, NotAHost::Address);
 /// A text names no host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotAHost {
-    /// It is no name.
+    /// The text is no name.
     Name,
-    /// It is no name with a port.
+    /// The text is no name.with a port.
     Address,
 }
 
