@@ -18,6 +18,7 @@ NAMED_SUBJECTS = {
     "imori",
     "imori-bench",
     "imori-brokerless",
+    "imori-core",
     "imori-nats",
     "imori-server",
     "imori-sim",

@@ -1,9 +1,10 @@
-//! What a message costs: time from publish to delivery, memory while it waits.
+//! Measures the cost of a message: time from publish to delivery, and memory while it waits.
 //!
-//! Prints one line a measurement. Each runs in a process of its own, so that memory is what the
-//! resident set grew by, allocator included. Times are those the thread had the processor for.
-//! The world is that of one thread, the encoder a trivial one: it is the core that is measured. `-- NAME` runs one. With `--rounds=N`, so many messages are sent and
-//! nothing is timed: for counting instructions.
+//! Prints one line a measurement. Each runs in a process of its own, so that memory is the growth of the resident
+//! set, allocator included. Times are those for which the thread had the processor. The world has one thread and a
+//! trivial encoder, so that the core alone is measured.
+//!
+//! `-- NAME` runs one measurement. `--rounds=N` sends N messages and times nothing: for counting instructions.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its results")]
 

@@ -13,8 +13,8 @@ struct Counts {
     throttling: Apart,
 }
 
-/// Queues that have their publishers wait. Every publish looks at it, and nearly nobody changes it: it is not to go from
-/// cell to cell with the bytes, which everybody changes.
+/// Queues that have their publishers wait. Every publish looks at it, and nearly nobody changes it: it is not to go
+/// from cell to cell with the bytes, which everybody changes.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart(AtomicUsize);

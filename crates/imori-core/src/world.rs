@@ -1,4 +1,4 @@
-//! What the broker's verbs need of whoever runs them: the locks, the clock, the counters, the journal.
+//! The environment of the broker's verbs: locks, clock, counters and the journal.
 
 use crate::confirm::{Level, Lsn};
 use crate::id::{ConnectionId, QueueId};
@@ -60,7 +60,7 @@ impl Counter {
         Counter::ConfirmedDisk,
     ];
 
-    /// What a confirm of this level counts as, once it has left.
+    /// The counter of confirms of this level.
     #[must_use]
     pub fn confirmed(level: Level) -> Counter {
         match level {
@@ -71,11 +71,11 @@ impl Counter {
     }
 }
 
-/// The world in which the broker's verbs run: the server's, with a mutex for each queue and
-/// connection, or the simulator's, whose scheduler decides at each lock who goes on.
+/// The world in which the broker's verbs run.
 ///
-/// A closure must not call back for a lock of the same or an earlier kind in the order
-/// topology, queue, outbound.
+/// The server's has a mutex for each queue and connection; the simulator's has a scheduler that decides at each lock
+/// who goes on. A closure must not call back for a lock of the same or an earlier kind in the order topology, queue,
+/// outbound.
 pub trait World {
     /// Tells of the room on the disk.
     type Room: Room;
@@ -97,7 +97,7 @@ pub trait World {
     /// The room on the disk.
     fn room(&self) -> &Self::Room;
 
-    /// What the memory of waiting messages is charged to.
+    /// The gauge that is charged with the memory of waiting messages.
     fn gauge(&self) -> &Gauge;
 
     /// Counts.
@@ -120,8 +120,8 @@ pub trait World {
     /// broker, and until then is never done.
     fn append(&self, records: Vec<NewRecord>) -> Appended;
 
-    /// The same with records of which after a crash all are there or none; together they have no more bytes
-    /// than [`World::group_bytes_max`].
+    /// Appends records as [`World::append`] does, but after a crash all of them are there or none. Together they have
+    /// no more bytes than [`World::group_bytes_max`].
     fn append_group(&self, records: Vec<NewRecord>) -> Appended;
 
     /// The number of the last record that anybody handed to the journal: whoever waits for all of them waits for it.
@@ -158,8 +158,8 @@ pub trait World {
         usize::MAX
     }
 
-    /// Does what a queue asks of the disk; what became of it is told by [`page_written`](crate::broker::page_written)
-    /// and its like, later.
+    /// Carries out a request of a queue to the disk. The result is told later by
+    /// [`page_written`](crate::broker::page_written) or one of its siblings.
     fn page(&self, _queue: QueueId, _work: PageWork) {}
 
     /// Lets a publisher go on that waited for the room of a slow reader.

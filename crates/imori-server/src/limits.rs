@@ -205,6 +205,9 @@ pub(crate) const CHECKPOINT_AT_END_MAX: Duration = Duration::from_secs(2);
 /// the journal could not go on to its next file. More connections: they wait to be accepted.
 pub(crate) const DESCRIPTORS_KEPT: usize = 48;
 
+/// Subscriptions that the broker itself has in each vhost: the responder to pings.
+pub(crate) const BUILT_IN_SUBSCRIPTIONS: usize = 1;
+
 /// Clients inside the process that a cell has places for, beside those of its sockets. One more is refused.
 pub(crate) const INTERNAL_CLIENTS_MAX: usize = 256;
 

@@ -29,7 +29,7 @@ pub struct CommitReport {
     pub messages: Vec<PublishReport>,
     /// The receivers of all of them together.
     pub receivers: usize,
-    /// What the confirm of the whole transaction waits for.
+    /// The confirm of the whole transaction.
     pub confirm: Confirm,
     /// A receiver who is behind: the publisher should wait for it a moment.
     pub slow_reader: Option<ConnectionId>,

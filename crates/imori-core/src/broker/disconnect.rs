@@ -57,9 +57,10 @@ pub fn open_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId) 
     }
 }
 
-/// Ends a session, or does a part of it: its readers and inboxes vanish, its unsettled deliveries are released as
-/// failed, and its answers that wait are treated as `held` says. No other session notices.
-/// Returns whether that was all; if not, the caller comes back after others had their turn.
+/// Ends a session, or does a part of it. Its readers and inboxes vanish, and its unsettled deliveries are released as
+/// failed. Its waiting answers are treated as `held` says. No other session notices.
+///
+/// Returns whether that was all. If not, the caller comes back after others had their turn.
 #[must_use]
 pub fn end_session<W: World>(world: &W, actor: &Actor<'_>, session: SessionId, held: HeldAnswers) -> bool {
     let ended = world

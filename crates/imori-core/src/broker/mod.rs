@@ -1,8 +1,8 @@
-//! What the broker does: each verb is a file, in the order in which a message meets them.
+//! The broker's verbs, a file each, in the order in which a message meets them.
 //!
-//! The verbs reach queues and connections through [`World`], which lends them one at a time
-//! under its lock: topology before queue, queue before outbound, never two of a kind, but for
-//! a commit and a message with an id that queues take once, which take their queues by rising id.
+//! The verbs reach queues and connections through [`World`](crate::world::World), which lends them one at a time under
+//! its lock: topology before queue, queue before outbound. Two queues are locked together only by a commit, and by a
+//! message with an id that queues take once. These lock their queues by rising id.
 
 mod publish;
 mod throttle;

@@ -1,4 +1,4 @@
-//! What became of the pages of a queue.
+//! Answers of the disk about the pages of a queue: written, failed, read or unreadable.
 
 use super::deliver::change_and_deliver;
 use crate::entries::{Entry, GonePage, PageId, PagePlace, PageSource};

@@ -109,8 +109,8 @@ impl Repetition {
         Repetition { makes_queue, ..Repetition::default() }
     }
 
-    /// Tells whether a queue that got the last run is so long that its publishers wait: then the next is to be
-    /// published by [`publish`], for which they ask.
+    /// Tells whether a queue that got the last run throttles. Then the next message is to be published by
+    /// [`publish`], for which the protocol asks first.
     #[inline]
     pub fn is_throttled<W: World>(&self, world: &W) -> bool {
         world.gauge().throttling() > 0
@@ -128,10 +128,10 @@ impl Repetition {
     }
 }
 
-/// Publishes a run of messages like the one before: to the same subject of the same exchange, with the
-/// same headers and bodies of the same length, and all left to the same connection or to none. Only then
-/// may `repetition` be used again. Gives the sum of their results. Of a queue that is gone, all of them find nothing,
-/// or none of them.
+/// Publishes a run of messages like the one before, and returns the sum of their results.
+///
+/// All have the subject, exchange, headers and body length of that message, and are hidden from the same connection,
+/// if any. Only then may `repetition` be used again. If a queue is gone, either all or none of the messages miss it.
 ///
 /// # Errors
 /// As [`publish`]; then none of them was published.

@@ -27,7 +27,7 @@ pub enum Step {
     Settle {
         /// In this session.
         session: SessionId,
-        /// These.
+        /// Only these numbers.
         numbers: Numbers,
         /// In this way.
         outcome: Outcome,

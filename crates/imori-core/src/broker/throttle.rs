@@ -1,7 +1,7 @@
-//! Who publishes to a queue that grows faster than the disk takes its pages has to wait.
+//! Publishers wait for a queue that grows faster than the disk takes its pages.
 //!
-//! A protocol asks before it publishes, as it asks for the alarms. What the broker publishes by itself, as dead
-//! letters, goes on.
+//! A protocol asks before it publishes, as it asks for the alarms. Messages that the broker publishes by itself, such
+//! as dead letters, do not wait.
 
 use super::steps::Step;
 use crate::authorize::Actor;
@@ -25,7 +25,7 @@ pub fn must_wait_for_queue<W: World>(
     world.gauge().throttling() > 0 && is_throttled(world, actor, exchange, subject, view)
 }
 
-/// The same of all that a transaction publishes.
+/// Tells whether a transaction has to wait because of any message that it publishes. See [`must_wait_for_queue`].
 pub fn must_commit_wait_for_queue<W: World>(world: &W, actor: &Actor<'_>, steps: &[Step]) -> bool {
     world.gauge().throttling() > 0
         && steps.iter().any(|step| match step {
@@ -37,7 +37,8 @@ pub fn must_commit_wait_for_queue<W: World>(world: &W, actor: &Actor<'_>, steps:
         })
 }
 
-/// What cannot be published at all does not wait: its publisher is told so.
+/// Tells whether a queue of the message's route throttles; the publisher then waits for that queue. A message that
+/// cannot be published at all does not wait, so that its publisher hears why.
 #[cold]
 fn is_throttled<W: World>(
     world: &W,
@@ -55,7 +56,7 @@ fn is_throttled<W: World>(
     let Ok(found) = resolve(world, actor.vhost, exchange, subject, view) else { return false };
     let throttle =
         |id: &QueueId| world.with_queue(*id, |queue| queue.throttle(actor.connection)) == Some(true);
-    // One after the other: who waits for one of them is asked for the next when it goes on.
+    // One queue at a time: a publisher that goes on asks for the next queue.
     let is_throttled = found.route.queues.iter().any(throttle);
     if is_throttled {
         world.count(Counter::Throttled);

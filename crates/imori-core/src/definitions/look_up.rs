@@ -14,7 +14,7 @@ pub struct QueueInspection {
     pub id: QueueId,
     /// Messages that wait to be given out.
     pub ready: usize,
-    /// Its consumers.
+    /// The number of its consumers.
     pub consumers: usize,
 }
 

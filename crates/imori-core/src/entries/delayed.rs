@@ -1,8 +1,7 @@
-//! The messages of a queue that nobody is given yet, by the time when they are due.
+//! The delayed messages of a queue, by the time when they are due.
 //!
-//! They are in the queue as any other, on disk too, and those of a publisher's own name can be
-//! cancelled until then. Of one that is on disk alone there is a stub here: when it is due, what its
-//! publisher calls it, and its page. What is due is the queue's to see: here nothing knows the time.
+//! Until then a message can be cancelled by its message id. A message that is on disk alone has a stub here: its due
+//! time, its id and its page. Nothing here knows the time; the queue looks for messages that are due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::size_of;
@@ -42,9 +41,9 @@ pub(crate) struct Stub {
 /// A message that was taken out.
 #[derive(Debug)]
 pub(crate) enum TakenOut {
-    /// It was in memory.
+    /// The message was in memory.
     Entry(Entry),
-    /// It is on disk.
+    /// The message is on disk.
     Stub(Stub),
 }
 
@@ -63,7 +62,7 @@ impl TakenOut {
 pub(crate) struct Delayed {
     in_memory: BTreeMap<DuePlace, Entry>,
     on_disk: BTreeMap<DuePlace, Stub>,
-    /// Those that have a name.
+    /// Messages with a message id.
     by_name: BTreeSet<(Box<[u8]>, DuePlace)>,
     body_bytes: u64,
     /// Bytes of those in memory, their messages included.
@@ -146,12 +145,12 @@ impl Delayed {
         Some(entry)
     }
 
-    /// Those that are in memory, the first that is due first.
+    /// Messages in memory, the earliest due time first.
     pub(crate) fn in_memory(&self) -> impl DoubleEndedIterator<Item = (DuePlace, &Entry)> {
         self.in_memory.iter().map(|(place, entry)| (*place, entry))
     }
 
-    /// One that is in memory.
+    /// A message in memory, to be changed.
     pub(crate) fn entry_mut(&mut self, place: DuePlace) -> Option<&mut Entry> {
         self.in_memory.get_mut(&place)
     }
@@ -200,8 +199,8 @@ impl Delayed {
         self.is_blocked = false;
     }
 
-    /// Asks for the pages of those that are due first: if they hold up others and there is room for them, or if
-    /// less than `ahead` bytes are in memory.
+    /// Returns the pages to read of the messages that are due first. They are read if they hold up others and there
+    /// is room for them, or if less than `ahead` bytes are in memory.
     pub(crate) fn ask(&mut self, ahead: usize, has_room: bool, pages: &Pages) -> Vec<(PageId, PagePlace)> {
         let mut asked = Vec::new();
         let is_wanted = if self.is_blocked { has_room } else { self.memory < ahead };
@@ -212,7 +211,7 @@ impl Delayed {
             if self.asked.contains(&stub.page) {
                 continue;
             }
-            // One that is being written can be read when it is.
+            // A page that is being written can be read afterwards.
             let place = pages.get(stub.page).and_then(|page| page.place);
             let Some(place) = place.filter(|_| asked.len() < ASKED_MAX) else { break };
             self.asked.push(stub.page);
@@ -250,7 +249,7 @@ impl Delayed {
     }
 }
 
-/// What its publisher calls it.
+/// The message id that the publisher chose, if there is one.
 fn name(entry: &Entry) -> Option<&[u8]> {
     entry.message.view().property(Property::MessageId)
 }

@@ -32,8 +32,10 @@ impl Entry {
         Entry { message, envelope, page: None, position: 0 }
     }
 
-    /// When a message expires that may wait from then on: by what its publisher said, which held for the queue it
-    /// was sent to, as a dead letter would be lost by it; and by what its queue says.
+    /// The time when a message expires that may wait from the time `from` on.
+    ///
+    /// The queue's limit always holds. The publisher's limit was meant for the first queue, and would lose a dead
+    /// letter, so that it does not hold for one.
     pub(crate) fn deadline(
         properties: &Properties,
         is_dead: bool,

@@ -17,7 +17,7 @@ pub(crate) struct InJournal {
     pub(crate) body_bytes: u64,
 }
 
-/// What is read of a page that is in the journal.
+/// The records to read for a page that is in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalRead {
     /// The records, in the order of their messages.
@@ -33,9 +33,9 @@ pub(crate) struct JournalPage {
     /// Each of its positions is above `after` and below `end`.
     after: u64,
     end: u64,
-    /// It is being written into a segment.
+    /// The page is being written into a segment.
     pub(crate) is_moving: bool,
-    /// It was read while it moved: its entries are in memory, and in that segment as soon as it is there.
+    /// The page was read while it moved. Its entries are in memory, and also in the segment once that is written.
     pub(crate) is_read: bool,
 }
 
@@ -74,8 +74,8 @@ impl Gathered {
         restored_position(message.lsn, after, end)
     }
 
-    /// Tells whether one more belongs to it: of which as much is known as of the others, and which is in the same
-    /// file, so that nothing of another has to be written for that to go.
+    /// Tells whether one more message belongs to the page. All messages of a page are equally doubtful. All are in
+    /// one file of the journal, so that freeing that file writes nothing of another.
     pub(crate) fn takes(&self, message: &InJournal, page_bytes: usize, doubtful_below: Lsn) -> bool {
         let is_doubtful = |lsn: Lsn| lsn < doubtful_below;
         let is_alike =

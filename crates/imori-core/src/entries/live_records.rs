@@ -1,7 +1,8 @@
-//! Which records a queue still needs in the journal, well enough to say below which it needs none.
+//! The journal records that a queue still needs, well enough to name the lowest.
 //!
-//! Records are counted in buckets of neighbours: of one each while there are few, so that a large message holds no
-//! journal file but its own, and of more where there are many, so that a queue of millions has as few counts.
+//! Records are counted in buckets of neighbours. While there are few, a bucket holds one record, so that a large
+//! message holds no journal file but its own. Where there are many, a bucket holds more, so that a queue of millions
+//! has no more buckets.
 
 use std::collections::VecDeque;
 

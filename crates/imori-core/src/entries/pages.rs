@@ -1,7 +1,7 @@
 //! The pages of a queue: entries of one priority that stand on disk together, known here without their bodies.
 //!
-//! A page is needed until all of its entries are settled, whether they are on disk alone or in memory too. Of one
-//! that is settled in part the numbers of the settled are kept, as ranges.
+//! A page is needed until all of its entries are settled, whether they are on disk alone or in memory too. While a
+//! page is settled in part, the numbers of the settled records are kept as ranges.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -13,7 +13,7 @@ use crate::time::Time;
 use super::journal_page::{JournalPage, JournalRead};
 use super::ranges::Ranges;
 
-/// Positions from here on are of delayed messages: what is above is when they are due. No record has such a number.
+/// The lowest position of delayed messages; positions above hold due times. No record has such a number.
 const DELAYED_FROM: u64 = 1 << 63;
 
 /// When a delayed message is due, and the sequence number that it got when it came.
@@ -46,7 +46,7 @@ pub enum PageSource {
     Journal(JournalRead),
 }
 
-/// What is known of a page that the broker found at its start.
+/// The facts about a page that the broker found at its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFacts {
     /// Whose entries these are.
@@ -68,7 +68,7 @@ pub struct PageFacts {
 }
 
 impl PageFacts {
-    /// Its messages were not due when it was written.
+    /// Tells whether its messages were not due when it was written.
     #[must_use]
     pub fn is_delayed(&self) -> bool {
         self.first_position >= DELAYED_FROM
@@ -80,7 +80,7 @@ impl PageFacts {
 pub struct GonePage {
     /// Where it is.
     pub place: PagePlace,
-    /// It is of a segment that outlives the broker.
+    /// The page's segment outlives the broker.
     pub is_durable: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct PurgedPage {
     pub last: Lsn,
 }
 
-/// What is known of a page.
+/// The state of a page: where it is, and which of its entries are still needed.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// Where it is; none until it is written, and while it is in the journal.
@@ -103,7 +103,7 @@ pub(crate) struct Page {
     /// Its records, while these are all that there is of it.
     pub(crate) in_journal: Option<JournalPage>,
     pub(crate) is_durable: bool,
-    /// It could not be written.
+    /// The page could not be written.
     pub(crate) is_failed: bool,
     /// Nobody knows whether its entries were given out before the broker was away.
     pub(crate) is_doubtful: bool,
@@ -112,7 +112,7 @@ pub(crate) struct Page {
     live: u32,
     /// The number of the first entry where they were numbered anew since the page was written.
     pub(crate) first_sequence: Option<u64>,
-    /// Of a page of delayed messages, where each belongs, by rising sequence number.
+    /// The due time and sequence number of each delayed message, by rising sequence number. `None` for other pages.
     pub(crate) delayed: Option<Box<[DuePlace]>>,
     /// Records of those of its entries that are settled.
     settled: Ranges,
@@ -127,12 +127,12 @@ pub(crate) struct Page {
 pub(crate) struct Pages {
     all: HashMap<PageId, Page, FixedState>,
     last: u32,
-    /// Those that were found in the journal, in their order; some may have left it.
+    /// Pages that were found in the journal, in their order; some may have left it.
     in_journal: Vec<PageId>,
     /// Durable pages that nobody needs, and how many of them nobody was told of.
     gone: Vec<GonePage>,
     gone_untold: usize,
-    /// The same of those of this run alone.
+    /// Pages of this run alone that nobody needs.
     transient_gone: Vec<GonePage>,
     /// Durable pages that were purged, and that a start would need.
     purged: Vec<PurgedPage>,
@@ -423,7 +423,7 @@ impl Page {
         self.place.map(PageSource::Segment).or_else(in_journal)
     }
 
-    /// Its entries are on disk and outlive the broker.
+    /// Tells whether its entries are on disk and outlive the broker.
     pub(crate) fn is_kept(&self) -> bool {
         self.is_durable && self.place.is_some()
     }

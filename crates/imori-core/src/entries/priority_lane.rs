@@ -16,7 +16,8 @@ use super::run::Run;
 pub(crate) struct PriorityLane {
     /// Given out before and released: each has a smaller number than all that are fresh.
     pub(crate) released: BTreeMap<u64, Entry>,
-    /// What is fresh. No two in memory follow each other, and none of them is empty unless it is alone.
+    /// Messages that were not released, in memory or on disk. No two parts in memory follow each other, and a part in
+    /// memory is empty only if it is alone.
     pub(crate) parts: VecDeque<Part>,
     /// The position of what came last.
     pub(crate) position: u64,
@@ -42,15 +43,15 @@ pub(crate) struct PagePart {
     pub(crate) memory: usize,
     /// Bytes of their bodies; 0 where that is not known, as after a restart.
     pub(crate) body_bytes: u64,
-    /// It is being read.
+    /// The page is being read.
     pub(crate) is_asked: bool,
 }
 
-/// What is at the front.
+/// The front of a list whose messages may be on disk.
 pub(crate) enum Front<T> {
     /// A message in memory.
     Entry(T),
-    /// One that has to be read.
+    /// A message that has to be read.
     OnDisk,
     /// Nothing.
     Nothing,
@@ -90,7 +91,8 @@ impl PriorityLane {
         self.parts.push_back(Part::Memory(run));
     }
 
-    /// What could be cut from its newest part if so much is to stay at the front, and what has to stay of it.
+    /// Bytes that could be cut from the newest part while `keep` bytes stay at the front, and bytes of that part that
+    /// have to stay.
     pub(crate) fn cuttable(&self, keep: usize) -> (usize, usize) {
         let Some(Part::Memory(newest)) = self.parts.back() else { return (0, 0) };
         let mut keep = keep;
@@ -106,8 +108,8 @@ impl PriorityLane {
         (newest.memory().saturating_sub(keep), keep)
     }
 
-    /// Cuts the oldest off the newest part, if that is in memory; what is to stay before it stays. `paged` makes
-    /// pages of what is cut, and gives back what it cannot.
+    /// Cuts `goal` bytes of the newest part into pages, if that part is in memory; the first `keep` bytes of it stay.
+    /// `paged` makes the pages, and returns the messages that it cannot put into one.
     pub(crate) fn cut(&mut self, keep: usize, goal: usize, paged: impl FnOnce(Run) -> (Vec<PagePart>, Run)) {
         let Some(Part::Memory(newest)) = self.parts.back_mut() else { return };
         let mut newest = std::mem::take(newest);
@@ -141,7 +143,7 @@ impl PriorityLane {
         }
     }
 
-    /// The same, to be changed.
+    /// Finds a page of the lane as [`PriorityLane::part`] does, to change it.
     pub(crate) fn part_mut(&mut self, id: PageId) -> Option<&mut PagePart> {
         let at = self.find(id)?;
         match self.parts.get_mut(at) {
@@ -164,7 +166,7 @@ impl PriorityLane {
             match part {
                 Part::Memory(run) => ahead += run.memory(),
                 Part::Page(part) => {
-                    // One that is being written can be read when it is.
+                    // A page that is being written can be read afterwards.
                     if !part.is_asked {
                         let Some(source) = pages.get(part.id).and_then(Page::source) else { return };
                         part.is_asked = true;

@@ -8,11 +8,11 @@ use super::run::Run;
 /// Waiting messages: the highest priority first, then by sequence number.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    /// One a priority, the highest first.
+    /// A lane for each priority, the highest first.
     lanes: Vec<PriorityLane>,
     len: usize,
     body_bytes: u64,
-    /// Those that are in memory, and the bytes that they keep there.
+    /// The number of messages in memory, and the bytes that they keep there.
     len_in_memory: usize,
     memory: usize,
 }
@@ -128,8 +128,8 @@ impl Ready {
         self.memory -= change.1;
     }
 
-    /// Asks for what is to be read: of the highest priority that has something as much as is read ahead, of the
-    /// others the front.
+    /// Returns the pages to read: as much as is read ahead of the highest priority that has any messages, and the
+    /// front of the others.
     pub(crate) fn ask(&mut self, ahead: usize, pages: &Pages) -> Vec<(PageId, PageSource)> {
         let mut asked = Vec::new();
         let mut goal = ahead;

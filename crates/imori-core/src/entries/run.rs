@@ -167,7 +167,7 @@ mod tests {
         run.iter().map(|entry| entry.envelope.lsn.0).collect()
     }
 
-    /// What it says of itself is what is in it.
+    /// Checks the sums of a run against its entries.
     fn check(run: &Run) {
         assert_eq!(run.len(), run.iter().count());
         assert_eq!(run.memory(), run.iter().map(Entry::memory).sum::<usize>());

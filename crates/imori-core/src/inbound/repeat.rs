@@ -53,9 +53,11 @@ pub struct Repeated {
 }
 
 impl Repeat {
-    /// Publishes the frames at the head of `input` whose heads are the known one, as far as they are whole and the
-    /// turn has room. `None` where there are no such frames, or where they have to be read after all: they
-    /// reach nobody, are refused, or have to wait.
+    /// Publishes the frames at the head of `input` that begin with the known head, as far as they are whole and the
+    /// turn has room.
+    ///
+    /// `None` where there are no such frames, or where they have to be read after all: they reach nobody, are
+    /// refused, or have to wait.
     #[inline]
     pub fn publish<W: World>(
         &mut self,

@@ -1,7 +1,7 @@
-//! What travels: a message, its headers in their origin's own form, and the envelope a broker puts around it.
+//! A message, its headers in the form of their origin, and the envelope that a broker puts around it.
 //!
-//! Bytes are borrowed from the connection that sent them until somebody has to wait for
-//! them; only then is a [`Message`] made, once, however many queues share it.
+//! Bytes are borrowed from the connection that sent them until a receiver has to wait. Only then is a [`Message`]
+//! made, once, however many queues share it.
 
 mod publication;
 mod stored;

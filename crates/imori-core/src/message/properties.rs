@@ -21,7 +21,7 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// The origins of a protocol with so many forms, of which form 0 has the number `first`.
+    /// The origins of a protocol with this many forms, of which form 0 has the number `first`.
     pub const fn new(first: u8, forms: u8) -> Origins {
         assert!(first > OriginId::BROKER.0 && forms > 0 && first.checked_add(forms).is_some());
         Origins { first, forms }
@@ -49,7 +49,7 @@ pub enum Property {
     ContentType,
     /// Encoding of the body.
     ContentEncoding,
-    /// What a reply repeats so that its requester knows it.
+    /// An identifier that a reply repeats, so that its requester finds the request.
     CorrelationId,
     /// Where replies go.
     ReplyTo,
@@ -84,7 +84,7 @@ impl Span {
     }
 }
 
-/// What the broker itself reads of a message's headers, in a fixed size.
+/// The properties of a message that the broker itself reads, in a fixed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Properties {
     /// Whose header block it is.
@@ -105,7 +105,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// None of them is set.
+    /// Properties of which none is set.
     pub fn new(origin: OriginId) -> Properties {
         Properties {
             origin,

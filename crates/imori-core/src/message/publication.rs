@@ -11,10 +11,10 @@ use super::view::MessageView;
 use crate::id::ConnectionId;
 use crate::memory::Gauge;
 
-/// What a publisher hands over.
+/// A message as its publisher hands it over.
 ///
-/// Receivers who can be written to at once read the borrowed bytes; the first who has to
-/// wait makes the one stored [`Message`] that all others share.
+/// Receivers that can be written to at once read the borrowed bytes. The first receiver that has to wait makes the
+/// one stored [`Message`] that all others share.
 #[derive(Debug)]
 pub struct Publication<'a> {
     view: MessageView<'a>,
@@ -45,7 +45,7 @@ impl<'a> Publication<'a> {
         }
     }
 
-    /// The same, but the live subscriptions of this connection do not get it.
+    /// Hides the publication from the live subscriptions of `connection`.
     pub fn not_to(self, connection: Option<ConnectionId>) -> Publication<'a> {
         Publication { not_to: connection, ..self }
     }

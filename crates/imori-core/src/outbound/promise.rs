@@ -95,8 +95,8 @@ impl Outbound {
         self.sessions.hold(slot, held);
     }
 
-    /// Lets go the answers that waited for the journal to come so far; tells which consumers can take
-    /// something from now on, and what those answers promise. Sessions of which no answer waits cost nothing.
+    /// Releases the answers that waited for the journal to come this far. Returns the consumers that can take
+    /// something from now on, and the promises of those answers. Sessions without waiting answers cost nothing.
     #[must_use]
     pub fn confirmed(&mut self, journal: Progress) -> (Vec<Wake>, Given) {
         let (mut given, mut wakes) = (Given::default(), Vec::new());

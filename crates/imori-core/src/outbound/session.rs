@@ -1,4 +1,4 @@
-//! The conversation in which deliveries are numbered, and those that are not settled.
+//! A session: the conversation in which deliveries are numbered, with the deliveries that are not settled.
 
 use std::collections::VecDeque;
 use std::mem::size_of;
@@ -17,7 +17,7 @@ pub struct Unsettled {
     pub number: u64,
     /// Where it came from.
     pub place: QueuePosition,
-    /// Who has it.
+    /// The reader that has the message.
     pub reader: ReaderId,
 }
 
@@ -30,7 +30,7 @@ pub enum Numbers {
     UpTo(u64),
     /// This one and all before it of one reader.
     UpToOf(u64, ReaderId),
-    /// Those from the first number to the last that are unsettled, if any are.
+    /// The unsettled deliveries from the first number to the last, if there are any.
     Range(u64, u64),
     /// All of the session, if there are any.
     All,
@@ -57,11 +57,11 @@ impl Numbers {
 /// Settled deliveries whose places are kept, beside as many as are not settled.
 const HOLES_MAX: usize = 64;
 
-/// One session: its deliveries, with a number each, rising by one, and what else belongs to it alone.
+/// A session: its deliveries, numbered one by one, and all else that belongs to it alone.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// It takes no deliveries any more; answers may still wait.
+    /// The session takes no deliveries any more; answers may still wait.
     pub(super) is_ended: bool,
     /// Unsettled deliveries that it may have, if that is limited.
     pub(super) window: Option<u32>,
@@ -94,7 +94,7 @@ impl Session {
         self.last_number
     }
 
-    /// Notes that so many deliveries left that need no settling.
+    /// Notes that this many deliveries left that need no settling.
     pub(super) fn sent(&mut self, deliveries: usize) {
         self.last_number += deliveries as u64;
     }

@@ -1,4 +1,4 @@
-//! What the tests of a connection share: one with an encoder whose bytes can be read.
+//! A connection for tests, with an encoder whose bytes can be read.
 
 use std::slice;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl Stage {
         (numbers, wakes.into_iter().map(|wake| wake.reader).collect())
     }
 
-    /// What the writer finds, all of which it writes.
+    /// Lets the writer write all unsent bytes, and gives them as text.
     pub(super) fn written(&mut self) -> String {
         let mut text = Vec::new();
         while let Some((bytes, written)) = self.outbound.take_unsent() {

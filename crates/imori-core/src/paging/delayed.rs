@@ -1,8 +1,9 @@
-//! Delayed messages on disk: what is due last goes there when memory is short, what is in old files of the journal is
-//! copied, and what is due comes back.
+//! Delayed messages on disk.
 //!
-//! A page of them has no priority and no place among what is ready: each entry says when it is due. One that is
-//! ready goes to a page of its priority like any other, and until that is written the page it was in is needed.
+//! Messages that are due last go to disk when memory is short. Messages with records in old files of the journal are
+//! copied. Messages that are due come back. A page of delayed messages has no priority and no place among ready
+//! messages: each entry has a due time. A ready message goes to a page of its priority like any other. Until that is
+//! written, its former page is needed.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ pub(crate) struct FoundDelayed {
     pub(crate) due: Time,
     pub(crate) sequence: u64,
     pub(crate) body_bytes: u64,
-    /// What its publisher calls it.
+    /// The message id that the publisher chose.
     pub(crate) name: Option<Box<[u8]>>,
 }
 
@@ -31,8 +32,8 @@ impl Queue {
         self.delayed.as_ref().map_or(0, |delayed| delayed.memory())
     }
 
-    /// Takes those out of memory that are due last, if the others may keep so many bytes; gives what has to be
-    /// written for it.
+    /// Takes the messages out of memory that are due last, so that the others keep at most `share` bytes. Returns the
+    /// pages to write for that.
     pub(crate) fn shelve_delayed(&mut self, share: usize) -> Vec<PageDraft> {
         let memory = self.delayed_memory();
         if memory <= share / 4 {
@@ -82,7 +83,7 @@ impl Queue {
         drafts.unwrap_or_default()
     }
 
-    /// Copies delayed messages whose records are up to `end` and in no page; about so many bytes.
+    /// Copies delayed messages with records up to `end` that are in no page; about `bytes_max` bytes.
     pub(crate) fn spill_delayed(&mut self, end: Lsn, bytes_max: usize) -> Vec<PageDraft> {
         let drafts = self.with_delayed(|delayed, pages| {
             let (mut places, mut bytes) = (Vec::new(), 0);
@@ -126,7 +127,7 @@ impl Queue {
         self.with_delayed(|delayed, _| delayed.answered(id));
     }
 
-    /// Takes what could be read of a page of delayed messages; gives how many are lost.
+    /// Takes the readable entries of a page of delayed messages; returns how many are lost.
     pub(crate) fn delayed_read(
         &mut self,
         id: PageId,
@@ -164,13 +165,13 @@ impl Queue {
         lost
     }
 
-    /// Notes that a page of delayed messages cannot be read in this run; what is in it stays there for the next.
+    /// Notes that a page of delayed messages cannot be read in this run; its messages stay there for the next.
     pub(crate) fn delayed_withheld(&mut self, id: PageId) -> u32 {
         let places = self.places_of(id);
         self.forget_shelved(id, &places)
     }
 
-    /// Takes back delayed messages that could not be written; gives those that were taken out meanwhile.
+    /// Takes back delayed messages that could not be written; returns those that were taken out meanwhile.
     pub(crate) fn unshelve_failed(&mut self, draft: PageDraft) -> Vec<Entry> {
         let PageDraft { id, entries, dues, .. } = draft;
         let mut gone = Vec::new();
@@ -186,8 +187,8 @@ impl Queue {
         gone
     }
 
-    /// Takes a page of delayed messages that it had before the broker was away, and what is in it; nothing where it
-    /// could not be read.
+    /// Takes a page of delayed messages that the queue had before a restart, with its messages. `found` is empty
+    /// where the page could not be read.
     pub(crate) fn restore_delayed(&mut self, page: FoundPage, found: Vec<FoundDelayed>, now: Time) {
         let FoundPage { facts, live, settled, is_doubtful } = page;
         let id = self.pages.restore(&facts, live, settled, is_doubtful);
@@ -220,7 +221,7 @@ impl Queue {
         places.unwrap_or_default().to_vec()
     }
 
-    /// Forgets what is in this page alone; gives how many these are.
+    /// Forgets the messages that are in this page alone; returns how many these are.
     fn forget_shelved(&mut self, id: PageId, places: &[DuePlace]) -> u32 {
         let forgotten = self.with_delayed(|delayed, _| {
             let of_page = places.iter().filter(|place| delayed.is_shelved(**place, id));
@@ -234,7 +235,7 @@ impl Queue {
     }
 }
 
-/// Cuts messages, of which it has the bytes, into as many as make a page.
+/// Groups messages, given with their bytes, into pages of about `page_bytes`.
 fn cut(places: &[(DuePlace, usize)], page_bytes: usize) -> Vec<Vec<DuePlace>> {
     let (mut pages, mut bytes) = (Vec::<Vec<DuePlace>>::new(), page_bytes);
     for (place, memory) in places {

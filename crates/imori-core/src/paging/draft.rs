@@ -1,11 +1,11 @@
-//! What a queue asks of the disk, outside its lock.
+//! The work that a queue asks of the disk, to be done outside the queue's lock.
 
 use crate::confirm::Lsn;
 use crate::delivery::DeliveryCount;
 use crate::entries::{Entry, GonePage, PageId, PagePlace, PageSource, Ranges};
 use crate::time::Time;
 
-/// What a queue asks of the disk.
+/// A request of a queue to the disk.
 #[derive(Debug)]
 pub enum PageWork {
     /// These are to be written; each is answered for.
@@ -14,7 +14,7 @@ pub enum PageWork {
     Read(Vec<(PageId, PageSource)>),
     /// Nobody needs these any more. A durable one goes after a checkpoint that says so.
     Gone(Vec<GonePage>),
-    /// So many durable pages more are needed by nobody, which a [`Tally`] names: a checkpoint would free them.
+    /// Durable pages that became free, in number. A [`Tally`] names them, and a checkpoint would free them.
     Spared(usize),
 }
 
@@ -44,7 +44,7 @@ impl PageDraft {
         self.priority
     }
 
-    /// It has to outlive the broker.
+    /// Tells whether the page has to outlive the broker.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         self.is_durable
@@ -69,15 +69,15 @@ impl PageDraft {
     }
 }
 
-/// What a checkpoint has to know of a queue.
+/// The facts about a queue that a checkpoint has to keep.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// It needs no record below this one; none where it needs none at all.
+    /// The first record that the queue needs; `None` where it needs no record at all.
     pub floor: Option<Lsn>,
     /// The pages that are settled in part, and which of their records are.
     pub settled: Vec<(PagePlace, Ranges)>,
     /// Durable pages that went since the last one.
     pub gone: Vec<GonePage>,
-    /// What is known of the deliveries of messages whose records may go.
+    /// Delivery counts of messages whose records may go.
     pub counts: Vec<DeliveryCount>,
 }

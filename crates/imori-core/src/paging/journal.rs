@@ -1,8 +1,8 @@
-//! Pages that are in the journal: what a start found there and left where it was.
+//! Pages that are in the journal: a start found their records there and left them.
 //!
-//! Such a page is a list of records. It is read like any other when its queue comes to it, and what it held is in
-//! memory then as if it had just come. Before the journal frees the first of its records the page is written into
-//! a segment, and is a page like all others from then on.
+//! A page in the journal is a list of records. The queue reads it like any other page, and then has its messages in
+//! memory as if they had just come. Before the journal frees the first of these records, the page is written into a
+//! segment. From then on it is a page like all others.
 
 use super::draft::PageDraft;
 use crate::confirm::Lsn;
@@ -12,8 +12,8 @@ use crate::queue::Queue;
 use crate::time::Time;
 
 impl Queue {
-    /// A message that it had before the broker was away and that stays in the journal, and before it those that
-    /// were due when it came. It is not a delayed one.
+    /// A message that the queue had before a restart and that stays in the journal. It is not delayed. Also returns
+    /// the delayed messages that were due before it came.
     pub(crate) fn found_in_journal(
         &mut self,
         view: &MessageView<'_>,
@@ -32,7 +32,7 @@ impl Queue {
         (before, message)
     }
 
-    /// Makes a page of what was gathered, behind all that its priority has.
+    /// Makes a page of the gathered messages, behind all others of their priority.
     pub(crate) fn restore_gathered(&mut self, priority: u8, gathered: &mut Gathered, doubtful_below: Lsn) {
         let is_doubtful = gathered.lsns.first().is_some_and(|first| *first < doubtful_below);
         let gathered = std::mem::take(gathered);
@@ -46,9 +46,9 @@ impl Queue {
         self.ready.restore(priority, Part::Page(part));
     }
 
-    /// The pages that are in the journal and have records up to `through`, or not far above, to be read and
-    /// written elsewhere; of about so many bytes. Each is answered for: by [`Queue::draft_of`], or by
-    /// [`Queue::not_moved`].
+    /// The pages in the journal with records up to `through`, or not far above, to be read and written elsewhere.
+    ///
+    /// These are about `bytes_max` bytes. Each is answered for, by [`Queue::draft_of`] or by [`Queue::not_moved`].
     pub fn moving_pages(&mut self, through: Lsn, bytes_max: usize) -> Vec<(PageId, JournalRead)> {
         let (_, end) = self.live_records.through(through);
         let (mut moving, mut bytes) = (Vec::new(), 0);
@@ -68,7 +68,7 @@ impl Queue {
         moving
     }
 
-    /// Makes a draft of what was read of a page that is moving; nothing where nobody needs that any more.
+    /// Makes a draft of the entries of a page that is moving; `None` where nobody needs the page any more.
     pub fn draft_of(&mut self, id: PageId, mut entries: Vec<Entry>) -> Option<PageDraft> {
         let page = self.pages.get(id)?;
         let positions = page.in_journal.as_ref()?.positions();

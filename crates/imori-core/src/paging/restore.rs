@@ -1,4 +1,4 @@
-//! What a queue had before the broker was away comes back: pages, messages in memory, and messages in the journal.
+//! Restores a queue after the broker was away: pages, messages in memory, and messages in the journal.
 
 use crate::confirm::Lsn;
 use crate::delivery::DeliveryCount;
@@ -6,7 +6,7 @@ use crate::entries::{Entry, Gathered, InJournal, PageFacts, PagePart, Part, Rang
 use crate::limits::PAGE_BYTES_GOAL;
 use crate::queue::Queue;
 
-/// A page that was found at the start, with what is known of it since it was written.
+/// A page that was found at the start, with the settlements since it was written.
 #[derive(Debug)]
 pub(crate) struct FoundPage {
     pub(crate) facts: PageFacts,
@@ -15,7 +15,7 @@ pub(crate) struct FoundPage {
     pub(crate) is_doubtful: bool,
 }
 
-/// What waits after a restart, in order.
+/// A part of a queue's messages after a restart, in order.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// On disk.
@@ -27,10 +27,11 @@ pub(crate) enum Found {
 }
 
 impl Queue {
-    /// Takes what waited in a priority before the broker was away, in its order; gives the sequence numbers of
-    /// those whose deliveries failed too often: they are out until somebody releases them.
-    /// Pages that are in the journal take about so many bytes of memory; nobody knows whether those with records below
-    /// `doubtful_below` were given out.
+    /// Takes the messages that waited in a priority before a restart, in their order.
+    ///
+    /// Returns the sequence numbers of messages that failed too often: these are out until somebody releases them.
+    /// Pages in the journal take about `page_bytes` of memory. Messages with records below `doubtful_below` may have
+    /// been given out.
     pub(crate) fn restore(
         &mut self,
         priority: u8,
@@ -97,13 +98,13 @@ impl Queue {
         too_often
     }
 
-    /// Takes what is known of the deliveries of messages that are in pages.
+    /// Takes the delivery counts of messages that are in pages.
     pub(crate) fn restore_counts(&mut self, counts: impl Iterator<Item = DeliveryCount>) {
         self.counts.extend(counts.map(|count| (count.record_ref.lsn, count)));
     }
 }
 
-/// Where the next page begins behind each of what was found.
+/// For each part of the queue, the position at which the next page behind it begins.
 fn ends(found: &[Found]) -> Vec<u64> {
     let mut end = u64::MAX;
     let backwards = found.iter().rev().map(|found| {

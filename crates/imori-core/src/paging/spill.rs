@@ -1,4 +1,5 @@
-//! A queue that is longer than its memory: what goes to disk, comes back, and what of it is still needed.
+//! Spills a queue that is longer than its memory: cuts pages, takes back their entries, and knows which records it
+//! needs.
 
 use std::time::Duration;
 
@@ -12,11 +13,11 @@ use crate::limits::{PAGE_BYTES_GOAL, PAGED_BYTES_GOAL};
 use crate::queue::{Effects, Overflow, Queue};
 use crate::time::Time;
 
-/// How long a queue keeps what it could not write before it tries again.
+/// How long a queue keeps messages that it could not write before it tries again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Queue {
-    /// What it asks of the disk now, if it may keep so many bytes of memory.
+    /// The work for the disk now, if the queue may keep `share` bytes in memory.
     pub fn page_work(&mut self, now: Time, share: usize) -> Vec<PageWork> {
         let mut work = Vec::new();
         let may_write = self.writing == 0 && self.page_retry.is_none_or(|at| at <= now);
@@ -88,7 +89,7 @@ impl Queue {
         }
     }
 
-    /// Takes back what could not be written.
+    /// Takes back the entries of a page that could not be written.
     pub fn page_failed(&mut self, draft: PageDraft, now: Time) {
         if draft.is_copy {
             self.copying -= 1;
@@ -120,7 +121,7 @@ impl Queue {
         self.pages.forget(id);
     }
 
-    /// Takes what of a page could be read; gives how many entries are lost.
+    /// Takes the readable entries of a page; returns how many are lost.
     pub fn page_read(
         &mut self,
         id: PageId,
@@ -183,8 +184,8 @@ impl Queue {
         lost
     }
 
-    /// Notes that a page cannot be read there in this run; what is in it stays there for the next. Gives how many
-    /// entries that are.
+    /// Notes that a page cannot be read there in this run; its entries stay there for the next. Returns how many
+    /// these are.
     pub fn page_unreadable(&mut self, id: PageId, source: &PageSource) -> u32 {
         self.delayed_answered(id);
         let Some(page) = self.pages.get(id) else { return 0 };
@@ -207,7 +208,7 @@ impl Queue {
         self.live_records.floor()
     }
 
-    /// Copies messages whose records are up to `through`, or not far above, and in no page; about so many bytes.
+    /// Copies messages with records up to `through`, or not far above, that are in no page; about `bytes_max` bytes.
     pub fn spill(&mut self, through: Lsn, bytes_max: usize) -> Vec<PageDraft> {
         let (count, end) = self.live_records.through(through);
         if count == 0 || !self.keeps_records() {
@@ -249,7 +250,7 @@ impl Queue {
         drafts
     }
 
-    /// What a checkpoint has to know of it; what is gone it says once.
+    /// The facts for the next checkpoint. Pages that are gone are named once.
     pub fn tally(&mut self) -> Tally {
         let gone = self.pages.take_gone();
         let settled = self.pages.partly_settled().map(|(place, ranges)| (place, ranges.clone())).collect();
@@ -282,7 +283,7 @@ impl Queue {
         self.pages.len()
     }
 
-    /// The position of what comes now: behind all of its priority that came before, whatever its record.
+    /// The position of a message that comes now: behind all of its priority, whatever its record.
     pub(crate) fn next_position(&mut self, priority: u8, lsn: Lsn) -> u64 {
         let Some(level) = self.ready.lane(priority) else { return 0 };
         if lsn != Lsn::NONE {
@@ -306,14 +307,14 @@ struct Cutter<'a> {
     dropped: &'a mut Vec<Entry>,
 }
 
-/// What is to be done with an entry.
+/// The way in which an entry leaves memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
-    /// It goes to a new page, durable or not.
+    /// The entry goes to a new page, durable or not.
     Write(bool),
-    /// It is in this page already.
+    /// The entry is in this page already.
     Drop(PageId),
-    /// It has to stay until it is written.
+    /// The entry has to stay until it is written.
     Stay,
 }
 

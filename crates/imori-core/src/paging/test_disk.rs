@@ -1,4 +1,4 @@
-//! What the property tests of queues on disk share: the disk, and a broker that starts from it.
+//! The disk of the property tests of queues, and a broker that starts from it.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(crate) const READER: Reader = Reader {
 pub(crate) const QUEUE: DurableQueueId = DurableQueueId(1);
 pub(crate) const VHOST: VhostId = VhostId(0);
 
-/// What was given out: body, failures, redelivered.
+/// A delivery: body, failures, redelivered.
 pub(crate) type Given = (u64, String, u32, bool);
 
 /// A queue and what it said.
@@ -46,7 +46,7 @@ pub(crate) struct DiskPage {
     pub(crate) entries: Vec<PageEntry>,
 }
 
-/// What outlives the broker, and what is on its way there.
+/// The disk, with pages and records that are on their way there.
 #[derive(Default)]
 pub(crate) struct Disk {
     pub(crate) pages: BTreeMap<PagePlace, DiskPage>,
@@ -81,7 +81,7 @@ impl Disk {
         place
     }
 
-    /// What stands there; nothing where that is gone.
+    /// Reads a page; `None` where it is gone.
     pub(crate) fn read(&self, source: &PageSource, gauge: &Gauge) -> Option<Vec<Entry>> {
         match source {
             PageSource::Segment(place) => {
@@ -224,7 +224,8 @@ pub(crate) fn restored(
         }
     }
     let gone = restore.gone_pages();
-    let limits = TableLimits { queues_max: 9, bindings_max: 9, subscriptions_max: 9 };
+    let limits =
+        TableLimits { queues_max: 9, bindings_max: 9, subscriptions_max: 9, ..TableLimits::default() };
     let mut table = Table::new(Seed(1), limits);
     table.add_vhost(VHOST);
     let mut queues = Vec::new();

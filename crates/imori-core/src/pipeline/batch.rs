@@ -31,7 +31,7 @@ impl<'a> Batch<'a> {
         Batch { vhost, address, messages, deaths: None, first: Lsn::NONE }
     }
 
-    /// The connection whose own subscriptions do not get it.
+    /// The connection whose own subscriptions do not get the batch.
     #[inline]
     pub(crate) fn not_to(&self) -> Option<ConnectionId> {
         self.messages.first().and_then(Publication::left_out)

@@ -1,4 +1,4 @@
-//! Messages with an id to queues of which some take no id twice.
+//! Publishes messages with an id where a queue takes each id once.
 
 use super::batch::Batch;
 use super::enqueue::offer;
@@ -92,8 +92,8 @@ fn enqueue_one<W: World>(
     plan.confirm(appended.map_or(Lsn::NONE, |appended| appended.through))
 }
 
-/// Records anew the ids of a queue whose records stand below `floor`, so that after these records are durable the
-/// journal needs nothing below for them. What the queue holds is not spoken of.
+/// Records anew the ids of a queue that have records below `floor`. Once these records are durable, the journal needs
+/// nothing below for them. The messages of the queue are not recorded.
 pub fn renew_seen<W: World>(world: &W, queue: QueueId, floor: Lsn) {
     let now = world.now();
     let append = |record| world.append(vec![record]).first;

@@ -38,7 +38,7 @@ impl FollowUps {
     }
 }
 
-/// Lets publishers go on who waited for a queue; nothing is locked.
+/// Lets publishers go on that waited for a queue; nothing is locked.
 pub(crate) fn unthrottle<W: World>(world: &W, publishers: Vec<ConnectionId>) {
     for publisher in publishers {
         world.unthrottle(publisher);

@@ -1,4 +1,4 @@
-//! Gives messages to those who hear them now: an inbox, live subscriptions, one member of each group.
+//! Gives messages to live receivers: an inbox, live subscriptions, one member of each group.
 
 use std::slice;
 
@@ -108,7 +108,7 @@ fn send_to_each<W: World>(
     }
 }
 
-/// One member of a group gets it: the next in turn of those who have room, else the next in turn.
+/// Gives the message to one member of a group: the next in turn that has room, else the next in turn.
 fn send_to_one<W: World>(
     world: &W,
     members: &[Reader],

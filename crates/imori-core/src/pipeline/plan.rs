@@ -24,7 +24,8 @@ pub(crate) struct Plan<'r> {
 }
 
 impl<'r> Plan<'r> {
-    /// Makes the plan of a publisher's batch. Only what is persistent or has an id asks the queues.
+    /// Makes the plan of a publisher's batch. The queues are asked only about messages that are persistent or have an
+    /// id.
     #[inline]
     pub(crate) fn of<W: World>(world: &W, route: &'r Route, batch: &Batch<'_>) -> Plan<'r> {
         let none = Plan { durability: None, is_for_dedup: false };

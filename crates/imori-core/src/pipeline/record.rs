@@ -1,5 +1,5 @@
-//! Records what durable queues get and let go: a message before they have it, so that none is in a queue without its
-//! record.
+//! Records the messages that durable queues get and let go. A message is recorded before a queue has it, so that no
+//! queue has a message without its record.
 
 use super::batch::Batch;
 use super::plan::{Plan, plan_dead_letter};
@@ -70,8 +70,8 @@ pub(crate) fn group_bytes<'a>(records: impl IntoIterator<Item = &'a NewRecord>) 
     records.into_iter().map(|record| record.payload.len() + RECORD_SLACK_BYTES).sum()
 }
 
-/// Records what follows from a change of a queue but for what [`record_counts`] does, and adds its dead letters to
-/// `dead`: their records move with them.
+/// Records the effects of a change of a queue, except those of [`record_counts`], and adds its dead letters to
+/// `dead`.
 #[inline]
 pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut Vec<DeadLetter>) {
     let Effects { dead: died, settled, purged, counted, pending_dead_letters, .. } = effects;
@@ -88,8 +88,8 @@ pub(crate) fn record_effects<W: World>(world: &W, effects: Effects, dead: &mut V
     }
 }
 
-/// Records what is known of deliveries, for whoever has the queue locked: of two records of one message the later
-/// counts, and it has to be the one of what came later.
+/// Records delivery counts. The caller has the queue locked: of two records of one message the later counts, so that
+/// they have to be in the order of the events.
 pub(crate) fn record_counts<W: World>(world: &W, effects: &mut Effects) {
     if !effects.counted.is_empty() || !effects.pending_dead_letters.is_empty() {
         let mut counted = std::mem::take(&mut effects.counted);

@@ -9,11 +9,11 @@ use crate::name::Name;
 pub struct PublishReport {
     /// Queues, subscriptions and inboxes that have it. With none, a publisher who asked is told so (a return).
     pub receivers: usize,
-    /// What the confirm waits for.
+    /// The confirm for the publisher.
     pub confirm: Confirm,
     /// A queue that refused it, being full.
     pub refused_by: Option<Name>,
-    /// A receiver who is behind: the publisher should wait for it a moment.
+    /// A receiver that is behind: the publisher should wait for it a moment.
     pub slow_reader: Option<ConnectionId>,
 }
 

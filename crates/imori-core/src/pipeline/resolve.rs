@@ -1,4 +1,4 @@
-//! From an address to its receivers, for a publisher who may send there.
+//! Resolves an address to its receivers, for a publisher that may send there.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,10 +34,7 @@ pub(crate) fn is_inbox(exchange: &[u8], subject: &[u8]) -> bool {
     exchange.is_empty() && subject.starts_with(INBOX_PREFIX)
 }
 
-/// Checks that somebody may send such a message to an inbox.
-///
-/// # Errors
-/// [`BrokerError::Refused`] or [`BrokerError::NotKept`].
+/// Checks that a client may send a message with these properties to an inbox.
 #[inline]
 pub(crate) fn authorize_reply(
     actor: &Actor<'_>,

@@ -13,9 +13,9 @@ use crate::id::Reader;
 pub enum ConsumeRefusal {
     /// Another consumer has the queue for itself.
     Exclusive,
-    /// It wants the queue for itself but others read it.
+    /// The consumer wants the queue for itself but others read it.
     InUse,
-    /// It wants the queue for itself, but one consumer at a time gets deliveries there anyway.
+    /// The consumer wants the queue for itself, but one consumer at a time gets deliveries there anyway.
     SingleActive,
     /// The queue is about to be deleted.
     Retired,
@@ -28,12 +28,12 @@ pub enum ConsumeRefusal {
 #[derive(Debug, Default)]
 pub(crate) struct Consumers {
     all: HashMap<Reader, Consumer, FixedState>,
-    /// Those who can take more, by falling priority, then by who has waited longest.
+    /// Consumers that can take more, by falling priority; of equals the longest wait comes first.
     turns: BTreeMap<Turn, Reader>,
     last_turn: u64,
     exclusive: Option<Reader>,
     is_single_active: bool,
-    /// Who gets deliveries where only one does.
+    /// The consumer that gets deliveries, where one at a time does.
     active: Option<Reader>,
     last_arrival: u64,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Consumers {
 #[derive(Debug)]
 struct Consumer {
     priority: i32,
-    /// Counts those who came before it.
+    /// The number of this consumer, counted in the order in which they came.
     arrival: u64,
     /// `None` while it can take no more.
     turn: Option<Turn>,
@@ -55,7 +55,7 @@ impl Consumers {
         Consumers { is_single_active, ..Consumers::default() }
     }
 
-    /// The only one that gets deliveries, if there is such a one.
+    /// The only consumer that gets deliveries, where one at a time does.
     pub(crate) fn active(&self) -> Option<Reader> {
         self.active
     }
@@ -124,7 +124,7 @@ impl Consumers {
         self.turns.first_key_value().map(|(_, reader)| *reader)
     }
 
-    /// The one whose turn it was has been served: the next of its priority comes.
+    /// Notes that the consumer whose turn it was has been served: the next of its priority comes.
     pub(crate) fn served(&mut self, reader: Reader) {
         // Alone, its turn is next again.
         if self.turns.len() > 1 && !self.is_single_active {
@@ -133,7 +133,7 @@ impl Consumers {
         }
     }
 
-    /// The one whose turn it was cannot take more until it is woken.
+    /// Notes that the consumer whose turn it was cannot take more until it is woken.
     pub(crate) fn wait(&mut self, reader: Reader) {
         let turn = self.all.get_mut(&reader).and_then(|consumer| consumer.turn.take());
         turn.and_then(|turn| self.turns.remove(&turn));

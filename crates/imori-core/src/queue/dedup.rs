@@ -30,7 +30,7 @@ pub struct Dedup {
     ids: BTreeMap<Id, (Time, Lsn)>,
     /// As they came.
     by_age: VecDeque<Id>,
-    /// Those that have a record.
+    /// Ids that have a record.
     by_record: BTreeSet<(Lsn, Id)>,
     charged: usize,
     gauge: Gauge,
@@ -72,7 +72,7 @@ impl Dedup {
         }
     }
 
-    /// The first record that it needs: what the journal has below is of no use to it.
+    /// The first record that the ids need; records below are of no use to them.
     pub fn floor(&mut self, now: Time) -> Option<Lsn> {
         self.forget_old(now);
         self.by_record.first().map(|(lsn, _)| *lsn)

@@ -1,4 +1,4 @@
-//! Messages that wait go out to consumers, whose deliveries take room until they are settled.
+//! Delivers waiting messages to consumers, and charges the room of unsettled deliveries.
 
 use super::leave::Effects;
 use super::queue::{Queue, ROOM_CHARGE, ROOM_KEPT};

@@ -1,8 +1,9 @@
-//! A message dies, and stays as a pending dead letter while a full disk has no room for it elsewhere.
+//! A message dies: it is dead-lettered, or stays as a pending dead letter while the disk has no room for it
+//! elsewhere.
 //!
-//! One that moves is written anew, and the place that it had is free only after that. So it takes room for as long as
-//! there is enough of it for what gives room back. Without, it is out to nobody: its record says that it is here, and
-//! another, of a few bytes, that it was rejected, by who had it or by a queue that had no place for it.
+//! A dead letter is written anew, and its old place is free only after that. It uses the disk's room as long as that
+//! is not needed for freeing more. Otherwise it stays in the queue, out to nobody. Its own record still tells that it
+//! is here, and a record of a few bytes tells that it was rejected.
 
 use super::leave::Effects;
 use super::pending_dead_letters::PendingDeadLetters;
@@ -12,14 +13,15 @@ use crate::limits::{PENDING_DEAD_LETTER_BYTES_MAX, RECORD_SLACK_BYTES};
 use crate::message::{DeathReason, Deaths, Envelope};
 use crate::time::Time;
 
-/// Bytes of which a move takes a multiple, where it is written without others.
+/// The unit in which a move takes disk space, where it is written without others.
 const MOVED_BYTES: usize = 4096;
 
 /// Bytes of one death of a history, as most names are short.
 const DEATH_BYTES: usize = 128;
 
 impl Queue {
-    /// Lets an entry go that is neither ready nor out any more: it is dead-lettered as soon as there is room for that.
+    /// Removes an entry that is neither ready nor out any more. It is dead-lettered as soon as there is room for
+    /// that.
     pub(crate) fn die(&mut self, mut entry: Entry, reason: DeathReason, now: Time, effects: &mut Effects) {
         // It has a record here, or may get one where it goes.
         let is_kept =
@@ -64,7 +66,8 @@ impl Queue {
         }
     }
 
-    /// Tells whether the pending dead letters are at their limit: nothing else dies then, and nothing is given out that could.
+    /// Tells whether the pending dead letters are at their limit: nothing else dies then, and nothing is given out
+    /// that could.
     pub(crate) fn is_held_up(&self) -> bool {
         self.pending_dead_letters
             .as_ref()
@@ -76,12 +79,12 @@ impl Queue {
         self.pending_dead_letters.as_ref().is_some_and(|pending| pending.has(entry.envelope.sequence))
     }
 
-    /// Tells why a message is not given out again, if that is so.
+    /// The reason why a message is not given out again, if there is one.
     pub(crate) fn death_reason(&self, envelope: &Envelope) -> Option<DeathReason> {
         self.death_reason_after(envelope, envelope.failures)
     }
 
-    /// Tells why a message would not be given out again after so many failures, if that is so.
+    /// The reason why a message would not be given out again after this many failures, if there is one.
     pub(crate) fn death_reason_after(&self, envelope: &Envelope, failures: u32) -> Option<DeathReason> {
         if envelope.is_rejected {
             return Some(DeathReason::Rejected);

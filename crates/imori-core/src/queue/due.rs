@@ -1,4 +1,4 @@
-//! Messages that wait for their time: they come to the others when they are due, or are taken back before.
+//! Delayed messages become ready when they are due, or are cancelled before.
 
 use super::leave::Effects;
 use super::queue::Queue;
@@ -12,8 +12,8 @@ impl Queue {
         self.with_delayed(|delayed, _| delayed.insert(due, entry));
     }
 
-    /// Takes back the messages that this is the publisher's own name of, as long as they are not due; tells how
-    /// many these were. They go nowhere.
+    /// Cancels the delayed messages with this message id, unless they are due. Returns how many these were; they go
+    /// nowhere.
     pub fn cancel(&mut self, name: &[u8], now: Time, effects: &mut Effects) -> usize {
         self.move_due(now, effects);
         let mut cancelled = 0;
@@ -25,18 +25,19 @@ impl Queue {
         cancelled
     }
 
-    /// It has all that it had. What fell due while the broker was away is ready; where that is too much, the next
-    /// arrival makes some go, as it does after a release.
+    /// Ends the restoring of the queue. Messages that fell due while the broker was away are ready now. Where these
+    /// are too many, the next arrival makes some go, as it does after a release.
     pub fn all_restored(&mut self, now: Time) {
         self.move_due_in_place(now);
     }
 
-    /// Takes those that were due when something came.
+    /// Takes the delayed messages that were due by then.
     pub(crate) fn due_before(&mut self, now: Time) -> Vec<Entry> {
         std::iter::from_fn(|| self.pop_due(now)).collect()
     }
 
-    /// Lets wait with the others what is due by now; what then is too much goes, if that is how the queue is.
+    /// Makes the messages ready that are due by now. Where that is too much for a queue that drops its oldest
+    /// messages, these go.
     pub(crate) fn move_due(&mut self, now: Time, effects: &mut Effects) {
         if self.delayed.as_ref().and_then(|delayed| delayed.next_due()).is_none_or(|due| due > now) {
             return;
@@ -49,7 +50,7 @@ impl Queue {
         }
     }
 
-    /// Lets wait with the others what is due by now, however many these are.
+    /// Makes all messages ready that are due by now, however many these are.
     fn move_due_in_place(&mut self, now: Time) {
         while let Some(mut entry) = self.pop_due(now) {
             // It comes behind all that wait already.
@@ -61,7 +62,7 @@ impl Queue {
         }
     }
 
-    /// Takes the first of those that wait for their time, if it is due by now and in memory.
+    /// Takes the first delayed message, if it is due by now and in memory.
     fn pop_due(&mut self, now: Time) -> Option<Entry> {
         match self.with_delayed(|delayed, _| delayed.pop_due(now))? {
             Front::Entry(entry) => Some(entry),
@@ -69,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// Forgets one that waited for its time.
+    /// Forgets a delayed message.
     pub(crate) fn drop_delayed(&mut self, taken: TakenOut) {
         match taken {
             TakenOut::Entry(entry) => {
@@ -83,7 +84,7 @@ impl Queue {
         }
     }
 
-    /// Changes those that wait for their time, if there are any, and charges what that makes of their memory.
+    /// Changes the delayed messages, if there are any, and charges the change of their memory.
     pub(crate) fn with_delayed<R>(
         &mut self,
         change: impl FnOnce(&mut Delayed, &mut Pages) -> R,

@@ -1,6 +1,4 @@
-//! Gives out one message to somebody who asks for it and is no consumer.
-//!
-//! Where the first message is on disk the asker waits until its page is read, and asks again then.
+//! Gives out one message to a client that asks for it and is no consumer.
 
 use super::leave::Effects;
 use super::queue::Queue;
@@ -9,7 +7,7 @@ use crate::id::ConnectionId;
 use crate::message::DeathReason;
 use crate::time::Time;
 
-/// The answer to somebody who asks for one message.
+/// The answer to a client that asks for one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Got {
     /// A message is on its way.
@@ -71,13 +69,13 @@ impl Queue {
         Got::Pending
     }
 
-    /// Those who asked for a message and can be answered now.
+    /// The connections that asked for a message and can be answered now.
     pub(crate) fn answerable(&mut self) -> Vec<ConnectionId> {
         let is_known = !self.is_held_up() && (self.ready.is_empty() || self.ready.has_front());
         if is_known { self.take_askers() } else { Vec::new() }
     }
 
-    /// Those who asked for a message and wait, as the queue is deleted.
+    /// The connections that asked for a message and wait; they are answered as the queue is deleted.
     pub fn take_askers(&mut self) -> Vec<ConnectionId> {
         self.askers.take().map_or_else(Vec::new, |askers| *askers)
     }

@@ -10,16 +10,16 @@ use crate::name::Name;
 use crate::room::Allowance;
 use crate::time::Time;
 
-/// What follows from a change of a queue, to be seen to after it is unlocked.
+/// The effects of a change of a queue, to be carried out after it is unlocked.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Messages that go where the queue sends those that were not accepted.
+    /// Dead letters, on their way to the queue's dead-letter exchange.
     pub dead: Vec<DeadLetter>,
     /// Messages with a record that the queue is done with.
     pub settled: Vec<RecordRef>,
-    /// Deliveries of such messages that failed, or may.
+    /// Delivery counts of recorded messages that failed, or may.
     pub counted: Vec<DeliveryCount>,
-    /// The same of messages that died of it and are still here, for want of room.
+    /// Delivery counts of pending dead letters, which stay here for want of room.
     pub pending_dead_letters: Vec<DeliveryCount>,
     /// Pages with messages that were purged.
     pub purged: Vec<PurgedPage>,
@@ -30,13 +30,13 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Nothing yet, of a change that may fill so many bytes of the disk with dead letters.
+    /// No effects yet, of a change whose dead letters may take this many bytes of the disk.
     pub fn within(bytes: usize) -> Effects {
         Effects { room: Some(bytes), ..Effects::default() }
     }
 
-    /// Nothing yet, of a change with this allowance. Where room is ample the first of its dead letters moves, however
-    /// much that takes.
+    /// No effects yet, of a change with this allowance. Where room is ample the first of its dead letters moves,
+    /// however much that takes.
     #[inline]
     pub fn allowed(allowance: &Allowance<'_>) -> Effects {
         Effects { has_first: !allowance.is_scarce(), ..Effects::within(allowance.bytes()) }
@@ -52,7 +52,7 @@ impl Effects {
     }
 }
 
-/// A message that left a queue without being accepted, on its way to where the queue sends such.
+/// A message that left a queue without being accepted, on its way to the dead-letter exchange.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
     /// The record that says where it was, until another says where it is: none where it has none.
@@ -68,7 +68,7 @@ pub struct DeadLetter {
 }
 
 impl Queue {
-    /// Does what a consumer says of a delivery; tells whether it was out.
+    /// Settles a delivery as its consumer says; tells whether it was out.
     pub fn settle(&mut self, sequence: u64, outcome: Outcome, now: Time, effects: &mut Effects) -> bool {
         let Some(mut entry) = self.unsettled.remove(&sequence) else {
             return false;
@@ -95,7 +95,7 @@ impl Queue {
         true
     }
 
-    /// What would leave it as a dead letter if a delivery were settled so, if anything would.
+    /// The dead letter that settling a delivery with `outcome` would cause, if any.
     pub fn death(&self, sequence: u64, outcome: Outcome, now: Time) -> Option<DeadLetter> {
         let entry = self.unsettled.get(&sequence)?;
         let reason = match outcome {

@@ -1,4 +1,4 @@
-//! What died in a queue and is still there.
+//! The dead letters of a queue that are still in it, as the disk has no room for them elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::time::Time;
 /// How long a queue waits before it tries its pending dead letters again.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 
-/// Messages that died, by the sequence numbers of their deliveries: those that came first go first.
+/// Messages that died, by their sequence numbers: the oldest goes first.
 #[derive(Debug)]
 pub(crate) struct PendingDeadLetters {
     of: BTreeMap<u64, DeathReason>,

@@ -26,12 +26,12 @@ pub struct Arrival<'a> {
     pub now: Time,
 }
 
-/// What a queue did with a message.
+/// The result of publishing to a queue that took the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
     /// A consumer has it.
     Delivered,
-    /// It waits.
+    /// The message waits.
     Waiting,
 }
 
@@ -91,8 +91,10 @@ impl Queue {
         Ok(Published::Waiting)
     }
 
-    /// Tells whether so many messages, with so many bytes of bodies, would be refused now. Where messages are
-    /// refused, a delayed one has its place from its coming: once it is due nobody could be told.
+    /// Tells whether this many messages, with this many bytes of bodies, would be refused now.
+    ///
+    /// Where messages are refused, a delayed message takes its place when it comes: once it is due, its publisher
+    /// could not be told.
     pub fn refuses(&self, messages: u64, body_bytes: u64) -> bool {
         let (delayed, delayed_bytes) =
             self.delayed.as_ref().map_or((0, 0), |delayed| (delayed.len() as u64, delayed.body_bytes()));
@@ -105,7 +107,8 @@ impl Queue {
         if self.settings.overflow == Overflow::RejectPublishDeadLetter {
             let mut entry = self.entry(publication, arrival);
             self.gauge.add(Entry::CHARGE);
-            // While it is a pending dead letter, and after whatever end of the broker: it was never taken, and is not delayed either.
+            // This holds while the dead letter is pending, and after any end of the broker. The message was never
+            // taken, and is not delayed either.
             entry.envelope.is_rejected = true;
             self.die(entry, DeathReason::Overflow, arrival.now, effects);
         } else {
@@ -154,7 +157,7 @@ impl Queue {
         Entry { position: self.next_position(entry.envelope.priority, arrival.lsn), ..entry }
     }
 
-    /// Notes that the journal has what it holds.
+    /// Notes that the queue needs this record.
     pub(crate) fn need_record(&mut self, lsn: Lsn) {
         if self.keeps(lsn) {
             self.live_records.add(lsn);
@@ -166,8 +169,9 @@ impl Queue {
         self.settings.priority_max.unwrap_or(0).min(properties.priority.unwrap_or(0))
     }
 
-    /// A message that it had before the broker was away, to be restored, unless it is not due; and before it those
-    /// that were due when it came. `arrival` says when that was.
+    /// Restores a message that the queue had before a restart. `arrival` has the time when it came.
+    ///
+    /// Returns the message unless it is delayed, and before it the delayed messages that were due by then.
     pub(crate) fn found(
         &mut self,
         publication: &Publication<'_>,
@@ -202,13 +206,13 @@ impl Queue {
             || self.settings.length_bytes_max.is_some_and(|max| body_bytes > max)
     }
 
-    /// Tells whether it needs this record while it has the message.
+    /// Tells whether the queue needs this record while it has the message.
     pub(crate) fn keeps(&self, lsn: Lsn) -> bool {
         lsn != Lsn::NONE && self.durability.is_some_and(|durability| durability.level > Level::Memory)
     }
 }
 
-/// When somebody can have a message, if that is later than its coming. A dead letter waited before.
+/// The time when a message becomes ready, if that is later than its coming. A dead letter waited before.
 fn due(publication: &Publication<'_>, arrival: &Arrival<'_>) -> Option<Time> {
     let delay = publication.view().properties.delay_ms.filter(|_| arrival.deaths.is_none())?;
     Some(arrival.now.after(Duration::from_millis(u64::from(delay.get()))))

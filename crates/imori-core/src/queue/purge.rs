@@ -1,8 +1,8 @@
-//! Drops all messages of a queue that wait to be given out: those that are out, or not due, stay.
+//! Drops all messages of a queue that are ready; those that are out, or not due, stay.
 //!
-//! Of a message in memory, or whose record is known here, it is recorded that the queue is done with it. Of a page that
-//! is on disk nobody knows its records: it is recorded that the page is purged. Such a page stays on disk until the
-//! journal has none of its records any more, so that a start can tell which of those the queue is done with.
+//! Where the record of a message is known here, it is recorded that the queue is done with it. The records of a page
+//! on disk are not known: then it is recorded that the page is purged. A purged page stays on disk until the journal
+//! has none of its records, so that a start can tell which messages are gone.
 
 use super::leave::Effects;
 use super::queue::Queue;

@@ -36,10 +36,10 @@ pub(crate) const ROOM_KEPT: usize = 64;
 /// Bytes of the room for one unsettled delivery: a hash table is at most seven eighths full.
 pub(crate) const ROOM_CHARGE: usize = (size_of::<(u64, Entry)>() + 1) * 8 / 7;
 
-/// What makes a queue outlive the broker.
+/// The identity and safety of a queue that outlives the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Durability {
-    /// What its store knows it by.
+    /// The number of the queue in its store.
     pub id: DurableQueueId,
     /// How safe a persistent message is when it is confirmed.
     pub level: Level,
@@ -52,29 +52,29 @@ pub struct Queue {
     pub(crate) name: Name,
     pub(crate) settings: QueueSettings,
     pub(crate) durability: Option<Durability>,
-    /// Few queues have such.
+    /// Delayed messages; few queues have any.
     pub(crate) delayed: Option<Box<Delayed>>,
     pub(crate) dedup: Option<Box<Dedup>>,
     pub(crate) ready: Ready,
     pub(crate) unsettled: HashMap<u64, Entry, FixedState>,
-    /// Those of them that died and are here for want of room.
+    /// Unsettled messages that died and stay for want of room.
     pub(crate) pending_dead_letters: Option<Box<PendingDeadLetters>>,
-    /// What of it is on disk in pages.
+    /// The pages of the queue on disk.
     pub(crate) pages: Pages,
     /// Pages that are being written of entries that are in memory no more.
     pub(crate) writing: usize,
     /// Pages that are being written of entries that it has elsewhere too.
     pub(crate) copying: usize,
-    /// Those who wait until it is shorter, if its publishers do.
+    /// Publishers that wait until the queue is shorter, while it throttles.
     pub(crate) waiting_publishers: Option<Box<WaitingPublishers>>,
-    /// Those who asked for one message and wait for a page; few queues have such.
+    /// Connections that asked for one message and wait for a page; few queues have any.
     #[expect(clippy::box_collection, reason = "nearly every queue has none, and a box is a word")]
     pub(crate) askers: Option<Box<Vec<ConnectionId>>>,
     /// When it tries again to write pages.
     pub(crate) page_retry: Option<Time>,
     /// The records of messages that are in no page.
     pub(crate) live_records: LiveRecords,
-    /// What is known of the deliveries of messages that nobody has read since the start.
+    /// Delivery counts of messages that nobody has read since the start, by their records.
     pub(crate) counts: HashMap<Lsn, DeliveryCount, FixedState>,
     pub(crate) consumers: Consumers,
     pub(crate) is_retired: bool,
@@ -125,7 +125,7 @@ impl Queue {
         self.durability = Some(Durability { id, level: self.settings.level.unwrap_or(Level::Disk) });
     }
 
-    /// What makes it outlive the broker, if it does.
+    /// The identity in the store and the level of safety; `None` for a queue that ends with the broker.
     pub fn durability(&self) -> Option<Durability> {
         self.durability
     }
@@ -140,7 +140,7 @@ impl Queue {
         &self.name
     }
 
-    /// What its declaration fixed.
+    /// The properties that the declaration fixed.
     pub fn settings(&self) -> &QueueSettings {
         &self.settings
     }
@@ -271,7 +271,7 @@ impl Queue {
         Some(self.last_used.after(expires)).filter(|deadline| *deadline < Time::NEVER)
     }
 
-    /// What its store knows a message by, if that has a record in this queue.
+    /// The record of a message in this queue, if the queue is durable and the message has one.
     pub(crate) fn record_ref(&self, lsn: Lsn) -> Option<RecordRef> {
         let Durability { id, .. } = self.durability.filter(|_| lsn != Lsn::NONE)?;
         Some(RecordRef { queue: id, lsn })

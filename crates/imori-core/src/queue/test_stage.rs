@@ -1,4 +1,4 @@
-//! What the tests of a queue in memory share: one with readers who take as much as they have credit for, and messages.
+//! A queue in memory for tests, with messages, and with readers that take as much as they have credit for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

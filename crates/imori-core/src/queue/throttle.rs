@@ -27,8 +27,8 @@ impl Queue {
         true
     }
 
-    /// Begins or ends throttling, if it may keep so many bytes of memory; gives those who waited and go on. To be called
-    /// after each [`Queue::page_work`].
+    /// Begins or ends throttling, if the queue may keep `share` bytes of memory. Returns the publishers that go on.
+    /// To be called after each [`Queue::page_work`].
     pub fn weigh(&mut self, share: usize) -> Vec<ConnectionId> {
         let is_under_way = self.writing + self.copying > 0;
         if is_under_way && self.ready.memory() + self.delayed_memory() > throttled_above(share) {
@@ -40,7 +40,7 @@ impl Queue {
         self.go_on_asking(unthrottled)
     }
 
-    /// Adds those who wait for one message of the queue and can be answered.
+    /// Adds the connections that asked for one message and can be answered.
     fn go_on_asking(&mut self, mut go_on: Vec<ConnectionId>) -> Vec<ConnectionId> {
         if self.askers.is_some() {
             go_on.append(&mut self.answerable());
@@ -48,7 +48,7 @@ impl Queue {
         go_on
     }
 
-    /// Throttles nobody any longer; gives those who waited.
+    /// Ends throttling; returns the publishers that waited.
     pub fn unthrottle(&mut self) -> Vec<ConnectionId> {
         self.waiting_publishers.take().map_or_else(Vec::new, |throttle| throttle.end())
     }

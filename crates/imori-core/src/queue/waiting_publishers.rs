@@ -1,4 +1,4 @@
-//! Those who wait until a queue is shorter, and from where on they do.
+//! Publishers that wait until a queue is shorter, and the length at which they do.
 
 use crate::id::ConnectionId;
 use crate::limits::{THROTTLE_BYTES, THROTTLE_SHARES};
@@ -9,12 +9,12 @@ use crate::memory::Gauge;
 pub(crate) struct WaitingPublishers {
     /// In the order in which they came.
     waiting: Vec<ConnectionId>,
-    /// It is counted here.
+    /// The gauge that counts the queue as throttling.
     gauge: Gauge,
 }
 
 impl WaitingPublishers {
-    /// One for which nobody waits yet.
+    /// Begins throttling; no publisher waits yet.
     pub(crate) fn begin(gauge: Gauge) -> WaitingPublishers {
         gauge.note_throttle(true);
         WaitingPublishers { waiting: Vec::new(), gauge }

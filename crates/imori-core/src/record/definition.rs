@@ -25,7 +25,7 @@ pub enum Definition {
         vhost: VhostId,
         /// Its name.
         name: Name,
-        /// What was asked of it.
+        /// The settings of its declaration.
         settings: QueueSettings,
     },
     /// A durable queue is deleted, with its bindings.
@@ -41,7 +41,7 @@ pub enum Definition {
         name: Name,
         /// How it chooses.
         kind: ExchangeKind,
-        /// What it was declared with.
+        /// The settings of its declaration.
         settings: Settings,
     },
     /// A durable exchange is deleted, with the bindings from it and to it.
@@ -53,7 +53,7 @@ pub enum Definition {
     },
     /// A durable queue or exchange is bound to a durable exchange.
     Binding(BindingDefinition),
-    /// Such a binding is taken out.
+    /// A binding is removed.
     BindingGone(BindingDefinition),
 }
 
@@ -95,13 +95,13 @@ pub enum Table {
 /// A row that a definition makes, or takes away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// It is there from now on.
+    /// The row is there from now on.
     Put {
         /// Where.
         table: Table,
         /// Its key.
         key: Vec<u8>,
-        /// What it says.
+        /// The content of the row.
         value: Vec<u8>,
     },
     /// Some rows are gone.

@@ -1,9 +1,9 @@
 //! A message and where it went, as one record: so it is in all of its queues after a crash, or in none.
 //!
-//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms u32`
-//! those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
-//! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`,
-//! its deaths if the flags name them, `text` with its length in 32 bits, and the body to the end.
+//! `version u8, origin u8, flags u8`, of the optional fields `priority u8, expiration_ms u32, timestamp u64, delay_ms
+//! u32` those that the flags name, `time u64, exchange short, subject short`, the queues as `count u32` and so many
+//! times `u64`, the spans of its properties as `count u8` and so many times `number u8, start u16, len u16`, its
+//! deaths if the flags name them, `text` with its length in 32 bits, and the body to the end.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const DELAY: u8 = 1 << 6;
 /// A message as its record tells of it.
 #[derive(Debug, Clone)]
 pub struct MessageRecord<'a> {
-    /// What the broker reads of its headers.
+    /// The properties that the broker reads of its headers.
     pub properties: Properties,
     /// Its header block, in its origin's own form.
     pub text: &'a [u8],
@@ -60,8 +60,8 @@ pub fn message_bytes_max(
     FIELDS_BYTES + address + 8 * queue_count + spans + deaths + view.text.len() + view.body.len()
 }
 
-/// Writes a message that goes to these queues; who hands it to the journal knows that it takes
-/// [so much](message_bytes_max).
+/// Encodes a message for these queues. The caller that hands it to the journal has checked its
+/// [size](message_bytes_max).
 #[must_use]
 pub fn encode_message(
     view: &MessageView<'_>,
@@ -75,7 +75,7 @@ pub fn encode_message(
     out
 }
 
-/// The same, behind what is there.
+/// Appends a message record to `out`; see [`encode_message`].
 pub(crate) fn push_message(
     out: &mut Vec<u8>,
     view: &MessageView<'_>,
@@ -162,7 +162,8 @@ fn push_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&count.to_le_bytes());
 }
 
-/// `count u16, first u16`, then each death: `queue short, reason u8, count u64, time u64, exchange short, subject short`.
+/// `count u16, first u16`, then each death: `queue short, reason u8, count u64, time u64, exchange short, subject
+/// short`.
 fn push_deaths(out: &mut Vec<u8>, deaths: &Deaths) {
     push_count(out, deaths.len());
     push_count(out, deaths.first_index());

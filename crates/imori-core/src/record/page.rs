@@ -32,12 +32,12 @@ pub struct PageEntry {
     pub lsn: Lsn,
     /// Its position: higher than that of every entry before it in its priority; or when it is due.
     pub position: u64,
-    /// What it says. Those of a page share its memory.
+    /// The payload. Entries of one page share its memory.
     pub payload: Bytes,
 }
 
-/// Writes the entries of a page, into one piece of memory that goes back as a whole: thousands of small ones between
-/// those that wait would leave holes there, which is memory that nobody has any use for.
+/// Encodes the entries of a page into one piece of memory, which is freed as a whole. Thousands of small pieces
+/// between entries that wait would leave holes that nobody can use.
 #[must_use]
 pub fn encode_page(draft: &PageDraft) -> Vec<PageEntry> {
     let mut page = Vec::with_capacity(draft.written_bytes());
@@ -120,7 +120,7 @@ pub(crate) fn decode_delayed_entry(lsn: Lsn, payload: &[u8]) -> Result<FoundDela
     Ok(FoundDelayed { lsn, due, sequence: head.sequence, body_bytes: view.body.len() as u64, name })
 }
 
-/// What stands before the message.
+/// The fields of an entry in front of its message.
 struct EntryHead {
     failures: u32,
     sequence: u64,

@@ -1,8 +1,8 @@
-//! What became of messages in durable queues.
+//! Records of messages that durable queues settled, and of delivery counts.
 //!
-//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`.
-//! Counted: `version u8`, then `queue u64, lsn u64, failures u32, flags u8` each; version 1 had no flag for messages that
-//! were rejected.
+//! Settled: `version u8`, then for each queue `queue u64, count u32` and so many times `lsn u64`. Counted: `version
+//! u8`, then `queue u64, lsn u64, failures u32, flags u8` each. Version 1 had no flag for messages that were
+//! rejected.
 
 use super::fields::{Fields, RecordError};
 use super::{NewRecord, RecordKind};
@@ -38,20 +38,20 @@ pub fn settle_records(record_refs: &[RecordRef]) -> Vec<NewRecord> {
     pieces.map(|piece| NewRecord::new(RecordKind::Settle, encode_settle(piece))).collect()
 }
 
-/// Bytes that [`settle_records`] of so many messages have at most, as records are counted: the number of each, and of
-/// its queue, which those that follow each other share.
+/// The most bytes that [`settle_records`] takes in the journal for this many messages. Each takes its number and that
+/// of its queue, which neighbours share.
 #[must_use]
 pub fn settles_bytes_max(count: usize) -> usize {
     20 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
-/// The same of [`count_records`].
+/// The most bytes that [`count_records`] takes in the journal for `count` messages.
 #[must_use]
 pub fn counts_bytes_max(count: usize) -> usize {
     21 * count + (1 + RECORD_SLACK_BYTES) * count.div_ceil(RECORD_ENTRIES_MAX)
 }
 
-/// The records of what is known of deliveries, as many as it takes.
+/// Makes the records of these delivery counts, as many as it takes.
 #[must_use]
 pub fn count_records(counts: &[DeliveryCount]) -> Vec<NewRecord> {
     let pieces = counts.chunks(RECORD_ENTRIES_MAX);

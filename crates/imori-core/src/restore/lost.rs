@@ -1,7 +1,7 @@
-//! Queues that have messages and that nobody declares, because their definitions were damaged.
+//! Queues that have messages but no declaration, because their definitions were damaged.
 //!
-//! A queue that was deleted has messages too, for a while. But the record that it is gone comes after all of its
-//! messages, and no checkpoint frees that before it frees those: a queue without it was not deleted.
+//! A deleted queue has messages too, for a while. But the record of its deletion comes after all of its messages, and
+//! checkpoints free records in order. So a queue without that record was not deleted.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::name::Name;
 use crate::queue::QueueSettings;
 use crate::record::Definition;
 
-/// Those of one start.
+/// The lost queues of one start.
 #[derive(Debug)]
 pub(crate) struct LostQueues {
     vhost: VhostId,
@@ -20,7 +20,7 @@ pub(crate) struct LostQueues {
 }
 
 impl LostQueues {
-    /// None yet; they come back in this vhost.
+    /// No lost queues yet; they come back in this vhost.
     pub(crate) fn of(vhost: VhostId) -> LostQueues {
         LostQueues { vhost, gone: BTreeSet::new(), made: Vec::new() }
     }
@@ -48,7 +48,7 @@ impl LostQueues {
         Some(definition)
     }
 
-    /// Those that were made.
+    /// The definitions that were made for them.
     pub(crate) fn made(&self) -> &[(Lsn, Definition)] {
         &self.made
     }

@@ -1,7 +1,7 @@
-//! The pages that a start finds, and where what the journal has goes among them.
+//! The pages that a start finds, and the places of journal messages among them.
 //!
-//! Bodies are not read. The numbers of the records of a page are, where the journal may tell something about them:
-//! what is in both is taken once, and what is settled of a page is known exactly.
+//! Bodies are not read. The record numbers of a page are read only if the journal may know something about them. Then
+//! a message that is in both is taken once, and the settled messages of a page are known exactly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub(crate) struct RestoredPages {
     gone: Vec<GonePage>,
     /// Pages that were purged.
     purged: BTreeSet<PagePlace>,
-    /// Those of them that may have records which the journal has too, once all messages are taken.
+    /// Purged pages with records that the journal may have too, once all messages are taken.
     kept_purged: Vec<PurgedPage>,
     /// The journal has what is at or above this.
     floor: Lsn,
@@ -54,7 +54,7 @@ struct RestoredPage {
     facts: PageFacts,
     live: u32,
     settled: Ranges,
-    /// What is in it, if that is delayed messages.
+    /// The delayed messages in the page, if it holds any.
     delayed: Vec<FoundDelayed>,
 }
 
@@ -127,8 +127,8 @@ impl RestoredPages {
         self.forget_if_gone(place);
     }
 
-    /// The pages whose numbers have to be read: those with records that the journal may have too, and those of
-    /// which it tells something.
+    /// The pages whose record numbers have to be read: the journal may have these records too, or something about
+    /// them.
     pub(crate) fn needing_lists(
         &mut self,
         floor: Lsn,
@@ -137,7 +137,7 @@ impl RestoredPages {
         self.floor = floor;
         let mut lsns: BTreeMap<DurableQueueId, BTreeSet<Lsn>> = BTreeMap::new();
         if !self.pages.is_empty() {
-            // One that is ready since may be in a page of its priority too.
+            // A message that became ready since may be in a page of its priority too.
             for RecordRef { queue, lsn } in told.chain(self.delayed.keys().copied()) {
                 lsns.entry(queue).or_default().insert(lsn);
             }
@@ -189,7 +189,7 @@ impl RestoredPages {
         self.listed.contains(record_ref) || self.delayed.contains_key(record_ref)
     }
 
-    /// What is known of the deliveries of messages that are in pages.
+    /// The delivery counts of messages that are in pages, by queue.
     pub(crate) fn counts(
         &self,
         counts: &HashMap<RecordRef, DeliveryCount, FixedState>,
@@ -246,9 +246,9 @@ impl RestoredPages {
 /// A message that the journal has and no page.
 #[derive(Debug)]
 pub(crate) enum Waiting {
-    /// It is in memory.
+    /// The message is in memory.
     Entry(Entry),
-    /// It stays where it is.
+    /// The message stays in the journal.
     InJournal(InJournal),
 }
 
@@ -279,9 +279,9 @@ impl From<Waiting> for Found {
 
 /// Puts messages, which come by rising number, between the pages of their queue and priority.
 ///
-/// An entry that is in no page was given out before its neighbours were written, or came after them. Whatever comes
-/// has a position behind all before it, and not below that of its own record: an entry that may have one behind the
-/// first of a page came after that, and so after all of it.
+/// A message in no page was given out before its neighbours were written, or came after them. Each position is above
+/// all before it, and not below that of the message's own record. So a message whose record stands behind the first
+/// of a page came after all of that page.
 pub(crate) fn put_in_order(pages: Vec<FoundPage>, waiting: Vec<Waiting>) -> Vec<Found> {
     let mut found = Vec::with_capacity(pages.len() + waiting.len());
     let mut waiting = waiting.into_iter().peekable();

@@ -1,8 +1,7 @@
-//! From what a store kept to the queues that it was: definitions first, then what became of messages, then the
-//! messages.
+//! Restores queues from a store: first definitions, then settlements and counts, then messages.
 //!
-//! It is handed rows and records and reads no disk. Exclusive and auto-delete queues left nothing; a
-//! message of a queue that is deleted is passed over.
+//! Rows and records are handed in; no disk is read here. Exclusive and auto-delete queues left nothing. Messages of a
+//! deleted queue are passed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ use crate::route::{ExchangeKind, Settings, Target};
 use crate::time::Time;
 use crate::topology::Topology;
 
-/// What was restored, in numbers.
+/// The numbers of a start: queues, messages, and definitions that did not apply.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
     /// Durable queues.
@@ -49,10 +48,10 @@ pub struct Awakening {
     pub failed: Vec<u64>,
 }
 
-/// What of the messages of the journal stays there.
+/// The limits that decide which messages stay in the journal at a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
-    /// What comes after so many bytes were taken into memory.
+    /// Bytes that are taken into memory; later messages stay in the journal.
     pub after_bytes: usize,
     /// About how many bytes of it are read at once later.
     pub page_bytes: usize,
@@ -64,10 +63,10 @@ pub struct Restore {
     gauge: Gauge,
     now: Time,
     was_clean: bool,
-    /// What has a record below this one may have been given out, however the last process ended.
+    /// Messages with records below this one may have been given out, however the last process ended.
     doubtful_below: Lsn,
     rows: BTreeMap<(Table, Vec<u8>), Vec<u8>>,
-    /// What rows were that definitions of the journal changed.
+    /// The former values of rows that definitions of the journal changed.
     amended: BTreeMap<(Table, Vec<u8>), Option<Vec<u8>>>,
     queues: BTreeMap<DurableQueueId, (Queue, Vec<Waiting>)>,
     leaving: Leaving,
@@ -180,7 +179,7 @@ impl Restore {
         Ok(())
     }
 
-    /// What a queue is called that is defined.
+    /// The name of a defined queue.
     pub fn queue_name(&self, id: DurableQueueId) -> Option<&Name> {
         self.queues.get(&id).map(|(queue, _)| queue.name())
     }
@@ -281,8 +280,8 @@ impl Restore {
         Ok(())
     }
 
-    /// The pages of which the numbers of records are needed, once it has what queues are done with and what is known
-    /// of deliveries; the journal has what is at or above `floor`.
+    /// The pages whose record numbers have to be read. To be called once settlements and delivery counts are known.
+    /// The journal has records at or above `floor`.
     pub fn pages_to_list(&mut self, floor: Lsn) -> Vec<PagePlace> {
         let counted = self.counts.keys().copied();
         self.pages.needing_lists(floor, self.settled.iter().copied().chain(counted))
@@ -333,7 +332,7 @@ impl Restore {
             return Ok(false);
         }
         let is_delayed = record.properties.delay_ms.is_some() && record.deaths.is_none();
-        // Of those of which more is known there are few.
+        // Few messages have such a count.
         let is_counted = |queue: &DurableQueueId| self.counts.contains_key(&RecordRef { queue: *queue, lsn });
         let file = file.filter(|_| self.taken_bytes >= self.leaving.after_bytes);
         if let Some(file) = file.filter(|_| !is_delayed && !queues.iter().any(is_counted)) {
@@ -365,8 +364,8 @@ impl Restore {
         self.pages.take_gone()
     }
 
-    /// Gives the queues to whoever keeps them, and routes to them. Gives which of them are to be woken, as soon
-    /// as somebody can be sent what follows from it, and what was restored.
+    /// Hands the queues over by `add_queue`, and routes to them. Returns the queues to wake once their effects can be
+    /// sent, and what was restored, in numbers.
     pub fn finish(
         mut self,
         topology: &mut Topology,

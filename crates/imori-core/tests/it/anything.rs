@@ -1,4 +1,4 @@
-//! What the journal says is what memory has, after anything at all; and each part of it loses nothing.
+//! The journal and the memory agree after any commands, and no part of the journal loses anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl<'w> Random<'w> {
         }
     }
 
-    /// What one command says, from four numbers.
+    /// Carries out one command, which four numbers choose.
     fn act(&mut self, (verb, a, b, c): (u8, u8, u8, u8)) {
         let (world, client, reader) = (self.world, self.client, self.reader);
         let pick = usize::from(a) % QUEUES.len();
@@ -183,7 +183,7 @@ fn put_back(world: &TestWorld, reader: Caller<'_>) {
     broker::delete_queue(world, &reader.actor(), b"mem").expect("nobody deleted it");
 }
 
-/// What queues hold by the records alone.
+/// The messages that queues hold by the records alone.
 fn told(journal: &Journal) -> BTreeSet<RecordRef> {
     let mut record_refs = BTreeSet::new();
     let mut queues = BTreeSet::new();

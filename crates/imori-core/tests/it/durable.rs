@@ -1,4 +1,4 @@
-//! What the journal says is what memory has, after moves of every kind.
+//! The journal and the memory agree after moves of every kind.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) fn journal(world: &TestWorld) -> Journal {
     world.journal.borrow().clone()
 }
 
-/// What is ready in memory, and what is after a crash: both have to be the same.
+/// Checks that the same messages are ready in memory and after a crash.
 fn check_same(world: &TestWorld, names: &[&str], expected: &[usize]) {
     let back = restored(&journal(world), world.now());
     for (name, expected) in names.iter().zip(expected) {

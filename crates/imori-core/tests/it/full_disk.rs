@@ -59,7 +59,7 @@ fn one_out(world: &TestWorld) -> Caller<'_> {
     client
 }
 
-/// What waits in the two queues, and what is out, now and after the next start, which has room.
+/// Checks how many messages the two queues have, now and after the next start, which has room.
 fn check(world: &TestWorld, now: [usize; 2], later: [usize; 2], how: &str) {
     let depths = ["q", "dead"].map(|name| world.depth(name).expect("it is there"));
     assert_eq!(depths.map(|(ready, unsettled)| ready + unsettled), now, "{how}");

@@ -1,5 +1,6 @@
-//! What is larger than the journal takes in one record or group: a publish or a commit of it is refused whole, and a
-//! dead letter goes to its queues in parts.
+//! Messages that are larger than a record or a group of the journal: a publish or a commit of these is refused whole.
+//!
+//! A dead letter of many goes to its queues in parts.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a start takes into memory and what stays in the journal, and which definitions are gone.
+//! A start takes some messages into memory, leaves others in the journal, and forgets definitions that are gone.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::durable::durable;
 
 const QUEUE: DurableQueueId = DurableQueueId(1);
 
-/// What a message is that a start finds.
+/// The history of a message that a start finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
     Delayed,
-    /// It was delayed, waited, and died since.
+    /// The message was delayed, waited, and died since.
     DeadLetter,
-    /// It died and was never delayed.
+    /// The message died and was never delayed.
     DeadAtOnce,
     /// Something is known of its deliveries.
     Counted,

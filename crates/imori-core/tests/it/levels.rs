@@ -1,5 +1,4 @@
-//! What a confirm promises and what it waits for, where queues of different levels get the message, and how much
-//! may be in one group of records.
+//! Confirms of messages that go to queues of different levels, and the limit of one group of records.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What waits in a queue is dropped for good; what is out, or not due, stays.
+//! A purge drops waiting messages for good; those that are out, or not due, stay.
 
 use std::time::Duration;
 

@@ -66,14 +66,14 @@ pub(crate) fn asleep(journal: &Journal, now: Time) -> (TestWorld, Vec<Awakening>
     (world, awakenings)
 }
 
-/// The same, and it goes on.
+/// Restores a world and wakes its queues, so that it goes on.
 pub(crate) fn restored(journal: &Journal, now: Time) -> TestWorld {
     let (world, awakenings) = asleep(journal, now);
     awakenings.iter().for_each(|awakening| queue_restored(&world, awakening));
     world
 }
 
-/// What a queue gives out now, each message with its record, its failures and its deaths.
+/// The messages that a queue gives out now, each with its record, its failures and its deaths.
 pub(crate) fn ready(world: &TestWorld, name: &str) -> Vec<(Lsn, String)> {
     let Some(id) = world.queue(name) else { return Vec::new() };
     let (now, bodies) = (world.now(), bodies(&world.journal.borrow()));

@@ -1,4 +1,4 @@
-//! What a start says of what it restored, and what it marks.
+//! A start counts the messages that it restored, and marks those that may have been given out.
 
 use imori_core::confirm::Lsn;
 use imori_core::delivery::{DeliveryCount, RecordRef};

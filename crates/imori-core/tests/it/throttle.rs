@@ -1,4 +1,4 @@
-//! Who publishes to a queue that grows faster than the disk takes its pages waits, and nobody else.
+//! Publishers of a queue that grows faster than the disk takes its pages wait, and nobody else does.
 
 use imori_core::authorize::{Identity, Policy};
 use imori_core::broker::{

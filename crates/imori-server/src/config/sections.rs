@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use super::address::ListenAddress;
 use super::declare::sections;
+use super::host::{HostAndPort, HostName};
+use super::log_output::LogOutput;
 use super::origin::Origin;
 use super::quantity::{Bytes, Millis, Seconds};
 use super::setting::{Names, choice};
@@ -49,7 +51,7 @@ sections! {
         vhosts: Names = Names::one("/");
         /// Names of this host. A client that gives one of them instead of a vhost enters `/`, as
         /// it does with `localhost` or an IP address.
-        host_names: Vec<String> = Vec::new();
+        host_names: Vec<HostName> = Vec::new();
         /// How long connections may finish what they have begun when the broker is asked to stop.
         shutdown_deadline_s: Seconds = Seconds(10), in Seconds(1)..=Seconds(3600);
         /// Above this share of the memory that the process may use, publishers wait.
@@ -150,7 +152,7 @@ sections! {
         /// How long a client may stay after it was told that the broker stops.
         lame_duck_ms: Millis = Millis(1_000), in Millis(0)..=Millis(600_000);
         /// Other addresses of this broker, `host:port`, that its clients may connect to.
-        connect_urls: Vec<String> = Vec::new();
+        connect_urls: Vec<HostAndPort> = Vec::new();
         /// The name of the broker in INFO.
         server_name: String = String::from("imori");
     }
@@ -163,9 +165,11 @@ sections! {
         origins: Vec<Origin> = Vec::new();
     }
 
-    /// The log, written to standard error.
+    /// The log.
     log: Log {
-        /// The least important level that is still written.
+        /// Where it is written. SIGUSR1 opens a file anew, so that it can be moved away before.
+        output: LogOutput = LogOutput::StandardError;
+        /// The least important level that is still written. SIGHUP takes over another.
         level: LogLevel = LogLevel::Info;
         /// `text` is one line for people, `json` one object for machines.
         format: LogFormat = LogFormat::Text;
@@ -249,7 +253,8 @@ mod tests {
         assert_eq!(set("limits.message_bytes", &text("2MiB")).unwrap().limits.message_bytes, Bytes::mib(2));
         assert_eq!(set("log.format", &text("json")).unwrap().log.format, LogFormat::Json);
         assert_eq!(set("broker.data_dir", &text("/srv")).unwrap().broker.data_dir, PathBuf::from("/srv"));
-        assert_eq!(set("broker.host_names", &text("mq.example")).unwrap().broker.host_names, ["mq.example"]);
+        let named = set("broker.host_names", &text("mq.example")).unwrap();
+        assert_eq!(named.broker.host_names.first().map(HostName::as_str), Some("mq.example"));
         assert!(set("listeners.stomp", &Value::List(Vec::new())).unwrap().listeners.stomp.is_empty());
     }
 
@@ -283,7 +288,11 @@ mod tests {
             ("stomp.keep_open_after_error", Value::Integer(1), "`true` or `false`"),
             ("cells.write", text("all"), "one of `any`, `own`"),
             ("broker.vhosts", Value::Integer(1), "a list of at least one string, none of them twice"),
-            ("broker.host_names", Value::Integer(1), "a list, each item a string"),
+            (
+                "broker.host_names",
+                Value::Integer(1),
+                "a list, each item a host name such as `mq.example`, without scheme and port",
+            ),
             (
                 "listeners.stomp",
                 text("host:1"),

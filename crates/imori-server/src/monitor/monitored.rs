@@ -11,6 +11,7 @@ use imori_core::time::Time;
 use imori_core::world::Counter;
 
 use super::process::CpuMeter;
+use crate::config::HostName;
 use crate::shared::{CellHandle, Shared};
 
 /// A broker as the monitor sees it.
@@ -23,7 +24,7 @@ pub(crate) struct Monitored {
     /// Where the monitor listens.
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Vec<String>,
+    pub(crate) host_names: Vec<HostName>,
     /// The settings of NATS listeners, if there are any.
     pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
     /// The name that people gave to the broker.

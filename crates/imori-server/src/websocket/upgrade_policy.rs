@@ -15,7 +15,7 @@ use tungstenite::error::ProtocolError;
 use tungstenite::handshake::machine::TryParse;
 use tungstenite::handshake::server::{Request, create_response, write_response};
 
-use crate::config::{Origin, ProtocolName};
+use crate::config::{HostName, Origin, ProtocolName};
 use crate::host_names::{UNKNOWN_HOST, is_host_known};
 
 /// Subprotocols, the best first.
@@ -33,7 +33,7 @@ pub(crate) struct UpgradePolicy {
     pub(crate) protocols: Vec<ProtocolName>,
     /// Web pages that may connect.
     pub(crate) origins: Vec<Origin>,
-    pub(crate) host_names: Vec<String>,
+    pub(crate) host_names: Vec<HostName>,
     pub(crate) message_bytes_max: u64,
     pub(crate) login_timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! What a queue does with delayed messages on disk, step by step: how much goes there, and what an answer changes.
+//! Steps of a queue with delayed messages on disk: how much goes there, and the effect of each answer.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ fn write(queue: &mut Queue, drafts: &[PageDraft]) {
     }
 }
 
-/// What is given out by then: the record of each, its failures and whether it was given out before.
+/// Consumes all messages that are due; gives for each its failures, and whether it was given out before.
 fn given(queue: &mut Queue, now: Time, effects: &mut Effects) -> Vec<(u32, bool)> {
     queue.add_consumer(READER, 0, false, NOW);
     queue.wake(READER);

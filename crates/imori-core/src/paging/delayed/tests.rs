@@ -19,11 +19,11 @@ use crate::queue::{Arrival, QueueSettings};
 use crate::record::{RecordKind, encode_counts, encode_message, encode_settle};
 use crate::restore::Leaving;
 
-/// What became of a message.
+/// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// It was given out under this number, and came back perhaps.
+    /// The message was given out under this number, and perhaps came back.
     Out(u64),
     Released,
     Over,
@@ -280,7 +280,7 @@ impl Bench {
         self.follow_up();
     }
 
-    /// What the checkpointer does when the journal has too many files: afterwards nobody needs them.
+    /// Frees the journal as the checkpointer does when it has too many files: nobody needs them afterwards.
     fn free_the_journal(&mut self) -> Result<(), TestCaseError> {
         loop {
             self.rest();

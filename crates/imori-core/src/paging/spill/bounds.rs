@@ -1,4 +1,4 @@
-//! What a queue asks of the disk exactly at its bounds, and what an answer changes that comes late.
+//! Bounds of paging: the work that a queue asks for exactly at its limits, and answers that come late.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a queue asks of the disk, step by step: how much it cuts, what it copies, and what an answer changes.
+//! Steps of paging: how much a queue cuts, which messages it copies, and the effect of each answer.
 
 use std::sync::Arc;
 

@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same queue, written without a thought for cost.
+/// A second queue, written without a thought for cost.
 #[derive(Default)]
 struct Model {
     ready: Vec<Modelled>,
