@@ -72,7 +72,7 @@ pub(crate) fn read<'t>(
             }
             Field::Priority => properties.priority = properties.priority.or_else(|| number(value)),
             Field::Expiration => {
-                properties.expiration_ms = properties.expiration_ms.or_else(|| number(value))
+                properties.expiration_ms = properties.expiration_ms.or_else(|| number(value));
             }
             Field::Timestamp => properties.timestamp = properties.timestamp.or_else(|| parse_u64(value)),
             Field::Forged | Field::User => {}

@@ -497,7 +497,7 @@ impl Connection {
         world.with_outbound(self.client.connection, |outbound| {
             let confirm = self.client.unconfirmed;
             outbound.answer(SESSION, confirm, |out| {
-                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level)
+                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level);
             });
         });
     }

@@ -283,7 +283,7 @@ impl<'a> SendHeaders<'a> {
             }
             Field::Persistent => properties.is_persistent = value == b"true",
             Field::Priority => {
-                properties.priority = u8::try_from(number("priority", u64::from(u8::MAX))?).ok()
+                properties.priority = u8::try_from(number("priority", u64::from(u8::MAX))?).ok();
             }
             Field::Expiration => {
                 properties.expiration_ms = u32::try_from(number("expiration", u64::from(u32::MAX))?).ok();

@@ -366,7 +366,7 @@ fn consume<W: World>(
         if let Some(receipt) = receipt {
             let confirm = client.unconfirmed;
             outbound.answer(SESSION, confirm, |out| {
-                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level)
+                push_receipt(out, receipt, ReceiptKind::Plain, confirm.level);
             });
             // Whoever asks for a receipt waits for it first.
             outbound.start_after_answers(reader);
