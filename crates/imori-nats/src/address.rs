@@ -1,8 +1,8 @@
 //! Subjects and the addresses that they stand for.
 //!
-//! A subject is one of the topic exchange, but for two that the broker gives a meaning:
-//! `imori.inbox.…` is an inbox that it made, and `imori.queue.…` a queue. In the name of a queue `%XX`
-//! stands for a byte that a subject cannot hold.
+//! A subject is one of the topic exchange, with two exceptions. `imori.inbox.…` is an inbox that the broker
+//! made, and `imori.queue.…` a queue. In the name of a queue `%XX` stands for a byte that a subject cannot
+//! hold.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! The header text of a message that a NATS client sent: its reply subject and after it its header block,
-//! either of which may be empty.
+//! The header text of a message that a NATS client sent. The reply subject comes first, then the header
+//! block; either may be empty.
 //!
 //! The properties are noted when the message comes in, in one pass over the lines. User headers are
 //! read only when another protocol or a headers exchange asks.

@@ -1,6 +1,7 @@
 //! The broker's runtime: cells, sockets, timers, limits.
 
 mod server;
+mod operator;
 mod start;
 mod monitor;
 mod thread;
@@ -24,13 +25,14 @@ mod cell_state;
 mod slots;
 mod host_names;
 mod clock;
-mod limits;
 pub mod config;
+mod limits;
 
-pub use cell_state::turns::Turns;
+pub use cell_state::turn_counter::TurnCounter;
 pub use checkpoint::checkpointer::{Pauses, checkpoint_last, checkpoint_once};
 pub use checkpoint::host::CheckpointHost;
 pub use internal::{InternalClient, InternalClients, InternalError};
+pub use operator::OperatorRequest;
 pub use server::{Listener, Server, StopHandle};
 pub use shared::ServeError;
 pub use start::small_disk::{SmallDisk, small_disk};

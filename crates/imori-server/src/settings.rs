@@ -18,6 +18,6 @@ pub(crate) struct Settings {
     pub(crate) upgrade_policy: Arc<UpgradePolicy>,
     /// How long a cell looks for more to do before it sleeps.
     pub(crate) spin: Duration,
-    /// Development on a network that is trusted: who comes from elsewhere counts as local.
+    /// Development on a network that is trusted: clients from elsewhere count as local.
     pub(crate) trusts_network: bool,
 }

@@ -22,7 +22,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::cell_state::counters::Counters;
 use crate::cell_state::load::Load;
 use crate::cell_state::pulse::Pulse;
-use crate::cell_state::turns::Turns;
+use crate::cell_state::turn_counter::TurnCounter;
 use crate::clock::Clock;
 use crate::config::{ProtocolName, WritePolicy};
 use crate::limits::{DISK_FAILURE_GOODBYE, INTERNAL_CLIENTS_MAX};
@@ -43,7 +43,7 @@ pub(crate) type TcpLink = Link<TcpWire>;
 /// How every cell can write a connection's socket and wake its task.
 pub(crate) struct TcpWire {
     pub(crate) writer: Writer,
-    /// Whoever has something for it writes it, or its own cell alone, which others wake.
+    /// Which cells write it: each that has something for it, or its own alone, which others wake.
     pub(crate) policy: WritePolicy,
     /// Wakes the connection's own task, once that has run.
     pub(crate) waker: Option<Waker>,
@@ -125,7 +125,7 @@ pub(crate) struct CellHandle {
     /// Connections for it to take over.
     pub(crate) arrivals: mpsc::UnboundedSender<Arrival>,
     pub(crate) load: Load,
-    pub(crate) turns: Turns,
+    pub(crate) turns: TurnCounter,
     pub(crate) pulse: Pulse,
     pub(crate) counters: Counters,
     /// The traffic of its connections that are gone.
@@ -141,7 +141,7 @@ impl CellHandle {
             internal_clients: AtomicUsize::new(0),
             arrivals,
             load: Load::new(),
-            turns: Turns::default(),
+            turns: TurnCounter::default(),
             pulse: Pulse::default(),
             counters: Counters::default(),
             gone: Gone::default(),

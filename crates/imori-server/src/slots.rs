@@ -39,7 +39,7 @@ struct Free {
 impl<T> RefUnwindSafe for Slots<T> {}
 
 impl<T> Slots<T> {
-    /// A table for so many values.
+    /// A table with places for `max` values.
     pub(crate) fn new(max: usize) -> Slots<T> {
         let pages = (0..max.div_ceil(PAGE_SLOTS)).map(|_| OnceLock::new()).collect();
         let max = u32::try_from(max).unwrap_or(u32::MAX);

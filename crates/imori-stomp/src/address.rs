@@ -1,8 +1,8 @@
 //! Destinations, as users of RabbitMQ know them, and the addresses that they stand for.
 //!
-//! A slash within a name is written `%2F`. RabbitMQ writes `%25` and others into the destination
-//! of a MESSAGE but reads only `%2F` back; here every `%XX` is read back, so that the destination
-//! of a MESSAGE always works in a SEND. A `%` that begins no two hexadecimal digits is itself.
+//! A slash within a name is written `%2F`. RabbitMQ writes `%25` and others into the destination of a MESSAGE
+//! but reads only `%2F` back. Here every `%XX` is read back, so that the destination of a MESSAGE always
+//! works in a SEND. A `%` that begins no two hexadecimal digits is itself.
 
 use std::borrow::Cow;
 use std::fmt;

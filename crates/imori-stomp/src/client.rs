@@ -130,8 +130,8 @@ impl InboxLines {
 impl Client {
     /// Makes sure that the inbox of this name exists and that its line is known.
     ///
-    /// SECURITY AUTH-06: what others see of it is an address with 128 random bits, which nobody
-    /// but this connection receives at and which dies with it.
+    /// SECURITY AUTH-06: others see only an address with 128 random bits. Nobody but this connection receives
+    /// there, and the address dies with it.
     #[cold]
     pub(crate) fn open_inbox<W: World>(
         &mut self,

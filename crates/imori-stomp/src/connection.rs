@@ -425,14 +425,14 @@ impl Connection {
         }
     }
 
-    /// Says that a frame would publish while memory is short, or to the disk while that takes nothing.
+    /// Tells whether a frame would publish while memory is short, or to the disk while that takes nothing.
     #[inline]
     fn must_park<W: World>(&self, world: &W, frame: &Frame<'_>) -> bool {
         let is_kept = || frame.command == Command::Commit || frame.headers.raw("persistent") == Some(b"true");
         (world.is_alarmed() || world.room().is_alarmed() && is_kept()) && self.publishes(frame)
     }
 
-    /// Says that a frame publishes.
+    /// Tells whether a frame publishes.
     #[inline]
     fn publishes(&self, frame: &Frame<'_>) -> bool {
         match frame.command {
@@ -445,11 +445,11 @@ impl Connection {
         }
     }
 
-    /// Says that a frame waits behind those that are parked.
+    /// Tells whether a frame waits behind those that are parked.
     fn must_stay_behind(&self, frame: &Frame<'_>) -> bool {
         match frame.headers.value("transaction") {
-            // Also where the alarm is over by now: what is parked comes first, and with a COMMIT among it
-            // there is room for another transaction again.
+            // Frames are parked also where the alarm is over by now, since parked ones come first. With a
+            // COMMIT among them there is room for another transaction again.
             Some(name) => {
                 let is_full = self.client.transactions.is_full(&self.client.settings.limits);
                 self.marks.has_transaction(&name)

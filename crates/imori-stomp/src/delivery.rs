@@ -311,7 +311,7 @@ const OWN_HEADERS: [&str; 8] = [
     "transaction",
 ];
 
-/// Says that a header of this name is no user header.
+/// Tells whether a header of this name is no user header.
 fn is_taken(name: &[u8]) -> bool {
     is_property(name) || OWN_HEADERS.iter().any(|own| own.as_bytes() == name)
 }

@@ -61,7 +61,7 @@ impl BlockForm {
     }
 }
 
-/// Says that a header of this name is a property.
+/// Tells whether a header of this name is a property.
 pub(crate) fn is_property(name: &[u8]) -> bool {
     let mut properties = PROPERTIES.iter().map(|(_, name)| name).chain(&OTHER_PROPERTIES);
     properties.any(|property| property.as_bytes() == name)

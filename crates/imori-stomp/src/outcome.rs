@@ -35,7 +35,7 @@ pub(crate) struct FrameOutcome<'a> {
     pub(crate) commands: usize,
     /// Deliveries that it caused, or may have.
     pub(crate) receivers: usize,
-    /// A receiver who is behind.
+    /// A receiver that is behind.
     pub(crate) slow_reader: Option<ConnectionId>,
     /// Nothing was done: a queue is too long, and says when to try again.
     pub(crate) is_held: bool,

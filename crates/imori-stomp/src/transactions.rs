@@ -18,12 +18,12 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Says that it publishes something.
+    /// Tells whether it publishes something.
     pub(crate) fn publishes(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Publish { .. }))
     }
 
-    /// Says that it settles something.
+    /// Tells whether it settles something.
     pub(crate) fn settles(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Settle { .. }))
     }
@@ -51,7 +51,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// Says that no other can be begun before one of those that are open ends.
+    /// Tells whether no other can be begun before one of those that are open ends.
     pub(crate) fn is_full(&self, limits: &Limits) -> bool {
         self.open.len() >= limits.transaction_count_max
     }
@@ -80,12 +80,12 @@ impl Transactions {
         self.open.get(name).map_or(&[], |transaction| &transaction.steps)
     }
 
-    /// Says that the transaction of this name is open and publishes something.
+    /// Tells whether the transaction of this name is open and publishes something.
     pub(crate) fn publishes(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::publishes)
     }
 
-    /// Says that the transaction of this name is open and settles something.
+    /// Tells whether the transaction of this name is open and settles something.
     pub(crate) fn settles(&self, name: &[u8]) -> bool {
         self.open.get(name).is_some_and(Transaction::settles)
     }

@@ -3,6 +3,7 @@
 mod command;
 mod config;
 mod client;
+mod reload;
 mod log;
 mod log_writer;
 mod notify;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use anyhow::Error;
 use clap::Parser as _;
 use imori_server::ServeError;
-use imori_server::config::ExposedListener;
+use imori_server::config::ConfigConflict;
 
 use client::ClientError;
 use command::Cli;
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn exit_code(error: &Error) -> u8 {
-    if error.is::<Problems>() || error.is::<ExposedListener>() {
+    if error.is::<Problems>() || error.is::<ConfigConflict>() {
         return MISUSED;
     }
     if let Some(ServeError::Disk(_)) = error.downcast_ref() {

@@ -1,5 +1,5 @@
-//! Tells whoever started the broker that it is ready: a service manager through the datagram
-//! socket that `NOTIFY_SOCKET` names, a test or a script through a pipe that it handed over.
+//! Tells the starter of the broker that it is ready. A service manager hears it through the datagram socket
+//! that `NOTIFY_SOCKET` names, a test or a script through a pipe that it handed over.
 
 use std::env;
 use std::ffi::OsStr;

@@ -37,7 +37,7 @@ pub(crate) enum Choice {
 /// Where a peer comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Program on this machine, started and stopped for each turn.
+    /// Found on this machine, started and stopped for each turn.
     Known(Kind),
     /// This program, which is an Imori.
     Program(PathBuf),

@@ -224,7 +224,8 @@ pub(crate) fn restored(
         }
     }
     let gone = restore.gone_pages();
-    let limits = TableLimits { queues_max: 9, bindings_max: 9, subscriptions_max: 9 };
+    let limits =
+        TableLimits { queues_max: 9, bindings_max: 9, subscriptions_max: 9, ..TableLimits::default() };
     let mut table = Table::new(Seed(1), limits);
     table.add_vhost(VHOST);
     let mut queues = Vec::new();

@@ -86,6 +86,8 @@ pub struct TableLimits {
     pub bindings_max: usize,
     /// Live subscriptions.
     pub subscriptions_max: usize,
+    /// Subscriptions of the broker itself in each vhost, which take nothing away from clients.
+    pub subscriptions_built_in: usize,
 }
 
 impl Default for TableLimits {
@@ -94,6 +96,7 @@ impl Default for TableLimits {
             queues_max: QUEUES_PER_VHOST_MAX,
             bindings_max: BINDINGS_PER_VHOST_MAX,
             subscriptions_max: SUBSCRIPTIONS_PER_VHOST_MAX,
+            subscriptions_built_in: 0,
         }
     }
 }
@@ -233,7 +236,9 @@ impl Table {
         arguments.check().map_err(RouteError::Arguments)?;
         match target {
             Target::Subscription(_) | Target::Member { .. } => {
-                check_limit("subscriptions", known.subscription_count(), self.limits.subscriptions_max)?;
+                let of_clients =
+                    known.subscription_count().saturating_sub(self.limits.subscriptions_built_in);
+                check_limit("subscriptions", of_clients, self.limits.subscriptions_max)?;
             }
             Target::Queue(_) | Target::Exchange(_) => {
                 check_limit("bindings", known.binding_count(), self.limits.bindings_max)?;

@@ -23,10 +23,10 @@ pub struct Info {
     pub port: u16,
     /// The server passes header blocks on.
     pub headers: bool,
-    /// Whoever connects has to say who it is.
+    /// Clients have to log in.
     #[serde(skip_serializing_if = "is_false")]
     pub auth_required: bool,
-    /// Whoever connects has to begin TLS.
+    /// Clients have to begin TLS.
     #[serde(skip_serializing_if = "is_false")]
     pub tls_required: bool,
     /// Bytes of headers and payload of a message.

@@ -43,7 +43,7 @@ pub struct Subscribe<'a> {
     pub sid: &'a [u8],
 }
 
-/// UNSUB: the end of a subscription, at once or after so many messages.
+/// UNSUB: the end of a subscription, at once or after a number of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsubscribe<'a> {
     /// The client's own name of the subscription.

@@ -1,4 +1,4 @@
-//! Searches of eight bytes at a time: the fields of a control line are too short for a search by vectors,
+//! Searches of eight bytes at a time. The fields of a control line are too short for a search by vectors,
 //! which takes longer to begin.
 
 const LOW_BITS: u64 = u64::MAX / 255;

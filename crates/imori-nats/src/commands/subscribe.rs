@@ -40,7 +40,7 @@ impl PendingSubscriptions {
         self.list.is_empty() && self.ends.is_empty()
     }
 
-    /// Says that an operation has to wait until the pending changes are made.
+    /// Tells whether an operation has to wait until the pending changes are made.
     #[inline]
     pub(crate) fn come_before(&self, op: &ClientOp<'_>) -> bool {
         match op {
@@ -50,13 +50,13 @@ impl PendingSubscriptions {
         }
     }
 
-    /// Says that what a sid stands for is still to be made.
+    /// Tells whether what a sid stands for is still to be made.
     #[inline]
     pub(crate) fn has(&self, client: &Client, sid: &[u8]) -> bool {
         !self.is_empty() && client.sids.get(sid) == Some(NOT_YET)
     }
 
-    /// Notes a pending. One for a sid that is in use counts for nothing, as in nats-server.
+    /// Notes a subscription to be made. A SUB for a sid that is in use counts for nothing, as in nats-server.
     pub(crate) fn add<W: World>(
         &mut self,
         client: &mut Client,

@@ -9,7 +9,7 @@ use imori_core::world::Counter;
 pub(crate) struct Counters([AtomicU64; Counter::ALL.len()]);
 
 impl Counters {
-    /// Counts something that happened so many times.
+    /// Adds to a counter.
     pub(crate) fn count(&self, counter: Counter, times: u64) {
         if let Some(counter) = self.0.get(counter as usize) {
             counter.store(counter.load(Ordering::Relaxed) + times, Ordering::Relaxed);

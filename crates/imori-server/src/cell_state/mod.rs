@@ -4,4 +4,4 @@ pub(crate) mod counters;
 pub(crate) mod pulse;
 pub(crate) mod load;
 pub(crate) mod spin;
-pub(crate) mod turns;
+pub(crate) mod turn_counter;

@@ -1,9 +1,11 @@
-//! The checkpointer, which lets journal files go: it copies what outlives them to segments, then says in a checkpoint
-//! from where on the journal is needed. The server has a thread for it; the simulator runs its rounds too.
+//! The checkpointer, which lets journal files go. It copies the records that outlive them to segments, then
+//! says in a checkpoint from where on the journal is needed. The server has a thread for it; the simulator
+//! runs its rounds too.
 //!
-//! A cell appends a record first and changes its queue afterwards, or the other way round. So the checkpointer waits twice
-//! until every cell has ended what it was at: before it looks at the queues, so that they have all that the
-//! journal has below the floor, and before the checkpoint, so that the journal has all that they have.
+//! A cell appends a record first and changes its queue afterwards, or the other way round. So the
+//! checkpointer waits twice until every cell has ended its turn. Before it looks at the queues, so that they
+//! have all that the journal has below the floor. And before the checkpoint, so that the journal has all that
+//! they have.
 
 use std::cell::Cell;
 use std::sync::Arc;

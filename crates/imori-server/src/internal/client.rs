@@ -108,8 +108,9 @@ impl InternalClient {
         self.command(|answer| Command::Reply { request: Box::new(request), message, answer }).await
     }
 
-    /// Hears what is published to an exchange with a subject that `key` matches. Up to `waiting_max` messages wait for
-    /// the receiver; beyond them the client as a whole is a slow reader, as one with a socket would be.
+    /// Hears what is published to an exchange with a subject that `key` matches. Up to `waiting_max` messages
+    /// wait for the receiver. Beyond them the client as a whole is a slow reader, as one with a socket would
+    /// be.
     ///
     /// # Errors
     /// [`InternalError`].

@@ -19,8 +19,9 @@ pub(super) struct Healthz {
 }
 
 impl Healthz {
-    /// The broker as it is now, with the status of the answer. Damage that nobody has acknowledged counts where it is
-    /// asked for: a restart does not mend it, so that a probe that ends what is not healthy must not see it.
+    /// The broker as it is now, with the status of the answer. Damage that nobody has acknowledged counts
+    /// where it is asked for. A restart does not mend it, so it must be hidden from a probe that restarts
+    /// what is not healthy.
     pub(super) fn of(monitored: &Monitored, query: HealthzQuery) -> (StatusCode, Healthz) {
         let shared = &monitored.shared;
         let phase = *shared.phase.borrow();

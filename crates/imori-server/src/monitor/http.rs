@@ -49,7 +49,7 @@ fn run(sockets: Vec<TcpListener>, monitored: &Arc<Monitored>) {
     });
 }
 
-/// Takes requests in, as long as there is a place for who asks.
+/// Takes requests in, as long as there is a place for one more client.
 async fn accept(socket: TcpListener, router: Router, places: Arc<Semaphore>) {
     let socket = match tokio::net::TcpListener::from_std(socket) {
         Ok(socket) => socket,

@@ -11,6 +11,7 @@ use imori_core::time::Time;
 use imori_core::world::Counter;
 
 use super::process::CpuMeter;
+use crate::config::HostName;
 use crate::shared::{CellHandle, Shared};
 
 /// A broker as the monitor sees it.
@@ -23,7 +24,7 @@ pub(crate) struct Monitored {
     /// Where the monitor listens.
     pub(crate) http_address: SocketAddr,
     /// Names of this host, besides `localhost` and its addresses.
-    pub(crate) host_names: Vec<String>,
+    pub(crate) host_names: Vec<HostName>,
     /// The settings of NATS listeners, if there are any.
     pub(crate) nats: Option<Arc<imori_nats::settings::Settings>>,
     /// The name that people gave to the broker.
@@ -101,8 +102,8 @@ impl Requests {
     }
 }
 
-/// Sums as they were shown last. A connection that goes while they are taken is missed that time; what
-/// was shown must not fall for it, since a dashboard would take that for a restart.
+/// Sums as they were shown last. A connection that goes while they are taken is missed that time. A figure
+/// that was shown must not fall for it, since a dashboard would take that for a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Shown([AtomicU64; 3]);
 

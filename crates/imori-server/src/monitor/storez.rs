@@ -9,7 +9,7 @@ use super::monitored::Monitored;
 use super::query::{Page, Parameters};
 use super::wording::timestamp;
 use crate::limits::MONITOR_QUEUES_MAX;
-use crate::stall::{Cause, Stall, Step, What};
+use crate::stall::{Cause, LateWork, Stall, Step};
 use crate::store::BOUNDS_US;
 
 /// The answer.
@@ -311,8 +311,8 @@ fn vhost_name(monitored: &Monitored, id: VhostId) -> String {
 fn shown(stall: &Stall) -> ShownStall {
     let seen = &stall.evidence;
     let (what, cell) = match stall.what {
-        What::Flush => ("flush", None),
-        What::Cell(id) => ("cell", Some(id)),
+        LateWork::Flush => ("flush", None),
+        LateWork::Cell(id) => ("cell", Some(id)),
     };
     ShownStall {
         what,

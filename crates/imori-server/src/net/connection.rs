@@ -1,4 +1,4 @@
-//! A connection's task on its cell's runtime: its turns run on a socket and a timer, and whoever waits is woken.
+//! A connection's task on its cell's runtime: its turns run on a socket and a timer, which wake it.
 
 use std::future::poll_fn;
 use std::io;

@@ -104,8 +104,8 @@ fn hand_over(shared: &Shared, stream: TcpStream, listener: ListenerKind, ticket:
     }
 }
 
-/// The first cell until it is busy, then the least busy one: a wake-up of another core costs
-/// more than all else in a round trip.
+/// The first cell until it is busy, then the least busy one. A wake-up of another core costs more than all
+/// else in a round trip.
 fn least_busy(shared: &Shared, busy_percent: u8) -> Option<&CellHandle> {
     let cells = shared.cells.get()?;
     let first = cells.first()?;

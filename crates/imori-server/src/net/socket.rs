@@ -205,8 +205,8 @@ async fn gone(writer: Arc<OwnedWriteHalf>) {
 
 /// Lets the task have another turn when the others that can go on have had one.
 ///
-/// Its waker would not do: the runtime would go on with what is ready, and ask only after dozens of turns
-/// what has come for others in the meantime.
+/// Its waker would not do. The runtime would go on with the tasks that are ready, and ask only after dozens
+/// of turns for what has come for others.
 pub(crate) fn come_back_after_others(cx: &mut Context<'_>) {
     let mut others_first = pin!(tokio::task::yield_now());
     // It is pending, and that is all that is wanted of it.

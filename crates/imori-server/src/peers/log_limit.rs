@@ -1,4 +1,4 @@
-//! Which complaints about clients reach the log: the first of a source in a second, and a few sources in
+//! The limit on log lines about refused clients: the first of a source in a second, and a few sources in
 //! all. The others are counted, and the count stands in the next line (SECURITY LIM-17).
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::slots::unpoisoned;
 /// How long a source has to wait for its next line.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Thins out peer_log_limit.
+/// Thins out the log lines about clients.
 #[derive(Debug, Default)]
 pub(crate) struct PeerLogLimit(Mutex<Window>);
 
@@ -26,7 +26,7 @@ struct Window {
 }
 
 impl PeerLogLimit {
-    /// Tells whether a complaint about `source` is logged, and then how many before it were not.
+    /// Gives how many lines were left out before, if a line about `source` is logged now.
     pub(crate) fn admit(&self, source: IpAddr, now: Time) -> Option<u64> {
         let mut window = unpoisoned(self.0.lock());
         if now.since(window.since) >= WINDOW {

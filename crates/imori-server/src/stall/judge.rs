@@ -167,7 +167,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Sample for 100 ms, in ten looks; of the device what is in flight, what was done, and since when nothing was.
+    /// Evidence of 100 ms, in ten looks; of the device what is in flight, what was done, and since when nothing was.
     fn seen(disk_waits: u32, ran: u32, starved: u32, device: Option<(u64, u64, u32)>) -> Evidence {
         Evidence {
             watched: 100 * MS,

@@ -8,4 +8,4 @@ mod host;
 
 pub(crate) use host::{Device, others_that_wait, pressure, sample_thread};
 pub(crate) use judge::{Cause, Evidence, Sample, judge_cell, judge_flush};
-pub(crate) use stalls::{Stall, Stalls, Step, What};
+pub(crate) use stalls::{LateWork, Stall, Stalls, Step};

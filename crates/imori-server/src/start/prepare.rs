@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::config::{Config, DamagePolicy, ProtocolName, Service};
-use crate::limits::{INBOXES_MAX, JOURNAL_MESSAGE_SLACK_BYTES, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
+use crate::limits::{BUILT_IN_SUBSCRIPTIONS, INBOXES_MAX, UNSENT_SHARE_OF_MARK, WEBSOCKET_SLACK_BYTES};
 use crate::login::{Authenticator, Verifiers};
 use crate::peers::admission::{Admission, AdmissionLimits, descriptors_max};
 use crate::peers::log_limit::PeerLogLimit;
@@ -57,6 +57,7 @@ pub(crate) fn prepare(
         queues_max: limits.queues as usize,
         bindings_max: limits.bindings as usize,
         subscriptions_max: limits.subscriptions as usize,
+        subscriptions_built_in: BUILT_IN_SUBSCRIPTIONS,
     };
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).map_err(|error| StartError::Random(error.to_string()))?;
@@ -125,10 +126,6 @@ fn open_store(
     memory: &Memory,
 ) -> Result<OpenedStore, StartError> {
     let file_bytes = config.journal.file_bytes.as_usize();
-    let message_bytes = config.limits.message_bytes.as_usize() + config.limits.header_bytes.as_usize();
-    if message_bytes + JOURNAL_MESSAGE_SLACK_BYTES > file_bytes {
-        return Err(StartError::FilesTooSmall { file_bytes, message_bytes });
-    }
     warn_of_small_disk(config);
     let opening = Opening {
         folder: &config.broker.data_dir,
@@ -175,7 +172,7 @@ pub(crate) fn settings(
         server_id: server_id.to_string(),
         host: client_address.ip().to_string(),
         port: client_address.port(),
-        connect_urls: config.nats.connect_urls.clone(),
+        connect_urls: config.nats.connect_urls.iter().map(|url| url.as_str().to_owned()).collect(),
         ping_interval: config.nats.ping_interval_s.duration(),
         pings_out_max: config.nats.max_pings_out,
         subscription_count_max: config.nats.max_subscriptions as usize,

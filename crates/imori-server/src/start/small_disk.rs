@@ -73,7 +73,7 @@ fn advice(room: &DiskRoom, config: &Config) -> String {
     }
 }
 
-/// How large so many files may be, if they take the longest message then.
+/// How large each of this number of files may be, if one still takes the longest message.
 fn file_bytes_fitting(room: &DiskRoom, config: &Config, files: u16) -> Option<Bytes> {
     let Config { journal, limits, .. } = config;
     let message_bytes = limits.message_bytes.as_usize() + limits.header_bytes.as_usize();

@@ -1,4 +1,4 @@
-//! How long commits take: for whoever watches and measures.
+//! How long commits take, for the watch and the monitor.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

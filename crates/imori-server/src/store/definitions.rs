@@ -56,7 +56,7 @@ impl DefinitionsThread {
         Ok(DefinitionsThread { inbox, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Takes a definition, whose record is on its way. They come by rising number, as whoever changes the
+    /// Takes a definition, whose record is on its way. They come by rising number, as the caller that changes the
     /// topology has it locked meanwhile.
     pub(super) fn note(&self, lsn: Lsn, payload: Vec<u8>) {
         let mut state = self.inbox.lock();

@@ -86,8 +86,8 @@ pub(crate) fn open(opening: Opening<'_>) -> Result<OpenedStore, StoreError> {
     let (opened, mut messages) = open_apart(&folder.journal(), &settings)?;
     tell_of_journal(last_end, &opened.recovered.report, begin.elapsed(), &damages);
 
-    // Those that were applied too: a damaged row comes back as long as its record is there, and what was deleted
-    // since has a later record.
+    // Applied definitions are read too: a damaged row comes back as long as its record is there. A row that
+    // was deleted since has a later record.
     each(&opened, RecordType::Definition, |lsn, payload| restore.definition(lsn, payload))?;
     let applied = declared.applied(&restore);
     restore.define().map_err(|error| StoreError::Record { lsn: 0, error })?;

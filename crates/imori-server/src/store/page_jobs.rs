@@ -50,11 +50,11 @@ pub enum Job {
 /// The request of a queue, sorted by the thread that serves it.
 #[derive(Debug)]
 pub enum PageRequest {
-    /// Whoever writes pages.
+    /// For the thread that writes pages.
     Writer(Job),
-    /// Whoever reads them.
+    /// For the thread that reads pages.
     Reader(Job),
-    /// The checkpointer: so many pages would go.
+    /// For the checkpointer: the number of pages that would go.
     Spared(usize),
     /// The checkpointer: the first go after the next checkpoint; the others, of this run alone, are a job.
     Gone(Vec<GonePage>, Option<Job>),
@@ -68,10 +68,10 @@ pub trait PageHost {
     /// Waits until all records up to this one are durable; false where that may never be.
     fn await_records(&self, through: Lsn) -> bool;
 
-    /// Tells whether there is room for a segment of so many bytes, or complains.
+    /// Tells whether there is room for a segment of `bytes`; logs it if there is none.
     fn has_room(&self, bytes: u64, purpose: Purpose) -> bool;
 
-    /// Says, not too often, that a segment was not written.
+    /// Logs, not too often, that a segment was not written.
     fn log_failure(&self, reason: &str);
 
     /// Writes pages as one segment.
@@ -98,7 +98,7 @@ pub trait PageHost {
     fn tell(&self, queue: QueueId, news: PageNews);
 }
 
-/// Sorts what a queue asks for by who does it; `owner` is what its store knows it by.
+/// Sorts a queue's request by the thread that serves it; `owner` gives the queue's number in the store.
 pub fn page_request(
     queue: QueueId,
     owner: impl FnOnce() -> Option<DurableQueueId>,
@@ -197,9 +197,9 @@ pub fn read_journal<H: PageHost>(host: &H, read: &JournalRead) -> Option<Vec<Ent
 
 /// Writes pages as one segment; nothing where the disk has no room. Any other error ends the broker.
 ///
-/// A durable page waits for the records of its messages. If a crash took those and left the page, their numbers
-/// would be given to others, which would then be taken for what is in the page; and what a record group moves or
-/// commits would be there in part.
+/// A durable page waits for the records of its messages. If a crash took those and left the page, their
+/// numbers would be given to other records. The page's entries would then be taken for those. A record group
+/// that moves or commits messages would be there in part.
 pub fn write_drafts<'a, H: PageHost>(
     host: &H,
     drafts: impl Iterator<Item = (u64, &'a PageDraft)>,

@@ -31,7 +31,7 @@ use super::room::{Purpose, Room};
 use crate::limits::{PAGER_LOOK_EVERY, PAGER_WAIT_MAX};
 use crate::slots::unpoisoned;
 
-/// The threads, and who is told.
+/// The threads, and the mail to the cells.
 pub(crate) struct Pager {
     shared: Arc<PageThreads>,
     write: Mutex<Option<Sender<Job>>>,
@@ -62,7 +62,7 @@ struct PageThreads {
 pub(crate) type QueueNames = Box<dyn Fn(QueueId) -> Option<String> + Send + Sync>;
 
 impl Pager {
-    /// Starts the threads, for so many cells.
+    /// Starts the threads, for this number of cells.
     pub(super) fn start(
         (segments, staying): (Segments<RealDisk>, Messages<File>),
         failure: Arc<Failure>,
@@ -104,12 +104,12 @@ impl Pager {
         })
     }
 
-    /// Says what of the disk is not for segments; said once, before there are any.
+    /// Sets the space of the disk that segments must leave; set once, before there are any.
     pub(crate) fn leave(&self, marks: Space) {
         let _ = self.shared.marks.set(marks);
     }
 
-    /// Says what queues are called; said once.
+    /// Sets the function that gives the names of queues; set once.
     pub(crate) fn name_queues(&self, names: QueueNames) {
         let _ = self.shared.names.set(names);
     }
@@ -124,7 +124,7 @@ impl Pager {
         unpoisoned(self.mail.get(usize::from(cell))?.lock()).take()
     }
 
-    /// Has pages written, or such of this run alone given up.
+    /// Has pages written, or pages of this run alone given up.
     pub(crate) fn write(&self, job: Job) {
         send(&self.write, job);
     }

@@ -33,7 +33,7 @@ struct Waiter {
 }
 
 impl Waiters {
-    /// Those of a broker with so many cells, whose journal has all up to `synced`.
+    /// The waiters of a broker with this number of cells, whose journal has all up to `synced`.
     pub(crate) fn new(cells: usize, synced: Lsn) -> Waiters {
         Waiters {
             written: AtomicU64::new(synced.0),
@@ -72,7 +72,7 @@ impl Waiters {
             }
         }
         if self.thread_waits.swap(false, Ordering::SeqCst) {
-            // Whoever looked before this number was there is waiting once the waiting is free.
+            // A thread that looked before this number was there is waiting once the lock is free.
             drop(unpoisoned(self.waiting.lock()));
             self.synced_further.notify_all();
         }
@@ -99,7 +99,7 @@ impl Waiters {
         }
     }
 
-    /// A cell wants to be told of what is synced from now on, and of what is written if it asks for that too; it
+    /// A cell wants to be told of each sync from now on, and of each write if it asks for that too. The cell
     /// looks at the progress once more after this.
     pub(crate) fn wait(&self, cell: u16, write_too: bool) {
         if let Some(waiter) = self.cells.get(usize::from(cell)) {

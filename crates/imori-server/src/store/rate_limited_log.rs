@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::slots::unpoisoned;
 
-/// How long the same is not said again.
+/// How long a reason is not logged again.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Reasons that are kept apart; there are as many errors of a disk at most.
@@ -24,7 +24,7 @@ struct Reason {
 }
 
 impl RateLimitedLog {
-    /// Tells whether this reason is told of now, and then how often it was not since the last time.
+    /// Gives how often this reason was left out since the last line, if it is logged now.
     pub(crate) fn admit(&self, reason: &str, now: Instant) -> Option<u64> {
         let mut reasons = unpoisoned(self.0.lock());
         let Some(known) = reasons.iter_mut().find(|known| known.text == reason) else {

@@ -29,12 +29,12 @@ pub struct Room {
 }
 
 impl Room {
-    /// With so many bytes free of a disk with these marks.
+    /// The room on a disk with these marks and this much free space.
     pub fn new(free_bytes: u64, marks: Space) -> Room {
         Room { free_bytes, marks }
     }
 
-    /// Tells whether a segment of so many bytes may be written.
+    /// Tells whether a segment of `bytes` may be written.
     pub fn has(&self, bytes: u64, purpose: Purpose) -> bool {
         let left = match purpose {
             // Publishers are not stopped by it.
@@ -46,8 +46,9 @@ impl Room {
         self.free_bytes >= left.saturating_add(bytes)
     }
 
-    /// The most bytes for which a journal file may be exchanged: either it takes none for good, or there is room for the
-    /// next one afterwards, too. Where it gives nothing back either, the next may: what others settled is behind it.
+    /// Gives the most bytes for which a journal file may be exchanged. Either the file takes none for good,
+    /// or there is room for the next one afterwards, too. Where it gives nothing back either, the next may:
+    /// what others settled is behind it.
     pub fn exchange_bytes_max(&self) -> u64 {
         let file_bytes = self.marks.mark(1) - self.marks.mark(0);
         let gains = file_bytes.saturating_sub(SEGMENT_SLACK_BYTES);

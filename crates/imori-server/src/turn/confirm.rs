@@ -5,10 +5,10 @@ use imori_core::confirm::Progress;
 use imori_core::world::Counter;
 
 use super::host::Host;
-use super::lend::with_outbound;
+use super::outbound_access::with_outbound;
 
-/// Sees to it that the cell is told when the journal comes further, if answers wait for that: `wait` asks for
-/// it, of what is written too or only of what is synced, and `progress` is how far the journal is after that.
+/// Has the cell told when the journal comes further, if answers wait for that. `wait` asks for it, of writes
+/// too or only of syncs; `progress` is how far the journal is after that.
 pub fn await_journal<H: Host>(host: &H, wait: impl FnOnce(bool), progress: impl FnOnce() -> Progress) {
     if !host.cell_scratch().awaits_journal() {
         return;

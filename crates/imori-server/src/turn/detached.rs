@@ -1,14 +1,14 @@
-//! Connections that go on without their peers until the disk has room for what these sent.
+//! Publishers whose peers are gone, and whose messages wait for room on the disk.
 //!
-//! They take places of others, who come to drain the disk, and memory, for which in the end everybody would wait. So
-//! there are few of them.
+//! They take places that clients need to drain the disk, and memory, for which in the end everybody would
+//! wait. So there are few of them.
 
 use std::sync::Mutex;
 
 use crate::limits::{DETACHED_MAX, DETACHED_SHARE_OF_MARK, DETACHED_SHARE_OF_PLACES};
 use crate::slots::unpoisoned;
 
-/// How many there are, and what they keep.
+/// The number of detached publishers, and the bytes they keep.
 #[derive(Debug)]
 pub struct DetachedPublishers {
     count_max: usize,
@@ -23,7 +23,7 @@ struct Held {
 }
 
 impl DetachedPublishers {
-    /// None yet, of a broker with this memory mark and so many places for connections.
+    /// None yet, for a broker with this memory mark and this number of places for connections.
     pub(super) fn new(mark_bytes: usize, places: usize) -> DetachedPublishers {
         let count_max = DETACHED_MAX.min(places / DETACHED_SHARE_OF_PLACES);
         DetachedPublishers {
@@ -33,7 +33,7 @@ impl DetachedPublishers {
         }
     }
 
-    /// Tells whether one may go on that keeps so many bytes; then it is counted, until [`DetachedPublishers::forget`].
+    /// Tells whether a publisher that keeps `bytes` may go on; then it is counted until [`DetachedPublishers::forget`].
     pub fn admit(&self, bytes: usize) -> bool {
         let mut held = unpoisoned(self.held.lock());
         let is_admitted = held.count < self.count_max && bytes <= self.bytes_max - held.bytes;
@@ -43,7 +43,7 @@ impl DetachedPublishers {
         is_admitted
     }
 
-    /// Forgets one that kept so many bytes.
+    /// Forgets a publisher that kept `bytes`.
     pub fn forget(&self, bytes: usize) {
         let mut held = unpoisoned(self.held.lock());
         (held.count, held.bytes) = (held.count.saturating_sub(1), held.bytes.saturating_sub(bytes));

@@ -34,7 +34,7 @@ impl Memory {
         }
     }
 
-    /// Gives this memory for a broker that has so many places for connections.
+    /// Gives this memory for a broker with this number of places for connections.
     #[must_use]
     pub fn with_places(self, places: usize) -> Memory {
         Memory { detached: DetachedPublishers::new(self.mark_bytes, places), ..self }
@@ -73,7 +73,7 @@ impl Memory {
         }
     }
 
-    /// Those that go on without their peers.
+    /// The publishers that go on without their peers.
     pub fn detached(&self) -> &DetachedPublishers {
         &self.detached
     }

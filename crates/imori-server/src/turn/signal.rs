@@ -33,7 +33,7 @@ pub enum Signal {
 pub struct Signals(AtomicU16);
 
 impl Signals {
-    /// Gives a signal. Whoever is not the task itself has to wake it too: see
+    /// Gives a signal. Callers other than the task itself have to wake it too: see
     /// [`Link::signal`](super::Link::signal).
     pub fn set(&self, signal: Signal) {
         self.0.fetch_or(signal as u16, Ordering::AcqRel);

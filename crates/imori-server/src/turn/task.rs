@@ -267,8 +267,8 @@ impl Task {
         is_over
     }
 
-    /// Tells whether what the peer sent waits for the disk, and for nothing else: it is as good as published, as far as
-    /// the peer could know, and takes no memory that others wait for.
+    /// Tells whether the peer's messages wait for the disk, and for nothing else. They are then as good as
+    /// published, as far as the peer could know, and take no memory that others wait for.
     fn outlives<H: Host>(&self, host: &H) -> bool {
         self.waits_for_alarm && !self.protocol.waits_for_queue() && !host.memory().is_alarmed()
     }

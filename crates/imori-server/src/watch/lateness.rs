@@ -64,8 +64,9 @@ impl Lateness {
         Lateness { thread: String::from(thread), device, watched: None, number: None }
     }
 
-    /// Looks: it has lasted so long, and is late from `late` on. Evidence is gathered from half of that on, so that
-    /// there is some when it is told; what is first seen when it is late already is told at the next look.
+    /// Looks: it has lasted so long, and is late from `late` on. Evidence is gathered from half of that on,
+    /// so that there is some when the log tells of it. Work that is late at its first look is told of at the
+    /// next one.
     pub(super) fn look(&mut self, now: Time, lasts: Option<Duration>, late: Duration) -> Late {
         let began =
             lasts.filter(|lasts| *lasts >= late / 2).map(|lasts| Time(now.0.saturating_sub(micros(lasts))));

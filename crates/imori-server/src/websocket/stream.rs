@@ -1,5 +1,5 @@
-//! A connection that was upgraded, from its own cell's side: what was read is undone, pings are answered, and a
-//! client that breaks the rules is told so.
+//! A connection that was upgraded, from its own cell's side. Frames that were read are undone, pings are
+//! answered, and a client that breaks the rules is told so.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::net::tcp::OwnedWriteHalf;
 use tungstenite::protocol::frame::coding::CloseCode;
 
-use super::decode::{Decoder, Said, Violation};
+use super::decode::{ControlFrame, Decoder, Violation};
 use super::writer::FramedWriter;
 
 /// A WebSocket as a stream of bytes, between the socket and the protocol.
@@ -87,8 +87,10 @@ impl WebSocketStream {
         let decoded = self.decoder.decode(bytes, |said| {
             has_said = true;
             match said {
-                Said::Ping(payload) => writer.pong(payload),
-                Said::Close(code) => writer.close(code.map_or(CloseCode::Normal, CloseCode::from), ""),
+                ControlFrame::Ping(payload) => writer.pong(payload),
+                ControlFrame::Close(code) => {
+                    writer.close(code.map_or(CloseCode::Normal, CloseCode::from), "")
+                }
             }
         });
         let kept = match decoded {

@@ -1,8 +1,8 @@
 //! Which requests are upgraded to WebSocket, and to what protocol.
 //!
 //! A subprotocol that the client names decides: `v12.stomp`, `v11.stomp` and `v10.stomp` are STOMP, `nats` is
-//! NATS. Where it names none the path decides: `/stomp` and `/ws` are STOMP, anything else is NATS, whose clients
-//! say nothing before the broker does, so that their first bytes could tell nobody.
+//! NATS. Where it names none the path decides: `/stomp` and `/ws` are STOMP, anything else is NATS. Clients
+//! of NATS say nothing before the broker does, so that their first bytes could not tell.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tungstenite::error::ProtocolError;
 use tungstenite::handshake::machine::TryParse;
 use tungstenite::handshake::server::{Request, create_response, write_response};
 
-use crate::config::{Origin, ProtocolName};
+use crate::config::{HostName, Origin, ProtocolName};
 use crate::host_names::{UNKNOWN_HOST, is_host_known};
 
 /// Subprotocols, the best first.
@@ -33,7 +33,7 @@ pub(crate) struct UpgradePolicy {
     pub(crate) protocols: Vec<ProtocolName>,
     /// Web pages that may connect.
     pub(crate) origins: Vec<Origin>,
-    pub(crate) host_names: Vec<String>,
+    pub(crate) host_names: Vec<HostName>,
     pub(crate) message_bytes_max: u64,
     pub(crate) login_timeout: Duration,
 }
@@ -104,7 +104,7 @@ impl UpgradePolicy {
         }
     }
 
-    /// SECURITY WEB-02: a browser says whose page connects; whoever is no browser need not.
+    /// SECURITY WEB-02: a browser says whose page connects; other clients need not.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         if !headers.contains_key(ORIGIN) {
             return Ok(());

@@ -68,8 +68,8 @@ impl FramedWriter {
         Ok(written)
     }
 
-    /// Ready once nothing is left that the WebSocket itself has to say and could: its task has to ask as long as
-    /// there may be something.
+    /// Ready once no control frame is left that could be written. The task has to ask as long as there may be
+    /// one.
     pub(super) fn poll_control(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             {
@@ -86,7 +86,7 @@ impl FramedWriter {
         }
     }
 
-    /// Answers a ping. One who sends pings and reads no pongs is not answered for ever.
+    /// Answers a ping. A client that sends pings and reads no pongs is not answered for ever.
     pub(super) fn pong(&self, payload: Vec<u8>) {
         let mut state = unpoisoned(self.state.lock());
         if state.control.len() < WEBSOCKET_CONTROL_BYTES_MAX {

@@ -22,7 +22,7 @@ use imori_core::topology::Topology;
 use imori_nats::settings::Settings as NatsSettings;
 use imori_server::protocol::ProtocolSettings;
 use imori_server::turn::{CellScratch, Link, Memory};
-use imori_server::{Checkpointer, PageNews, Turns};
+use imori_server::{Checkpointer, PageNews, TurnCounter};
 use imori_stomp::settings::Settings as StompSettings;
 use imori_store::recovery::Messages;
 use imori_store::segment::Segments;
@@ -86,7 +86,7 @@ pub(crate) struct CellState {
     /// Logins that are checked here, of connections of any cell.
     pub(crate) logins: RefCell<Vec<Login>>,
     /// The cell's turns, as the checkpointer sees them.
-    pub(crate) turns: Turns,
+    pub(crate) turns: TurnCounter,
     /// The cell has told its connections that the broker stops.
     pub(crate) has_told: Cell<bool>,
 }
@@ -95,7 +95,7 @@ impl CellState {
     /// A cell that reads so much of a connection in a turn.
     pub(crate) fn new(read_bytes: usize) -> CellState {
         // It sleeps until it is given something to do for the first time.
-        let turns = Turns::default();
+        let turns = TurnCounter::default();
         turns.park(true);
         CellState {
             status: Cell::new(Status::Idle),

@@ -14,8 +14,8 @@ use crate::codec::scan::{HeadLimits, scan};
 use crate::codec::version::Version;
 use crate::limits::Limits;
 
-/// Heads up to this many bytes are decoded afresh when more bytes come: it costs less than to
-/// look for their end first, and an unknown command is refused as soon as it is one.
+/// Heads up to this many bytes are decoded afresh when more bytes come. To look for their end first would
+/// cost more, and an unknown command is refused as soon as it is one.
 const SHORT_HEAD_BYTES: usize = 64;
 
 /// The beginning of the input.
@@ -118,7 +118,7 @@ impl Decoder {
         self.frame(input, table)
     }
 
-    /// Says whether the new bytes can change the answer, looking only at them.
+    /// Tells whether the new bytes can change the answer, looking only at them.
     #[inline]
     fn is_worth_decoding(&mut self, input: &[u8]) -> bool {
         match self.progress {
@@ -222,8 +222,8 @@ impl Decoder {
         if self.is_connected { max } else { max.min(self.limits.login_frame_bytes_max) }
     }
 
-    /// Returns how long a body may be that starts at this byte of its frame; none when the frame
-    /// is over the limit before login even without one.
+    /// Returns how long a body may be that starts at this byte of its frame. `None` means that the frame is
+    /// over the limit before login even without a body.
     fn body_bytes_max(&self, start: usize) -> Option<usize> {
         let max = self.limits.body_bytes_max;
         if self.is_connected {
@@ -291,7 +291,7 @@ fn line_ends(input: &[u8]) -> Result<Step<'static>, DecodeError> {
     }
 }
 
-/// Says whether an empty line, or a NUL, is in the input from this byte on.
+/// Tells whether an empty line, or a NUL, is in the input from this byte on.
 fn ends_head(input: &[u8], from: usize) -> bool {
     let new = input.get(from..).unwrap_or_default();
     memchr2_iter(b'\n', b'\0', new)

@@ -129,7 +129,7 @@ pub(crate) fn trim_spaces(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// Says that a text is written alike in every version.
+/// Tells whether a text is written alike in every version.
 fn is_plain(text: &[u8]) -> bool {
     // Without an early exit the loop compares many bytes at once.
     let special = text.iter().fold(false, |special, byte| {

@@ -58,7 +58,7 @@ impl<'a> Headers<'a> {
         self.block
     }
 
-    /// Says that the block means the same in every version, so that it can be passed on as it is.
+    /// Tells whether the block means the same in every version, so that it can be passed on as it is.
     ///
     /// Then no line has a backslash, a carriage return or a second colon, nor, in 1.0, a space
     /// after its colon.
@@ -71,7 +71,7 @@ impl<'a> Headers<'a> {
         self.spans.len()
     }
 
-    /// Says that there are no header lines.
+    /// Tells whether there are no header lines.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
@@ -119,7 +119,7 @@ pub struct Header<'a> {
     pub name: &'a [u8],
     /// The value as it came, escapes included.
     pub value: &'a [u8],
-    /// Says that some line of the frame has an escape.
+    /// Tells whether some line of the frame has an escape.
     pub is_escaped: bool,
 }
 

@@ -112,7 +112,7 @@ fn vhost(settings: &Settings, identity: &Identity, host: Option<&[u8]>) -> Resul
     }
 }
 
-/// Says that a host name is that of this host, whatever vhosts there are.
+/// Tells whether a host name is that of this host, whatever vhosts there are.
 fn is_own_name(settings: &Settings, host: &[u8]) -> bool {
     let is_address = str::from_utf8(host).is_ok_and(|text| {
         let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);

@@ -107,8 +107,8 @@ fn publish<W: World>(
     let Some((exchange, subject)) = destination.address() else { return Err(temp_queue(destination)) };
     let actor = client.actor();
     let Destination::Queue(name) = destination else {
-        // As in RabbitMQ a message vanishes that is sent to a queue which somebody else should have
-        // made, or to an inbox that is gone; who sent it is not to blame.
+        // As in RabbitMQ a message vanishes that is sent to a queue which somebody else should have made, or
+        // to an inbox that is gone. The sender is not to blame.
         return Ok(broker::publish(world, &actor, exchange, subject, publication)?);
     };
     if !declares(name) {
@@ -121,8 +121,8 @@ fn publish<W: World>(
     }
 }
 
-/// A queue that SEND declares is made now and the message sent to it: so a queue that is there, which is
-/// nearly always so, costs no look-up of its own, and one that was deleted comes back.
+/// A queue that SEND declares is made only when the message finds none, and then the message is sent again. A
+/// queue that is there, as nearly always, costs no look-up of its own; a deleted one comes back.
 #[cold]
 fn make_and_send<W: World>(
     client: &Client,
@@ -135,7 +135,7 @@ fn make_and_send<W: World>(
     Ok(PublishReport { confirm: report.confirm.after(declared), ..report })
 }
 
-/// Says that a name is not that of an inbox, which nobody declares.
+/// Tells whether SEND declares a queue of this name: not an inbox, which nobody declares.
 fn declares(name: &[u8]) -> bool {
     !name.starts_with(INBOX_PREFIX)
 }

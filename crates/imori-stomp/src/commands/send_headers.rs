@@ -329,7 +329,7 @@ impl<'a> SendHeaders<'a> {
 struct Seen(u32);
 
 impl Seen {
-    /// Says that it was met before; notes it.
+    /// Tells whether it was met before; notes it.
     #[inline]
     fn again(&mut self, field: Field) -> bool {
         let bit = match field {

@@ -35,7 +35,7 @@ pub(super) struct Nats {
 }
 
 /// One operation of a server.
-enum Heard {
+enum Incoming {
     Message(Received),
     Info(Info),
     Pong,
@@ -51,12 +51,12 @@ impl Nats {
             subscriptions: 0,
         };
         match client.next(Some(Instant::now() + PATIENCE))? {
-            Heard::Info(info) if info.tls_required => {
+            Incoming::Info(info) if info.tls_required => {
                 return Err(ClientError::Unspeakable(String::from(
                     "the broker wants TLS; name a listener without it",
                 )));
             }
-            Heard::Info(_) => {}
+            Incoming::Info(_) => {}
             _ => return Err(ClientError::Unexpected("something else than INFO")),
         }
         let (user, pass) = url.login.clone().unzip();
@@ -72,15 +72,15 @@ impl Nats {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.next(Some(deadline))? {
-                Heard::Pong => return Ok(()),
-                Heard::Message(message) => self.waiting.push_back(message),
-                Heard::Info(_) | Heard::Nothing => {}
+                Incoming::Pong => return Ok(()),
+                Incoming::Message(message) => self.waiting.push_back(message),
+                Incoming::Info(_) | Incoming::Nothing => {}
             }
         }
     }
 
     /// Waits for what the server says next. An -ERR is an error.
-    fn next(&mut self, deadline: Option<Instant>) -> Result<Heard, ClientError> {
+    fn next(&mut self, deadline: Option<Instant>) -> Result<Incoming, ClientError> {
         self.transport.flush()?;
         loop {
             if let Some(heard) = self.take()? {
@@ -90,7 +90,7 @@ impl Nats {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Heard>, ClientError> {
+    fn take(&mut self) -> Result<Option<Incoming>, ClientError> {
         let step = self.decoder.server_op(self.transport.input());
         let step = step.map_err(|error| ClientError::Decode("NATS", error.into()))?;
         let Step::Op { op, consumed } = step else {
@@ -101,16 +101,16 @@ impl Nats {
             ServerOp::Message(message) if message.headers.and_then(status) == Some(NO_RESPONDERS) => {
                 return Err(ClientError::Unheard);
             }
-            ServerOp::Message(message) => Heard::Message(received(&message)),
+            ServerOp::Message(message) => Incoming::Message(received(&message)),
             ServerOp::Info(json) => match Info::parse(json) {
-                Some(info) => Heard::Info(info),
+                Some(info) => Incoming::Info(info),
                 None => return Err(ClientError::Decode("NATS", "its INFO is not JSON".into())),
             },
             ServerOp::Err(error) => {
                 return Err(ClientError::Refused(Printable(error).to_string()));
             }
-            ServerOp::Pong => Heard::Pong,
-            ServerOp::Ping | ServerOp::Ok => Heard::Nothing,
+            ServerOp::Pong => Incoming::Pong,
+            ServerOp::Ping | ServerOp::Ok => Incoming::Nothing,
         };
         self.transport.consume(consumed);
         if is_ping {
@@ -189,7 +189,7 @@ impl Client for Nats {
             return Ok(message);
         }
         loop {
-            if let Heard::Message(message) = self.next(deadline)? {
+            if let Incoming::Message(message) = self.next(deadline)? {
                 return Ok(message);
             }
         }

@@ -1,4 +1,4 @@
-//! The configuration file: TOML, of which every key and value keeps its location.
+//! The configuration file: TOML, of which every key and value keeps its location in the file.
 
 use std::fs;
 use std::ops::Range;

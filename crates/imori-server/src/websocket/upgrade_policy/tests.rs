@@ -12,7 +12,7 @@ fn policy() -> UpgradePolicy {
     UpgradePolicy {
         protocols: ProtocolName::ALL.to_vec(),
         origins: vec!["https://app.example".parse().unwrap()],
-        host_names: vec![String::from("mq.example")],
+        host_names: vec!["mq.example".parse().unwrap()],
         message_bytes_max: 1,
         login_timeout: Duration::from_secs(1),
     }

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The turns of a cell, as others see them.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct TurnCounter {
     count: AtomicU64,
     is_parked: AtomicBool,
 }
 
-impl Turns {
+impl TurnCounter {
     /// The cell is between two turns.
     pub fn pass(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_turn_has_passed_when_another_begins_or_the_cell_sleeps() {
-        let turns = Turns::default();
+        let turns = TurnCounter::default();
         let before = turns.count();
         assert!(!turns.has_passed(before));
         turns.park(true);
