@@ -82,7 +82,7 @@ impl Image {
         }
         for record in recovered.records.iter().filter(|record| record.kind == RecordType::Seen) {
             let read = decode_dedup_entries(&record.payload, &mut |queue, seen| {
-                image.note_seen(model, queue, &seen)
+                image.note_seen(model, queue, &seen);
             });
             read.map_err(|error| format!("record {} cannot be read: {error}", record.lsn))?;
         }
